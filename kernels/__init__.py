@@ -1,0 +1,15 @@
+"""Sparse products, gradients, lazy updates and conversions: arrays in, arrays out. Numba on the CPU, CuPy on the GPU.
+
+>>> import numpy as np, kernels
+>>> indptr, indices = np.array([0, 1, 2], np.int32), np.array([1, 0], np.int32)
+>>> out = np.empty((2, 2), np.float32)
+>>> kernels.get("csr_dense").cpu(indptr, indices, np.float32([2, 3]), np.eye(2, dtype=np.float32), out)
+>>> out
+array([[0., 2.],
+       [3., 0.]], dtype=float32)
+"""
+
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.registry import get, names, register, rivals_of
+
+__all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "register", "rivals_of"]

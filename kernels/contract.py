@@ -1,0 +1,226 @@
+"""The Kernel record, and the checks made when one is registered and when one is called.
+
+How to add a kernel. Write one file in the folder of its kind (`products`, `gradients`, `updates`, `rows`, `convert`,
+`losses`, `rivals`); `products/csr_dense.py` is the one to copy. In this order:
+
+1. the module docstring: the formula, then the headings of `HEADINGS`, and no other prose;
+2. `reference`: plain Python loops, the definition, never optimised;
+3. `cpu`: the same parameters in the same order, Numba;
+4. `gpu`: the launcher of the `.cu` file of the same name, or None until it is written;
+5. `cost`: flops and bytes as a formula of `Sizes`;
+6. `register(Kernel(...))`.
+
+The tests find it in the registry and run every twin on the same hostile inputs, built by its `arguments` from a `Case`.
+"""
+
+import functools
+import inspect
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Source")
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+class KernelError(ValueError):
+    """A kernel was declared or called wrongly; the message says what came, what is allowed and what to do."""
+
+
+@dataclass(frozen=True)
+class Sizes:
+    """What a cost is a formula of: R rows, z stored entries, D features, N dense width, U touched columns."""
+
+    R: int
+    z: int
+    D: int
+    N: int
+    U: int
+    value: int = 4
+    """Bytes of one value."""
+    index: int = 4
+    """Bytes of one index."""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Work of one call: floating-point operations, and bytes when every distinct dense row moves once.
+
+    `bytes_gather` counts the dense rows once for every stored entry: what the cache must serve.
+    """
+
+    flops: int
+    bytes_compulsory: int
+    bytes_gather: int = 0
+
+
+@dataclass(frozen=True)
+class Case:
+    """A CSR matrix A [R, D] and a width N, from which each kernel makes its own arguments (tests and benchmarks)."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    D: int
+    N: int
+    seed: int = 0
+
+    @property
+    def R(self) -> int:  # noqa: N802
+        """Rows of A."""
+        return len(self.indptr) - 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the values."""
+        return self.data.dtype
+
+    def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
+        """A dense array of normal values, the same for the same seed and salt."""
+        return np.random.default_rng((self.seed, salt)).standard_normal(shape).astype(self.dtype)
+
+    def garbage(self, *shape: int) -> np.ndarray:
+        """An array to be overwritten, filled with a value that shows where it was not."""
+        return np.full(shape, 7.25, self.dtype)
+
+
+@dataclass(frozen=True)
+class Kernel:
+    """One operation: its definition, its twins, its cost and how to make its arguments.
+
+    `operands` names every parameter in order with its kind and shape, for example
+    `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
+    int32 or int64, the same for all; l is int64; s a scalar. A call is checked against it. `writes` names the
+    parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
+    """
+
+    name: str
+    operands: str
+    reference: Callable
+    cpu: Callable | None
+    gpu: Callable | None
+    cost: Callable[[Sizes], Cost]
+    arguments: Callable[[Case], tuple]
+    writes: tuple[str, ...] = ("out",)
+    rival_of: str | None = None
+    unavailable: str = ""
+    parsed: tuple = field(init=False, repr=False, default=())
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "parsed", tuple(_parse(text, self.name) for text in self.operands.split()))
+        check_declaration(self)
+        if self.cpu is not None:
+            object.__setattr__(self, "cpu", _checked(self))
+
+
+def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...]]:
+    """`"indptr:i[R+1]"` -> `("indptr", "i", (("R", 1),))`."""
+    match = re.fullmatch(r"(\w+):([fils])(?:\[([^\]]*)\])?", text)
+    if match is None:
+        raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
+    name, kind, shape = match.groups()
+    axes = [axis.partition("+") for axis in (shape or "").split(",") if axis]
+    return name, kind, tuple((letter, int(more or 0)) for letter, _, more in axes)
+
+
+def check_declaration(kernel: Kernel) -> None:
+    """Refuse a kernel whose twins differ in their parameters or whose header is incomplete (`KernelError`)."""
+    names = [name for name, _, _ in kernel.parsed]
+    for twin in ("reference", "cpu", "gpu"):
+        function = getattr(kernel, twin)
+        if function is not None and (came := list(inspect.signature(function).parameters)) != names:
+            raise KernelError(f"{kernel.name}.{twin} has the parameters {came}; its operands say {names}.")
+    if unknown := [name for name in kernel.writes if name not in names]:
+        raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
+    header = sys.modules[kernel.reference.__module__].__doc__ or ""
+    missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.M)]
+    if missing and not sys.flags.optimize > 1:
+        raise KernelError(f"{kernel.name}: the docstring of {kernel.reference.__module__} lacks {', '.join(missing)}.")
+
+
+def _checked(kernel: Kernel) -> Callable:
+    """The cpu twin behind a check of its operands; compiled code then sees only writable C-contiguous arrays.
+
+    Read-only inputs are seen through an alias and non-contiguous ones through a copy, so that each kernel compiles once
+    for each pair of value and index type. A non-contiguous output is written through a copy.
+    """
+    raw, parsed = kernel.cpu, kernel.parsed
+    written = tuple(name in kernel.writes for name, _, _ in parsed)
+
+    @functools.wraps(raw)
+    def call(*args: Any) -> Any:
+        if len(args) != len(parsed):
+            raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
+        plain = check_operands(kernel, args)
+        if plain:
+            return raw(*args)
+        ready = [_plain(arg, writes) for arg, writes in zip(args, written, strict=True)]
+        result = raw(*ready)
+        for arg, used, writes in zip(args, ready, written, strict=True):
+            if writes and used is not arg:
+                arg[...] = used
+        return result
+
+    return call
+
+
+def check_operands(kernel: Kernel, args: tuple) -> bool:
+    """Check kinds and shapes of a call; True when every array is writable and C-contiguous. Raises `KernelError`."""
+    sizes: dict[str, int] = {}
+    kinds: dict[str, np.dtype] = {}
+    plain = True
+    for arg, (name, kind, axes) in zip(args, kernel.parsed, strict=True):
+        if kind == "s":
+            continue
+        if type(arg) is not np.ndarray:
+            raise KernelError(f"{kernel.name}: {name} must be a numpy array, not {type(arg).__name__}.")
+        dtype = kinds.setdefault(kind, arg.dtype)
+        if arg.dtype != dtype or dtype not in (FLOATS if kind == "f" else INTEGERS):
+            _refuse_dtype(kernel, name, kind, arg.dtype, dtype)
+        if arg.ndim != len(axes):
+            raise KernelError(f"{kernel.name}: {name} has {arg.ndim} axes; it needs {len(axes)} ({kernel.operands}).")
+        for length, (letter, more) in zip(arg.shape, axes, strict=True):
+            if sizes.setdefault(letter, length - more) != length - more:
+                _refuse_shape(kernel, name, arg.shape, letter, sizes[letter])
+        flags = arg.flags
+        plain = plain and flags.c_contiguous and flags.writeable
+    return plain
+
+
+def _refuse_dtype(kernel: Kernel, name: str, kind: str, came: np.dtype, first: np.dtype) -> None:
+    allowed = "float32 or float64" if kind == "f" else "int32 or int64"
+    raise KernelError(
+        f"{kernel.name}: {name} is {came}; operands of its kind are {allowed}, all the same (the first is {first}). "
+        f"Convert with {name}.astype(...)."
+    )
+
+
+def _refuse_shape(kernel: Kernel, name: str, shape: tuple, letter: str, expected: int) -> None:
+    raise KernelError(
+        f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
+        f"({kernel.operands})."
+    )
+
+
+def _plain(arg: Any, written: bool) -> Any:
+    """`arg` as a writable C-contiguous array: itself, a copy, or for a read-only input an alias that is only read."""
+    if not isinstance(arg, np.ndarray) or (arg.flags.c_contiguous and arg.flags.writeable):
+        return arg
+    if written and not arg.flags.writeable:
+        raise KernelError("An array that the kernel writes is read-only; pass a writable one.")
+    if not arg.flags.c_contiguous:
+        return np.array(arg, order="C")
+    return np.asarray(_Alias(arg))
+
+
+class _Alias:
+    """The memory of a read-only array under a writable face, for compiled code that is tested never to write it."""
+
+    def __init__(self, source: np.ndarray) -> None:
+        self.source = source
+        self.__array_interface__ = {**source.__array_interface__, "data": (source.ctypes.data, False)}

@@ -1,0 +1,1 @@
+"""From one format to another, and row slices for batches."""

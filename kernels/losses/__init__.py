@@ -1,0 +1,1 @@
+"""Loss and its gradient with respect to the scores, in one pass."""

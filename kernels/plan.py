@@ -1,0 +1,141 @@
+"""The batch plan: everything about a batch that depends on its indices alone, computed once for all the kernels.
+
+A plan costs time and memory that grow with the stored entries of the batch and never with the number of features. The
+loader builds it, one batch ahead or once for batches that repeat; forward, gradient and update read it and never sort.
+"""
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from kernels.threads import compiled
+
+DIGIT_BITS = 11
+"""Widest digit of the radix sort: 2048 counters, which fit the first-level cache beside the data."""
+
+
+@dataclass(frozen=True)
+class BatchPlan:
+    """Index work of a batch A [R, D] in CSR form with z stored entries in U touched columns.
+
+    The entries are put in column order, rows ascending inside a column: entry `k` of that order stands at
+    `permutation[k]` of the batch's own arrays, in row `rows[k]`; column `columns[u]` owns the entries from
+    `segments[u]` to `segments[u + 1]`.
+    """
+
+    shape: tuple[int, int]
+    columns: np.ndarray
+    """Touched columns, sorted, unique: int64 [U]."""
+    segments: np.ndarray
+    """Row starts of A.T restricted to the touched columns: int32 or int64 [U + 1]."""
+    rows: np.ndarray
+    """Row of each entry in column order, type of `segments` [z]."""
+    permutation: np.ndarray
+    """Where each entry stands in the batch, type of `segments` [z]."""
+    longest_run: int
+    """Entries of the fullest column."""
+    row_length: int
+    """Entries of every row where all rows have the same number, else -1."""
+
+    @property
+    def touched(self) -> int:
+        """U, the number of touched columns."""
+        return len(self.columns)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes the plan's arrays hold."""
+        arrays = (getattr(self, field.name) for field in fields(self))
+        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+
+
+@compiled
+def _row_of_entry(indptr, rows):
+    for r in range(indptr.size - 1):
+        for k in range(indptr[r], indptr[r + 1]):
+            rows[k] = r
+
+
+@compiled
+def _sort_pass(keys, order, shift, bits, keys_out, order_out):
+    """One stable counting pass over `bits` bits of the keys, counters local to the call."""
+    mask = (np.int64(1) << bits) - 1
+    starts = np.zeros((1 << bits) + 1, np.int64)
+    for k in range(keys.size):
+        starts[((np.int64(keys[k]) >> shift) & mask) + 1] += 1
+    for digit in range(1 << bits):
+        starts[digit + 1] += starts[digit]
+    for k in range(keys.size):
+        digit = (np.int64(keys[k]) >> shift) & mask
+        place = starts[digit]
+        starts[digit] = place + 1
+        keys_out[place] = keys[k]
+        order_out[place] = order[k]
+
+
+@compiled
+def _segments(keys, columns, segments):
+    """Distinct sorted keys and where each starts; returns their number."""
+    count = 0
+    for k in range(keys.size):
+        if k == 0 or keys[k] != keys[k - 1]:
+            columns[count] = keys[k]
+            segments[count] = k
+            count += 1
+    segments[count] = keys.size
+    return count
+
+
+@compiled
+def _gather(rows_of_entries, permutation, rows):
+    for k in range(permutation.size):
+        rows[k] = rows_of_entries[permutation[k]]
+
+
+def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
+    """Stable sort of column numbers below `n_columns`: (sorted [z], permutation [z]), O(z * digits), no O(D) memory.
+
+    Least-significant-digit radix sort restricted to the bits that `n_columns` has (Knuth vol. 3, 5.2.5).
+    """
+    bits = max(int(n_columns - 1).bit_length(), 1)
+    passes = -(-bits // DIGIT_BITS)
+    width = -(-bits // passes)
+    order_type = np.int32 if indices.size < 2**31 else np.int64
+    keys, order = indices, np.arange(indices.size, dtype=order_type)
+    for digit in range(passes):
+        keys_out, order_out = np.empty_like(keys), np.empty_like(order)
+        _sort_pass(keys, order, digit * width, width, keys_out, order_out)
+        keys, order = keys_out, order_out
+    return keys, order
+
+
+def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
+    """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
+
+    Columns of a row may be unsorted and repeated. `indptr` may start above zero, as a slice of rows does: positions
+    count from its first entry. Raises `ValueError` for an index outside `0..n_columns - 1`.
+    """
+    indptr = np.ascontiguousarray(indptr)
+    indices = np.array(indices, order="C", copy=None if indices.flags.writeable else True)
+    if indices.size and not (indices.min() >= 0 and indices.max() < n_columns):
+        raise ValueError(
+            f"Column numbers lie from {indices.min()} to {indices.max()}; allowed are 0 to {n_columns - 1}. "
+            "Check the batch with workbench.formats.check(x, full=True)."
+        )
+    keys, permutation = sort_columns(indices, n_columns)
+    columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + 1, permutation.dtype)
+    touched = _segments(keys, columns, segments)
+    segments = segments[: touched + 1].copy()
+    lengths = np.diff(indptr)
+    entry_rows, rows = np.empty_like(permutation), np.empty_like(permutation)
+    _row_of_entry(indptr - indptr[0], entry_rows)
+    _gather(entry_rows, permutation, rows)
+    return BatchPlan(
+        shape=(lengths.size, int(n_columns)),
+        columns=columns[:touched].copy(),
+        segments=segments,
+        rows=rows,
+        permutation=permutation,
+        longest_run=int(np.diff(segments).max(initial=0)),
+        row_length=int(lengths[0]) if lengths.size and (lengths == lengths[0]).all() else -1,
+    )

@@ -1,0 +1,1 @@
+"""Sparse times dense: one file an operation."""

@@ -1,0 +1,1 @@
+"""What the kernels are compared with, under the same contract."""

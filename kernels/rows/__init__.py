@@ -1,0 +1,1 @@
+"""What row-sparse arrays need: merge, take."""

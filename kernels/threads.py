@@ -1,0 +1,112 @@
+"""Threads of the CPU kernels: the threading layer, equal-cost partitions, and the cut-off below which one thread wins.
+
+Compiled code is cached on disk beside its source, or in NUMBA_CACHE_DIR. Every output element has one writer and every
+sum one order, so results are the same bits on every run and at every thread count.
+"""
+
+import importlib.util
+import os
+from collections.abc import Callable
+
+import numba
+import numpy as np
+
+LAYERS = ("omp", "tbb", "workqueue")
+"""In order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
+
+SERIAL_WORK = 64 * 1024
+"""Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes."""
+
+ROW_COST = 4
+"""What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
+
+compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+"""Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
+
+compiled_parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
+"""Decorator of code with a `prange` over parts."""
+
+
+def available_layers() -> list[str]:
+    """The threading layers that load on this machine, best first; `workqueue` always does."""
+    return [layer for layer in LAYERS if layer == "workqueue" or _loads(layer)]
+
+
+def _loads(layer: str) -> bool:
+    module = f"numba.np.ufunc.{layer}pool"
+    if importlib.util.find_spec(module) is None:
+        return False
+    try:
+        importlib.import_module(module)
+    except ImportError:  # the layer's own shared library (libgomp, libtbb) is not on this machine
+        return False
+    return True
+
+
+def choose_layer() -> str:
+    """Set the best threading layer unless the user chose one through NUMBA_THREADING_LAYER; returns its name."""
+    if "NUMBA_THREADING_LAYER" not in os.environ:
+        numba.config.THREADING_LAYER = available_layers()[0]
+    return numba.config.THREADING_LAYER
+
+
+def set_threads(count: int) -> None:
+    """Run the following parallel calls of this process on `count` threads (`ValueError` if not 1..cores)."""
+    most = numba.config.NUMBA_NUM_THREADS
+    if not 1 <= count <= most:
+        raise ValueError(f"threads is {count}; this process can use 1 to {most}.")
+    numba.set_num_threads(count)
+
+
+def get_threads() -> int:
+    """Threads the next parallel call of this process runs on."""
+    return numba.get_num_threads()
+
+
+def is_serial(work: int) -> bool:
+    """Whether a call of `work` multiply-adds should stay on one thread."""
+    return work < SERIAL_WORK or numba.get_num_threads() == 1
+
+
+def parts() -> int:
+    """Parts to cut a call into: a few for each thread, so that a thread that was held up delays little."""
+    return 4 * numba.get_num_threads()
+
+
+@compiled
+def _equal_cost(starts, count, per_row, bounds):
+    rows = starts.size - 1
+    total = starts[rows] - starts[0] + per_row * rows
+    for part in range(count + 1):
+        target = total * part // count
+        low, high = 0, rows
+        while low < high:
+            middle = (low + high) // 2
+            if starts[middle] - starts[0] + per_row * middle < target:
+                low = middle + 1
+            else:
+                high = middle
+        bounds[part] = low
+
+
+def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.ndarray:
+    """Cut the rows that `starts` [rows + 1] describes into `count` parts of equal cost: int64 [count + 1] row numbers.
+
+    A row costs its entries and `per_row`. Two binary searches a part; a row is never cut.
+    """
+    bounds = np.empty(count + 1, np.int64)
+    _equal_cost(starts, count, per_row, bounds)
+    return bounds
+
+
+def equal_count(size: int, count: int) -> np.ndarray:
+    """Cut `size` things of one cost into `count` parts: int64 [count + 1]."""
+    return np.arange(count + 1, dtype=np.int64) * size // count
+
+
+def specializations(function: Callable) -> int:
+    """How many versions of a compiled function this process holds; a test asserts that a second call adds none."""
+    return len(function.signatures)
+
+
+choose_layer()

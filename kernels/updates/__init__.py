@@ -1,0 +1,1 @@
+"""Optimizer steps: lazy on the touched rows, and dense on all of them."""
