@@ -26,6 +26,8 @@ import numpy as np
 HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Source")
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
+KINDS = {"f": FLOATS, "i": INTEGERS, "l": INTEGERS[1:]}
+"""Types that each kind of array operand may have; all operands of a kind have the same one in a call."""
 
 
 class KernelError(ValueError):
@@ -180,7 +182,7 @@ def check_operands(kernel: Kernel, args: tuple) -> bool:
         if type(arg) is not np.ndarray:
             raise KernelError(f"{kernel.name}: {name} must be a numpy array, not {type(arg).__name__}.")
         dtype = kinds.setdefault(kind, arg.dtype)
-        if arg.dtype != dtype or dtype not in (FLOATS if kind == "f" else INTEGERS):
+        if arg.dtype != dtype or dtype not in KINDS[kind]:
             _refuse_dtype(kernel, name, kind, arg.dtype, dtype)
         if arg.ndim != len(axes):
             raise KernelError(f"{kernel.name}: {name} has {arg.ndim} axes; it needs {len(axes)} ({kernel.operands}).")
@@ -193,7 +195,7 @@ def check_operands(kernel: Kernel, args: tuple) -> bool:
 
 
 def _refuse_dtype(kernel: Kernel, name: str, kind: str, came: np.dtype, first: np.dtype) -> None:
-    allowed = "float32 or float64" if kind == "f" else "int32 or int64"
+    allowed = " or ".join(map(str, KINDS[kind]))
     raise KernelError(
         f"{kernel.name}: {name} is {came}; operands of its kind are {allowed}, all the same (the first is {first}). "
         f"Convert with {name}.astype(...)."

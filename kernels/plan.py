@@ -10,8 +10,14 @@ import numpy as np
 
 from kernels.threads import compiled
 
+INT32_LIMIT = 2**31
+"""Positions and index values from here on need int64; a test lowers it."""
+
 DIGIT_BITS = 11
 """Widest digit of the radix sort: 2048 counters, which fit the first-level cache beside the data."""
+
+WIDE_ENTRIES = 2**31
+"""From this many entries on, positions are int64 (tests lower it)."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +98,11 @@ def _gather(rows_of_entries, permutation, rows):
         rows[k] = rows_of_entries[permutation[k]]
 
 
+def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
+    """The type of positions up to `largest`: `least`, or int64 where that is too narrow."""
+    return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
+
+
 def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
     """Stable sort of column numbers below `n_columns`: (sorted [z], permutation [z]), O(z * digits), no O(D) memory.
 
@@ -100,8 +111,7 @@ def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.nd
     bits = max(int(n_columns - 1).bit_length(), 1)
     passes = -(-bits // DIGIT_BITS)
     width = -(-bits // passes)
-    order_type = np.int32 if indices.size < 2**31 else np.int64
-    keys, order = indices, np.arange(indices.size, dtype=order_type)
+    keys, order = indices, np.arange(indices.size, dtype=_order_type(indices.size))
     for digit in range(passes):
         keys_out, order_out = np.empty_like(keys), np.empty_like(order)
         _sort_pass(keys, order, digit * width, width, keys_out, order_out)
@@ -109,33 +119,47 @@ def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.nd
     return keys, order
 
 
+def sort_segments(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Group entries by column: (distinct columns int64 [U], where each starts [U + 1], permutation [z])."""
+    keys, permutation = sort_columns(indices, n_columns)
+    columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + 1, permutation.dtype)
+    touched = _segments(keys, columns, segments)
+    return columns[:touched].copy(), segments[: touched + 1].copy(), permutation
+
+
 def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
 
     Columns of a row may be unsorted and repeated. `indptr` may start above zero, as a slice of rows does: positions
-    count from its first entry. Raises `ValueError` for an index outside `0..n_columns - 1`.
+    count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`.
     """
-    indptr = np.ascontiguousarray(indptr)
-    indices = np.array(indices, order="C", copy=None if indices.flags.writeable else True)
-    if indices.size and not (indices.min() >= 0 and indices.max() < n_columns):
+    lengths = np.diff(indptr)
+    entry_rows = np.empty(indices.size, _order_type(indices.size))
+    _row_of_entry(np.array(indptr - indptr[0]), entry_rows)
+    row_length = int(lengths[0]) if lengths.size and (lengths == lengths[0]).all() else -1
+    return _assemble(entry_rows, indices, (lengths.size, int(n_columns)), row_length)
+
+
+def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
+    """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
+    return _assemble(row.astype(_order_type(row.size)), col, shape, row_length=-1)
+
+
+def _order_type(entries: int) -> type:
+    return np.int32 if entries < WIDE_ENTRIES else np.int64
+
+
+def _assemble(entry_rows: np.ndarray, indices: np.ndarray, shape: tuple[int, int], row_length: int) -> BatchPlan:
+    if indices.size and not (indices.min() >= 0 and indices.max() < shape[1]):
         raise ValueError(
-            f"Column numbers lie from {indices.min()} to {indices.max()}; allowed are 0 to {n_columns - 1}. "
+            f"Column numbers lie from {indices.min()} to {indices.max()}; allowed are 0 to {shape[1] - 1}. "
             "Check the batch with workbench.formats.check(x, full=True)."
         )
-    keys, permutation = sort_columns(indices, n_columns)
+    keys, permutation = sort_columns(np.array(indices, order="C"), shape[1])
     columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + 1, permutation.dtype)
     touched = _segments(keys, columns, segments)
     segments = segments[: touched + 1].copy()
-    lengths = np.diff(indptr)
-    entry_rows, rows = np.empty_like(permutation), np.empty_like(permutation)
-    _row_of_entry(indptr - indptr[0], entry_rows)
+    rows = np.empty_like(permutation)
     _gather(entry_rows, permutation, rows)
-    return BatchPlan(
-        shape=(lengths.size, int(n_columns)),
-        columns=columns[:touched].copy(),
-        segments=segments,
-        rows=rows,
-        permutation=permutation,
-        longest_run=int(np.diff(segments).max(initial=0)),
-        row_length=int(lengths[0]) if lengths.size and (lengths == lengths[0]).all() else -1,
-    )
+    longest = int(np.diff(segments).max(initial=0))
+    return BatchPlan(shape, columns[:touched].copy(), segments, rows, permutation, longest, row_length)

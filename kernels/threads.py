@@ -1,6 +1,9 @@
 """Threads of the CPU kernels: the threading layer, equal-cost partitions, and the cut-off below which one thread wins.
 
-Compiled code is cached on disk beside its source, or in NUMBA_CACHE_DIR. Every output element has one writer and every
+Compiled code is cached on disk beside its source, or in NUMBA_CACHE_DIR, and compiled again when its own file changes.
+A change in a file that it imports compiled functions from is not seen: after such a change delete `*.nbc` and `*.nbi`.
+
+Every output element has one writer and every
 sum one order, so results are the same bits on every run and at every thread count.
 """
 
@@ -17,11 +20,18 @@ LAYERS = ("omp", "tbb", "workqueue")
 SERIAL_WORK = 64 * 1024
 """Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes."""
 
+BLOCK = 4096
+"""Elements of a block of fixed size, whose sum is made on one thread."""
+
 ROW_COST = 4
 """What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
 
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
+
+compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
+"""Decorator of code whose sums may be split over the lanes of a vector: the same bits on every run, but not in the
+order of the loop."""
 
 compiled_parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
 """Decorator of code with a `prange` over parts."""
@@ -102,6 +112,14 @@ def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.nd
 def equal_count(size: int, count: int) -> np.ndarray:
     """Cut `size` things of one cost into `count` parts: int64 [count + 1]."""
     return np.arange(count + 1, dtype=np.int64) * size // count
+
+
+def fixed_blocks(size: int, length: int) -> np.ndarray:
+    """Cut `size` things into blocks of `length`, the last one shorter: int64 [blocks + 1], whatever the threads.
+
+    For sums: added up block by block they have the same bits at every thread count.
+    """
+    return np.append(np.arange(0, size, length, dtype=np.int64), size)
 
 
 def specializations(function: Callable) -> int:

@@ -1,0 +1,44 @@
+# make demo   train sparse and dense on real data, sweep density and format, print the verdict and the report's path
+# make test   every test, also those that drive a real Chromium where there is one
+# make lab    JupyterLab on the notebooks
+# make lint   ruff: lint and format
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+INPUTS := pyproject.toml constraints.txt
+
+.PHONY: demo test lab lint clean
+
+demo: $(VENV)/core
+	$(BIN)/workbench demo
+
+test: $(VENV)/dev
+	$(BIN)/python -m pytest
+
+lab: $(VENV)/lab
+	$(BIN)/workbench lab
+
+lint: $(VENV)/dev
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+clean:
+	rm -rf $(VENV) build *.egg-info runs
+
+$(BIN)/python:
+	@$(PYTHON) -c 'import sys; v = sys.version_info[:2]; sys.exit(0 if v >= (3, 11) else "Sparse Workbench needs Python 3.11 or newer; this is %d.%d. Name another one: make PYTHON=python3.12 ..." % v)'
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/core: $(BIN)/python $(INPUTS)
+	$(INSTALL) --editable .
+	@touch $@
+
+$(VENV)/lab: $(BIN)/python $(INPUTS)
+	$(INSTALL) --editable '.[lab]'
+	@touch $@
+
+$(VENV)/dev: $(BIN)/python $(INPUTS)
+	$(INSTALL) --editable '.[lab,dev]'
+	@touch $@ $(VENV)/core $(VENV)/lab

@@ -1,0 +1,129 @@
+"""(indptr, indices, data) of A in CSR form from its entries (row, col, data) in any order.
+
+Arguments  row int32|int64 [z]; col same type [z]; data float32|float64 [z]; n_rows R
+Writes     nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it
+Assumes    nothing of row, which is checked; the order within a row and duplicates are kept
+Cost       no flops; reads z*(3*index+value) bytes, writes z*(index+value) + (R+1)*index
+Parallel   over entries, one counter a row and thread, while those are fewer than the entries; the result is unique
+Limits     z < 2**63; the int32 to int64 switch is tested with the limit lowered
+Source     Counting sort, Knuth vol. 3, 5.2; differs: the counters become the row starts
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.plan import index_type
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial
+
+
+def reference(row, col, data, n_rows):
+    """The definition, in plain loops."""
+    order = [k for r in range(n_rows) for k in range(row.size) if row[k] == r]
+    kind = index_type(row.size, row.dtype)
+    indptr = np.zeros(n_rows + 1, kind)
+    for k in range(row.size):
+        for r in range(row[k], n_rows):
+            indptr[r + 1] += 1
+    return indptr, np.array([col[k] for k in order], kind), np.array([data[k] for k in order], data.dtype)
+
+
+@compiled
+def _count(key, counts, first, last):
+    """Count keys at `key + 1`; returns the place of a key that is out of range, or -1."""
+    for k in range(first, last):
+        if key[k] < 0 or key[k] >= counts.size - 1:
+            return k
+        counts[key[k] + 1] += 1
+    return -1
+
+
+@compiled
+def _starts(counts):
+    """From counts [parts, keys + 1] to where each part puts its first entry of each key."""
+    total = 0
+    for key in range(1, counts.shape[1]):
+        for part in range(counts.shape[0]):
+            count = counts[part, key]
+            counts[part, key] = total
+            total += count
+
+
+@compiled
+def _place(key, other, data, starts, other_out, data_out, first, last):
+    for k in range(first, last):
+        place = starts[key[k] + 1]
+        starts[key[k] + 1] = place + 1
+        other_out[place] = other[k]
+        data_out[place] = data[k]
+
+
+@compiled_parallel
+def _count_parts(key, counts, bounds, wrong):
+    for part in prange(bounds.size - 1):
+        wrong[part] = _count(key, counts[part], bounds[part], bounds[part + 1])
+
+
+@compiled_parallel
+def _place_parts(key, other, data, starts, other_out, data_out, bounds):
+    for part in prange(bounds.size - 1):
+        _place(key, other, data, starts[part], other_out, data_out, bounds[part], bounds[part + 1])
+
+
+def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, word: str) -> tuple:
+    """Entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other, data).
+
+    `word` says in the message what a key is. Once its entries are placed, the last part's cursor of a key stands at the
+    key's end, which is the start of the next: the cursors are then the pointer of the result.
+    """
+    kind = index_type(key.size, key.dtype)
+    threads = 1 if is_serial(2 * key.size) or n_keys * get_threads() > key.size else get_threads()
+    counts, bounds = np.zeros((threads, n_keys + 1), kind), equal_count(key.size, threads)
+    wrong, other_out, data_out = np.empty(threads, np.int64), np.empty(key.size, kind), np.empty_like(data)
+    if threads == 1:
+        wrong[0] = _count(key, counts[0], 0, key.size)
+    else:
+        _count_parts(key, counts, bounds, wrong)
+    if (k := wrong.max()) >= 0:
+        raise KernelError(f"Entry {k} has {word} {key[k]}; allowed are 0 to {n_keys - 1}. Check where it comes from.")
+    _starts(counts)
+    if threads == 1:
+        _place(key, other, data, counts[0], other_out, data_out, 0, key.size)
+    else:
+        _place_parts(key, other, data, counts, other_out, data_out, bounds)
+    return counts[-1].copy() if threads > 1 else counts[0], other_out, data_out
+
+
+def cpu(row, col, data, n_rows):
+    """On the cores of this machine."""
+    return group(row, col, data, n_rows, "row")
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """The rows are read twice: to count and to place."""
+    return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index)
+
+
+def arguments(case: Case) -> tuple:
+    """The entries of A in an order that no format has."""
+    row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
+    order = np.random.default_rng(case.seed).permutation(row.size)
+    return row[order], case.indices[order], case.data[order], case.R
+
+
+register(
+    Kernel(
+        name="coo_to_csr",
+        operands="row:i[z] col:i[z] data:f[z] n_rows:s",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

@@ -1,0 +1,72 @@
+"""row[k] = the row that entry k of a CSR matrix stands in.
+
+Arguments  indptr int32|int64 [R+1] - row starts, the first one 0
+Writes     nothing; returns row, type of indptr [z]
+Assumes    indptr does not decrease and starts at 0
+Cost       no flops; reads (R+1)*index bytes, writes z*index
+Parallel   over rows, in parts of equal cost; the result is unique
+Limits     z < 2**63, R within the index type
+Source     Definition of the coordinate form
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+
+
+def reference(indptr):
+    """The definition, in plain loops."""
+    return np.array([r for r in range(indptr.size - 1) for _ in range(indptr[r], indptr[r + 1])], indptr.dtype)
+
+
+@compiled
+def _rows(indptr, row, first, last):
+    for r in range(first, last):
+        for k in range(indptr[r], indptr[r + 1]):
+            row[k] = r
+
+
+@compiled_parallel
+def _parallel(indptr, row, bounds):
+    for part in prange(bounds.size - 1):
+        _rows(indptr, row, bounds[part], bounds[part + 1])
+
+
+def cpu(indptr):
+    """On the cores of this machine."""
+    row = np.empty(indptr[-1], indptr.dtype)
+    if is_serial(row.size):
+        _rows(indptr, row, 0, indptr.size - 1)
+    else:
+        _parallel(indptr, row, equal_cost(indptr, parts()))
+    return row
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Starts in, rows out."""
+    return Cost(0, (s.R + 1 + s.z) * s.index)
+
+
+def arguments(case: Case) -> tuple:
+    """The row starts of A."""
+    return (case.indptr,)
+
+
+register(
+    Kernel(
+        name="csr_to_coo_rows",
+        operands="indptr:i[R+1]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

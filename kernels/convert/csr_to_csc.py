@@ -1,0 +1,67 @@
+"""(indptr, indices, data) of A in CSC form from A in CSR form.
+
+Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; data float32|float64 [z]; n_columns D
+Writes     nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it
+Assumes    indptr starts at 0 and ends at z; columns are checked; rows ascend in a column, duplicates keep their order
+Cost       no flops; reads z*(4*index+value) + (R+1)*index bytes, writes z*(2*index+value) + (D+1)*index
+Parallel   over entries, one counter a column and thread, while those are fewer than the entries; the result is unique
+Limits     z < 2**63; the pointer of D+1 makes the cost grow with D whatever the batch
+Source     Gustavson 1978, permuted transposition; here A in CSC is A.T in CSR, grouped by column from coordinates
+"""
+
+import numpy as np
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.convert import csr_to_coo_rows
+from kernels.convert.coo_to_csr import group
+from kernels.plan import index_type
+from kernels.registry import register
+
+
+def reference(indptr, indices, data, n_columns):
+    """The definition, in plain loops."""
+    kind = index_type(max(indices.size, indptr.size), indptr.dtype)
+    out_indptr, out_indices, out_data = np.zeros(n_columns + 1, kind), np.empty(indices.size, kind), data.copy()
+    count = 0
+    for c in range(n_columns):
+        for r in range(indptr.size - 1):
+            for k in range(indptr[r], indptr[r + 1]):
+                if indices[k] == c:
+                    out_indices[count], out_data[count] = r, data[k]
+                    count += 1
+        out_indptr[c + 1] = count
+    return out_indptr, out_indices, out_data
+
+
+def cpu(indptr, indices, data, n_columns):
+    """On the cores of this machine."""
+    kind = index_type(max(indices.size, indptr.size), indptr.dtype)
+    row = csr_to_coo_rows.cpu(indptr.astype(kind, copy=False))
+    return group(indices.astype(kind, copy=False), row, data, n_columns, "column")
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Row numbers are written out and read back; the columns are read twice: to count and to place."""
+    return Cost(0, s.z * (6 * s.index + 2 * s.value) + (s.R + s.D + 2) * s.index)
+
+
+def arguments(case: Case) -> tuple:
+    """A and its number of columns."""
+    return case.indptr, case.indices, case.data, case.D
+
+
+register(
+    Kernel(
+        name="csr_to_csc",
+        operands="indptr:i[R+1] indices:i[z] data:f[z] n_columns:s",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

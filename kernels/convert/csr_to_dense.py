@@ -1,0 +1,72 @@
+"""out = A, dense, from A in CSR form.
+
+Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; data float32|float64 [z]
+Writes     out [R, D], overwritten; nothing else changes
+Assumes    0 <= indices < D; duplicates are summed in their order; columns may be unsorted
+Cost       z flops; reads z*(index+value) + (R+1)*index bytes, writes R*D*value
+Parallel   over rows, in parts of equal cost; same bits on every run and thread count
+Limits     z < 2**63, R*D < 2**63
+Source     Definition of the compressed form
+"""
+
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+
+
+def reference(indptr, indices, data, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for r in range(out.shape[0]):
+        for k in range(indptr[r], indptr[r + 1]):
+            out[r, indices[k]] += data[k]
+
+
+@compiled
+def _rows(indptr, indices, data, out, first, last):
+    for r in range(first, last):
+        out[r, :] = 0
+        for k in range(indptr[r], indptr[r + 1]):
+            out[r, indices[k]] += data[k]
+
+
+@compiled_parallel
+def _parallel(indptr, indices, data, out, bounds):
+    for part in prange(bounds.size - 1):
+        _rows(indptr, indices, data, out, bounds[part], bounds[part + 1])
+
+
+def cpu(indptr, indices, data, out):
+    """On the cores of this machine."""
+    if is_serial(data.size + out.size):
+        _rows(indptr, indices, data, out, 0, out.shape[0])
+    else:
+        _parallel(indptr, indices, data, out, equal_cost(indptr, parts(), per_row=out.shape[1]))
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """The result is filled once and added to in the cache."""
+    return Cost(s.z, s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.D * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """A and a result to overwrite."""
+    return case.indptr, case.indices, case.data, case.garbage(case.R, case.D)
+
+
+register(
+    Kernel(
+        name="csr_to_dense",
+        operands="indptr:i[R+1] indices:i[z] data:f[z] out:f[R,D]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

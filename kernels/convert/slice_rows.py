@@ -1,0 +1,101 @@
+"""(indptr, indices, data) of the rows A[rows] in CSR form, in the order asked for; a row may be taken again.
+
+Arguments  indptr int32|int64 [M+1] - row starts; indices same type [z]; data float32|float64 [z]; rows int64 [R]
+Writes     nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it
+Assumes    indptr does not decrease; rows are checked; entries of a row keep their order
+Cost       no flops; reads R*(2*index+8) + s*(index+value) bytes and writes as many; nothing grows with M
+Parallel   over rows, in parts of equal cost; the result is unique
+Limits     s < 2**63, the entries of the result; the int32 to int64 switch is tested with the limit lowered
+Source     Definition of the compressed form
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.plan import index_type
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+
+
+def reference(indptr, indices, data, rows):
+    """The definition, in plain loops."""
+    entries = [k for r in rows for k in range(indptr[r], indptr[r + 1])]
+    kind = index_type(len(entries), indptr.dtype)
+    out_indptr = np.zeros(rows.size + 1, kind)
+    for i, r in enumerate(rows):
+        out_indptr[i + 1] = out_indptr[i] + indptr[r + 1] - indptr[r]
+    return out_indptr, np.array([indices[k] for k in entries], kind), np.array([data[k] for k in entries], data.dtype)
+
+
+@compiled
+def _starts(indptr, rows, starts):
+    """Row starts of the result; returns the place of a row number that is out of range, or -1."""
+    starts[0] = 0
+    for i in range(rows.size):
+        r = rows[i]
+        if r < 0 or r >= indptr.size - 1:
+            return i
+        starts[i + 1] = starts[i] + indptr[r + 1] - indptr[r]
+    return -1
+
+
+@compiled
+def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, last):
+    for i in range(first, last):
+        source, target = np.int64(indptr[rows[i]]), starts[i]
+        for k in range(starts[i + 1] - target):
+            out_indices[target + k] = indices[source + k]
+            out_data[target + k] = data[source + k]
+
+
+@compiled_parallel
+def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds):
+    for part in prange(bounds.size - 1):
+        _copy(indptr, indices, data, rows, starts, out_indices, out_data, bounds[part], bounds[part + 1])
+
+
+def cpu(indptr, indices, data, rows):
+    """On the cores of this machine."""
+    starts = np.empty(rows.size + 1, np.int64)
+    if (wrong := _starts(indptr, rows, starts)) >= 0:
+        raise KernelError(
+            f"rows[{wrong}] is {rows[wrong]}; the matrix has the rows 0 to {indptr.size - 2}. "
+            "Count from the start: negative numbers are not taken from the end."
+        )
+    stored = int(starts[-1])
+    kind = index_type(stored, indptr.dtype)
+    out_indices, out_data = np.empty(stored, kind), np.empty(stored, data.dtype)
+    if is_serial(stored):
+        _copy(indptr, indices, data, rows, starts, out_indices, out_data, 0, rows.size)
+    else:
+        _parallel(indptr, indices, data, rows, starts, out_indices, out_data, equal_cost(starts, parts()))
+    return starts.astype(kind, copy=False), out_indices, out_data
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """The rows taken are all R rows that the sizes speak of."""
+    return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8))
+
+
+def arguments(case: Case) -> tuple:
+    """A and rows of it in no order, some of them twice."""
+    rows = np.random.default_rng(case.seed).integers(0, max(case.R, 1), case.R)
+    return case.indptr, case.indices, case.data, rows
+
+
+register(
+    Kernel(
+        name="slice_rows",
+        operands="indptr:i[M+1] indices:i[z] data:f[z] rows:l[R]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

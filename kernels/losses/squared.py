@@ -1,0 +1,88 @@
+"""loss = mean over rows of sum_n (s - t)^2 / 2; gradient = (s - t) / R, its derivative by the scores s.
+
+Arguments  scores float32|float64 [R, N]; targets same [R, N]
+Writes     gradient [R, N], overwritten; nothing else changes; returns the loss, a Python float, 0.0 when R is 0
+Assumes    nothing
+Cost       4*R*N flops; reads 2*R*N*value bytes, writes R*N*value
+Parallel   over blocks of fixed size, summed in float64 and then in their order: same bits on every run and thread count
+Limits     R*N < 2**63
+Source     Least squares; differs: loss and gradient in one pass
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.registry import register
+from kernels.threads import BLOCK, compiled, compiled_parallel, compiled_sums, fixed_blocks, is_serial
+
+
+def reference(scores, targets, gradient):
+    """The definition, in plain loops."""
+    loss = 0.0
+    for r in range(scores.shape[0]):
+        for n in range(scores.shape[1]):
+            gradient[r, n] = (scores[r, n] - targets[r, n]) / scores.shape[0]
+            loss += 0.5 * (float(scores[r, n]) - float(targets[r, n])) ** 2 / scores.shape[0]
+    return loss
+
+
+@compiled_sums
+def _block(scores, targets, gradient, scale):
+    total = 0.0
+    for k in range(scores.size):
+        error = scores[k] - targets[k]
+        gradient[k] = error * scale
+        total += np.float64(error) * error
+    return 0.5 * total
+
+
+@compiled
+def _serial(scores, targets, gradient, scale, bounds, sums):
+    for block in range(bounds.size - 1):
+        part = slice(bounds[block], bounds[block + 1])
+        sums[block] = _block(scores[part], targets[part], gradient[part], scale)
+
+
+@compiled_parallel
+def _parallel(scores, targets, gradient, scale, bounds, sums):
+    for block in prange(bounds.size - 1):
+        part = slice(bounds[block], bounds[block + 1])
+        sums[block] = _block(scores[part], targets[part], gradient[part], scale)
+
+
+def cpu(scores, targets, gradient):
+    """On the cores of this machine."""
+    rows = max(scores.shape[0], 1)
+    bounds = fixed_blocks(scores.size, BLOCK)
+    sums = np.zeros(bounds.size - 1)
+    run = _serial if is_serial(2 * scores.size) else _parallel
+    run(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scores.dtype.type(1 / rows), bounds, sums)
+    return float(sums.sum()) / rows
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Scores and targets in, gradient out."""
+    return Cost(4 * s.R * s.N, 3 * s.R * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """Scores, targets, and a gradient to overwrite."""
+    return case.dense(case.R, case.N), case.dense(case.R, case.N, salt=1), case.garbage(case.R, case.N)
+
+
+register(
+    Kernel(
+        name="squared",
+        operands="scores:f[R,N] targets:f[R,N] gradient:f[R,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=("gradient",),
+    )
+)

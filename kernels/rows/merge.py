@@ -1,0 +1,87 @@
+"""(unique, sums): rows with the same index added up, in the order in which they came.
+
+Arguments  indices int32|int64 [z], in any order; values float32|float64 [z, N]
+Writes     nothing; returns unique int64 [U], sorted, and sums [U, N]
+Assumes    nothing; negative indices are refused
+Cost       (z-U)*N flops; reads z*(index+N*value) bytes and sorts the indices, writes U*(8+N*value)
+Parallel   the sums, over the unique rows in parts of equal cost; same bits on every run and thread count
+Limits     z < 2**63; time and memory do not grow with the largest index
+Source     Radix sort and segmented sum; the sort is that of the batch plan
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.plan import sort_segments
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+
+
+def reference(indices, values):
+    """The definition, in plain loops."""
+    unique = sorted(set(indices.tolist()))
+    sums = np.zeros((len(unique), values.shape[1]), values.dtype)
+    for k in range(indices.size):
+        for n in range(values.shape[1]):
+            sums[unique.index(indices[k]), n] += values[k, n]
+    return np.array(unique, np.int64), sums
+
+
+@compiled
+def _sum(values, order, segments, sums, first, last):
+    for u in range(first, last):
+        source = order[segments[u]]
+        for n in range(sums.shape[1]):
+            sums[u, n] = values[source, n]
+        for k in range(segments[u] + 1, segments[u + 1]):
+            source = order[k]
+            for n in range(sums.shape[1]):
+                sums[u, n] += values[source, n]
+
+
+@compiled_parallel
+def _parallel(values, order, segments, sums, bounds):
+    for part in prange(bounds.size - 1):
+        _sum(values, order, segments, sums, bounds[part], bounds[part + 1])
+
+
+def cpu(indices, values):
+    """On the cores of this machine."""
+    if indices.size and (least := indices.min()) < 0:
+        raise KernelError(f"merge_rows: an index is {least}; rows count from 0.")
+    unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
+    sums = np.empty((unique.size, values.shape[1]), values.dtype)
+    if is_serial(values.size):
+        _sum(values, order, segments, sums, 0, unique.size)
+    else:
+        _parallel(values, order, segments, sums, equal_cost(segments, parts()))
+    return unique, sums
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Without the sort, whose passes depend on the largest index."""
+    moved = s.z * (s.index + s.N * s.value) + s.U * (8 + s.N * s.value)
+    return Cost((s.z - s.U) * s.N, moved, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """The columns of A with a row of values each, as gradients of embeddings come."""
+    return case.indices, case.dense(case.indices.size, case.N)
+
+
+register(
+    Kernel(
+        name="merge_rows",
+        operands="indices:i[z] values:f[z,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

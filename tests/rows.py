@@ -1,0 +1,179 @@
+"""Synthetic result rows that obey a known law, for tests of what reads rows.
+
+A sparse step takes `fixed + slope * density` seconds and `bytes_fixed + bytes_slope * density` bytes, a dense step
+always the same; so the true crossing is known. Noise multiplies each sample by a lognormal drawn from the seed.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from workbench import store
+
+DENSITIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
+PHASES = {"slice": 0.05, "convert": 0.02, "plan": 0.08, "transfer": 0.0, "forward": 0.35, "loss": 0.05}
+PHASES |= {"gradient": 0.3, "update": 0.15}
+
+
+@dataclass(frozen=True)
+class Law:
+    """What a configuration costs: seconds and bytes as a function of the density."""
+
+    format: str = "csr"
+    engine: str = "ours"
+    gradient: str = "row_sparse"
+    update: str = "standard"
+    fixed: float = 1e-4
+    slope: float = 0.1
+    bytes_fixed: float = 10e6
+    bytes_slope: float = 400e6
+    loss_last: float = 0.35
+    quality: float = 0.91
+
+    def seconds(self, density: float) -> float:
+        return self.fixed + self.slope * density
+
+    def bytes(self, density: float) -> float:
+        return self.bytes_fixed + self.bytes_slope * density
+
+
+DENSE = Law("dense", "dense", "dense", "standard", fixed=8e-3, slope=0.0, bytes_fixed=100e6, bytes_slope=0.0)
+SPARSE = Law()
+
+
+def crossing(sparse: Law = SPARSE, dense: Law = DENSE) -> float:
+    """The density from which dense takes less time."""
+    return (dense.fixed - sparse.fixed) / sparse.slope
+
+
+def row(
+    law: Law, density: float, rng: np.random.Generator, noise: float = 0.05, samples: int = 20, **known: Any
+) -> dict:
+    """One ok row; `known` overrides any column."""
+    drawn = law.seconds(density) * np.exp(noise * rng.standard_normal(samples))
+    seconds = float(np.median(drawn))
+    size = law.bytes(density) * (1 + 0.02 * noise * float(rng.standard_normal()))
+    settings = {
+        "dataset": "synthetic",
+        "rows_total": 20_000,
+        "features": 10_000,
+        "density": density,
+        "width": 16,
+        "batch_rows": 256,
+        "model": "logistic",
+        "optimizer": "sgd",
+        "dtype": "float32",
+        "index_dtype": "int32",
+        "threads": 2,
+        "shuffle": False,
+        "epochs": 1,
+        "learning_rate": 0.1,
+        "seed": 0,
+        "device": "cpu",
+        "round": 0,
+        "format": law.format,
+        "gradient": law.gradient,
+        "update": law.update,
+        "engine": law.engine,
+    }
+    measured = {
+        "density_measured": density * 1.002,
+        "nnz_batch": 256 * 10_000 * density,
+        "touched": 10_000 * (1 - (1 - density) ** 256),
+        "row_length_cv": 0.4,
+        "steps_timed": 10 * samples,
+        "steps_epoch": 78,
+        "samples": drawn.tolist(),
+        "seconds_step": seconds,
+        "seconds_step_low": float(np.sort(drawn)[samples // 4]),
+        "seconds_step_high": float(np.sort(drawn)[-samples // 4]),
+        "seconds_epoch": 78 * seconds,
+        "seconds_compile": 1.2,
+        "seconds_first_step": 3 * seconds,
+        "bytes_predicted": int(0.8 * size),
+        "bytes_held": int(0.85 * size),
+        "bytes_peak": int(size),
+        "bytes_limit": 4_000_000_000,
+        "curve": [[i * seconds, law.loss_last + 0.35 * float(np.exp(-i / 10)), i] for i in range(0, 50, 2)],
+        "loss_first": law.loss_last + 0.35,
+        "loss_last": law.loss_last,
+        "quality": law.quality,
+        "quality_name": "accuracy",
+        "error": 2e-7,
+        "error_allowed": 1e-5,
+        "densified": [],
+        "machine": "bench-1",
+        "versions": {"numpy": "2.4.6", "scipy": "1.17.1"},
+        "blas": "OpenBLAS 0.3.30, 2 threads",
+        "source": "5eed",
+        "seconds_overhead": 0.8,
+    }
+    phases = {f"seconds_{name}": share * seconds for name, share in PHASES.items()}
+    identity = {"run": "r1", "experiment": "known-law", "time": "2026-01-02T03:04:05Z", "status": "ok"}
+    columns = identity | settings | measured | phases | known
+    return store.new_row(key="/".join(str(columns.get(name)) for name in store.SETTINGS), **columns)
+
+
+def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
+    """The row that the same cell writes when it fails: settings kept, nothing measured."""
+    kept = {name: good[name] for name in (*store.SETTINGS, "key", "run", "experiment", "time", "machine", "source")}
+    return store.new_row(**kept | {"status": status, "reason": reason} | known)
+
+
+def unfit(good: dict, bytes_needed: int = 82_000_000_000, bytes_limit: int = 16_000_000_000) -> dict:
+    """The row of a cell that did not fit in memory."""
+    reason = f"needs {bytes_needed / 1e9:.0f} GB, the limit is {bytes_limit / 1e9:.0f} GB"
+    return failed(good, "memory", reason, bytes_needed=bytes_needed, bytes_limit=bytes_limit)
+
+
+def sweep(
+    laws: Sequence[Law] = (DENSE, SPARSE),
+    densities: Sequence[float] = DENSITIES,
+    *,
+    seed: int = 0,
+    rounds: int = 1,
+    noise: float = 0.05,
+    samples: int = 20,
+    **known: Any,
+) -> list[dict]:
+    """Rows of every law at every density, rounds interleaved as a runner does."""
+    rng = np.random.default_rng(seed)
+    return [
+        row(law, density, rng, noise, samples, round=number, **known)
+        for number in range(rounds)
+        for density in densities
+        for law in laws
+    ]
+
+
+def rich(seed: int = 0) -> list[dict]:
+    """A realistic sweep: six configurations, two widths, two rounds, and cells that failed in every way."""
+    laws = (
+        DENSE,
+        SPARSE,
+        replace(SPARSE, update="lazy", fixed=6e-5, slope=0.08, loss_last=0.37, quality=0.895),
+        replace(SPARSE, engine="vendor", gradient="dense", fixed=9e-4, slope=0.25),
+        replace(SPARSE, format="csc", fixed=2e-4, slope=0.14),
+        replace(SPARSE, format="coo", engine="vendor", gradient="dense", fixed=1.4e-3, slope=0.5, bytes_slope=900e6),
+    )
+    rows = sweep(laws, seed=seed, rounds=2)
+    wide = [replace(law, fixed=4 * law.fixed, slope=3 * law.slope, bytes_fixed=2 * law.bytes_fixed) for law in laws[:3]]
+    rows += sweep(wide, seed=seed + 1, rounds=1, width=64)
+    return [_spoiled(row) for row in rows]
+
+
+def _spoiled(row: dict) -> dict:
+    """A few cells of the narrow sweep fail, each for another reason."""
+    if row["width"] != 16 or row["format"] not in ("coo", "csc"):
+        return row
+    if row["format"] == "coo" and row["density"] == 0.3:
+        return unfit(row, 5_200_000_000, 4_000_000_000)
+    if row["format"] == "coo" and row["density"] == 0.1:
+        return failed(row, "timeout", "no result after 60 s")
+    if row["format"] == "csc" and row["density"] == 0.001:
+        return failed(row, "unsupported", "csc has no row_sparse gradient with sgd")
+    if row["format"] == "coo" and row["density"] == 0.001:
+        return row | {"densified": [{"op": "dot", "shape": [256, 10_000], "bytes": 10_240_000}]}
+    return row

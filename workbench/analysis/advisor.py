@@ -1,0 +1,216 @@
+"""The answer in plain words: whether to go sparse, with what, from which density on, and by how much."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis import cells, flags, words
+from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.analysis.compare import Contest, contests
+from workbench.analysis.intervals import interval_of
+
+MEASURES = {"seconds_step": ("time", "faster"), "bytes_peak": ("memory", "smaller")}
+
+
+@dataclass(frozen=True)
+class Advice:
+    """What the rows say, in sentences. `verdict` is the answer; the rest are its grounds, in the order to read them.
+
+    `time` and `memory` go through the densities; `warnings` names what makes a win doubtful; `failures` counts the
+    cells without a result; `would_change` says what the answer depends on.
+    """
+
+    verdict: str
+    time: tuple[str, ...] = ()
+    memory: tuple[str, ...] = ()
+    warnings: tuple[str, ...] = ()
+    failures: tuple[str, ...] = ()
+    would_change: tuple[str, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[str, ...]:
+        """All of it, verdict first."""
+        return (self.verdict, *self.time, *self.memory, *self.warnings, *self.failures, *self.would_change)
+
+    def __str__(self) -> str:
+        return "\n".join(self.sentences)
+
+
+def advise(frame: pd.DataFrame) -> Advice:
+    """Advice from the rows of a frame, all groups in it; the verdict is about the largest group."""
+    groups = cells.groups(frame)
+    if not groups:
+        return Advice("There is no answer yet: no rows were given.")
+    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    several = len(groups) > 1
+    told = {measure: [line for group in groups for line in _told(group, measure, several)] for measure in evens}
+    return Advice(
+        verdict=_verdict(groups, evens),
+        time=tuple(told["seconds_step"]),
+        memory=tuple(told["bytes_peak"]),
+        warnings=tuple(flags.warnings(groups)),
+        failures=tuple(flags.failures(groups)),
+        would_change=tuple(flags.would_change(groups, evens["seconds_step"])),
+    )
+
+
+def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> str:
+    group = groups[0]
+    parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
+    where = f" This is for {group.label}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
+    return " ".join(parts) + where
+
+
+def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
+    """What to do about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
+    name, better = MEASURES[measure]
+    found = contests(group.rows, measure)
+    won = [contest for contest in found if contest.verdict == "sparse"]
+    lost = [contest for contest in found if contest.verdict == "dense"]
+    if not won:
+        return _without_win(found, lost, name, better)
+    if all(contest.ratio is None for contest in won):
+        does = f"it runs where {_did_not(won[0].dense)}"
+        return f"Sparse runs where {_did_not(won[0].dense)}", f"For {name}, go sparse with {_line(won[0])}: {does}."
+    first = next(contest for contest in won if contest.ratio is not None)
+    most = f"{_line(first)} is {first.ratio.gain()} {better} than dense{_at(first)}"
+    if not lost:
+        every = "every density measured" if len(won) == len(found) else f"every density that is decided, {_listed(won)}"
+        most = f"For {name}, go sparse: {most}, and sparse wins at {every}{_among(found)}."
+        return f"Sparse is {better} than dense at {every}", most
+    even = next((even for even in evens if _is_of(even, group, won[-1].sparse)), None)
+    if even is None or even.status != "crossing":
+        both = f"sparse wins at {_listed(won)}, dense at {_listed(lost)}"
+        return f"Which is {better} changes: {both}", f"For {name} it depends on the density: {both}."
+    last = "" if _is_of(even, group, first.sparse) else f", and {_line(won[-1])} is the last to win"
+    below = f"below {_crossing(even)}"
+    return (
+        f"Sparse is {better} than dense {below}",
+        f"For {name}, go sparse {below}: {most}{last}. Above that, stay dense.",
+    )
+
+
+def _without_win(found: Sequence[Contest], lost: Sequence[Contest], name: str, better: str) -> tuple[str, str]:
+    if lost:
+        most = f"no sparse configuration was {better} at any density measured{_among(found)}"
+        return f"Dense is never beaten in {name}{_among(found)}", f"For {name}, stay dense: {most}."
+    if any(contest.ratio for contest in found):
+        close = f"sparse and dense are too close to call at every density measured{_among(found)}"
+        return f"Undecided: {close}", f"For {name} it is undecided: {close}."
+    none = "no density has a result from both sparse and dense"
+    return f"No comparison: {none}", f"For {name} there is no answer yet: {none}."
+
+
+def _line(contest: Contest) -> str:
+    return words.line(contest.sparse)
+
+
+def _crossing(even: BreakEven) -> str:
+    ends = "" if None in (even.low, even.high) else f" (95 % interval {words.span(even.low, even.high, words.density)})"
+    return f"{words.density(even.density)} density{ends if even.low != even.high else ''}"
+
+
+def _among(found: Sequence[Contest]) -> str:
+    at = [contest.density for contest in found if contest.density is not None]
+    return f", {words.span(at[0], at[-1], words.density)}" if len(at) > 1 else ""
+
+
+def _listed(found: Sequence[Contest]) -> str:
+    return words.join(words.density(contest.density) for contest in found if contest.density)
+
+
+def _at(contest: Contest) -> str:
+    return f" at {words.density(contest.density)}" if contest.density else ""
+
+
+def _is_of(even: BreakEven, group: cells.Group, row: Mapping[str, Any]) -> bool:
+    same_line = all(row[name] == getattr(even, name) for name in ("format", "engine", "gradient", "update"))
+    return same_line and even.group == group.settings | {"index_dtype": row["index_dtype"]}
+
+
+def _told(group: cells.Group, measure: str, several: bool) -> list[str]:
+    """A sentence for each stretch of densities with the same winner."""
+    head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
+    stretches = groupby(contests(group.rows, measure), key=_kind)
+    return [head + _stretch(list(found), measure, bare=not head) for _, found in stretches]
+
+
+def _kind(contest: Contest) -> tuple:
+    line = tuple(contest.sparse[name] for name in cells.LINE) if contest.sparse else None
+    return contest.verdict, contest.ratio is None, line
+
+
+def _stretch(found: Sequence[Contest], measure: str, bare: bool) -> str:
+    first, last = found[0], found[-1]
+    if first.ratio is None:
+        text = f"{_where(found)} {_incomparable(first, measure)}"
+    elif first.verdict == "undecided":
+        sides = f"{_side(first.sparse, measure)}, {_side(first.dense, measure)}"
+        more = f" (at {words.density(first.density)})" if len(found) > 1 else ""
+        text = f"{_where(found)} {MEASURES[measure][0]} is undecided: {sides}{more}; the intervals overlap."
+    else:
+        line = words.line(first.sparse)
+        sides = f"{line} beats dense" if first.verdict == "sparse" else f"dense beats the best sparse, {line}"
+        level = _level(found) if first.verdict == "sparse" else ""
+        text = f"{_where(found)} {sides}: {_gains(first, last, measure)}{level}."
+    return text if bare else text[0].lower() + text[1:]
+
+
+def _where(found: Sequence[Contest]) -> str:
+    at = [contest.density for contest in found if contest.density is not None]
+    if not at:
+        return "At the density of the data"
+    if len(at) == 1:
+        return f"At {words.density(at[0])} density"
+    return f"From {words.span(at[0], at[-1], words.density)} density"
+
+
+def _gains(first: Contest, last: Contest, measure: str) -> str:
+    """What the winner takes instead of what the loser takes, and how many times less, at both ends of a stretch."""
+    values = [words.quantity(row[measure], measure) for row in (first.sparse, first.dense)]
+    less, more = values if first.verdict == "sparse" else values[::-1]
+    what = "a step" if measure.startswith("seconds") else "at its peak"
+    gain = f"{less} {what} instead of {more}, {first.ratio.gain()} {MEASURES[measure][1]}"
+    return gain if first is last else f"{gain},{_at(first)}; {last.ratio.gain()}{_at(last)}"
+
+
+def _level(found: Sequence[Contest]) -> str:
+    """The configurations that are as good as the best over the whole stretch."""
+    lines = [{words.line(row) for row in contest.level} for contest in found]
+    level = sorted(set.intersection(*lines))
+    if not level:
+        return ""
+    if len(level) == 1:
+        return f"; {level[0]} is level with it"
+    return f"; {len(level)} other sparse configurations are level with it"
+
+
+def _side(row: Mapping[str, Any], measure: str) -> str:
+    known = interval_of(row, measure)
+    ends = words.span(known.low, known.high, lambda value: words.quantity(value, measure))
+    return f"{words.line(row)} takes {words.quantity(known.value, measure)} ({known.why or ends})"
+
+
+def _incomparable(contest: Contest, measure: str) -> str:
+    """What is known where one side has no number."""
+    sparse, dense = contest.sparse, contest.dense
+    if contest.verdict == "sparse":
+        takes = words.quantity(sparse[measure], measure)
+        return f"only sparse runs: {_did_not(dense)}; {words.line(sparse)} takes {takes}."
+    if contest.verdict == "dense":
+        return f"only dense runs: {_did_not(sparse)}."
+    if dense is None:
+        return "there is no dense baseline, so nothing can be said; measure dense for the same cells."
+    missing = next((row for row in (dense, sparse) if row is not None and row["status"] != "ok"), None)
+    return f"there is no comparison: {_did_not(missing) if missing else 'no sparse configuration was measured'}."
+
+
+def _did_not(row: Mapping[str, Any]) -> str:
+    need = f"needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
+    limit = (
+        f" and the limit is {words.bytes_(row['bytes_limit'])}" if row["bytes_needed"] and row["bytes_limit"] else ""
+    )
+    return f"{words.line(row)} {need}{limit}"

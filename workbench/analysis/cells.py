@@ -1,0 +1,162 @@
+"""From rows to cells: which rows measure the same thing, and which cells may be compared."""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from workbench import store
+from workbench.analysis import words
+from workbench.analysis.intervals import known, median_interval
+
+Row = Mapping[str, Any]
+
+CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
+LINE = ("format", "engine", "gradient", "update", "index_dtype")
+GROUP = (
+    *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
+    *("dtype", "threads", "shuffle", "epochs", "device", "machine"),
+)
+_POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
+_EXTRA = ("rounds", "rounds_failed", "round_values")
+
+
+class Group(NamedTuple):
+    """Cells alike but for density and configuration: what one chart shows. `label` tells it from the other groups."""
+
+    settings: dict[str, Any]
+    label: str
+    rows: list[dict[str, Any]]
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as dictionaries, null as None, numbers as Python's own."""
+    values = {name: frame[name].astype(object).tolist() for name in frame.columns}
+    values = {name: [None if _is_null(value) else value for value in column] for name, column in values.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def latest(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell: what is known now of each cell of a frame whose rows are in the order they were written.
+
+    The rows of a cell agree in all settings but `round`, and in the machine. Where some of them are ok
+    - failures are left out and counted in `rounds_failed`,
+    - only rows of the newest code (`source`) count, and of a round measured twice the later row,
+    - rounds are pooled: samples are joined, `seconds_step` and its interval are recomputed from them, every other
+      number is the median over rounds, and the rest is as in the last round.
+    Where none is ok the last failure stands. Three columns are added: `rounds` pooled, `rounds_failed`, and
+    `round_values`, a dictionary of each number's values by round. A frame that has these columns is returned as it is.
+    """
+    if "rounds" in frame.columns:
+        return frame
+    cells: dict[tuple, list[dict[str, Any]]] = {}
+    for row in records(frame):
+        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    pooled = [_pool(rows) for rows in cells.values()]
+    result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
+    for name in _EXTRA:
+        result[name] = pd.Series([row[name] for row in pooled], dtype="object" if name == "round_values" else "int64")
+    return result
+
+
+def _pool(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    good = [row for row in rows if row["status"] == "ok"]
+    failed = {"rounds_failed": len(rows) - len(good)}
+    if not good:
+        return rows[-1] | {"rounds": 0, "round_values": {}} | failed
+    rounds = list({row["round"]: row for row in good if row["source"] == good[-1]["source"]}.values())
+    values = {name: [row[name] for row in rounds if row[name] is not None] for name in _POOLED}
+    medians = {name: _middle(values[name], rounds[-1][name]) for name in _POOLED}
+    samples = [sample for row in rounds for sample in row["samples"] or () if sample is not None]
+    pooled = rounds[-1] | medians | failed | {"rounds": len(rounds), "round_values": values}
+    if samples:
+        keys = ("seconds_step", "seconds_step_low", "seconds_step_high")
+        pooled |= {"samples": samples} | dict(zip(keys, median_interval(samples), strict=True))
+    return pooled
+
+
+def _middle(values: list[float], last: Any) -> Any:
+    if not values:
+        return None
+    return type(last)(np.median(values)) if last is not None else float(np.median(values))
+
+
+def groups(frame: pd.DataFrame) -> list[Group]:
+    """The groups of a frame, largest first (equal sizes in the order written); rows as `latest` pools them."""
+    found: dict[tuple, list[dict[str, Any]]] = {}
+    # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
+    for row in sorted(records(latest(frame)), key=lambda row: row["status"] != "ok"):
+        key = tuple(row[name] for name in GROUP)
+        found.setdefault(next((other for other in found if _agrees(key, other)), key), []).append(row)
+    varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
+    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+    settings = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
+    return [Group(group, describe(group, varying) or describe(group), rows) for group, rows in settings]
+
+
+def _agrees(key: tuple, other: tuple) -> bool:
+    return all(mine is None or mine == theirs for mine, theirs in zip(key, other, strict=True))
+
+
+def describe(group: Row, names: Iterable[str] = GROUP) -> str:
+    """The settings of a group in words, of those named.
+
+    >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
+    'width 16, 256 rows a batch, 1 thread'
+    """
+    tell = {
+        "rows_total": lambda v: f"{v:,} rows",
+        "features": lambda v: f"{v:,} features",
+        "width": lambda v: f"width {v}",
+        "batch_rows": lambda v: f"{v} rows a batch",
+        "threads": lambda v: words.plural(v, "thread"),
+        "shuffle": lambda v: "shuffled" if v else "in order",
+        "epochs": lambda v: words.plural(v, "epoch") if v else "steps alone",
+        "machine": lambda v: f"machine {v}",
+    }
+    return ", ".join(tell.get(name, str)(group[name]) for name in names if group.get(name) is not None)
+
+
+def sparse_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:
+    """Rows of each sparse configuration, in the order met; the dense baseline is left out."""
+    lines: dict[tuple, list[Row]] = {}
+    for row in rows:
+        if not is_dense(row):
+            lines.setdefault(tuple(row[name] for name in LINE), []).append(row)
+    return lines
+
+
+def dense_rows(rows: Iterable[Row]) -> list[Row]:
+    """Rows of the dense baseline."""
+    return [row for row in rows if is_dense(row)]
+
+
+def is_dense(row: Row) -> bool:
+    """Whether a row is the baseline: dense data, dense kernels."""
+    return row["format"] == "dense"
+
+
+def density_of(row: Row) -> float | None:
+    """The density to draw a row at: measured, else asked for (a row that failed was not measured)."""
+    measured = known(row["density_measured"])
+    return known(row["density"]) if measured is None else measured
+
+
+def by_density(rows: Iterable[Row]) -> dict[float | None, list[Row]]:
+    """Rows by the density asked for, which is what pairs a sparse row with its baseline."""
+    found: dict[float | None, list[Row]] = {}
+    for row in rows:
+        found.setdefault(row["density"], []).append(row)
+    return found
+
+
+def failures(rows: Iterable[Row]) -> Counter:
+    """How many rows are not ok, by (status, reason)."""
+    return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] != "ok")
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))

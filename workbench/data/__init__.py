@@ -1,0 +1,61 @@
+"""Data sets, their transformations, and mini-batches.
+
+`load(name, **parameters)` gives a `Dataset`: a CSR matrix, its labels, and where it comes from. Nothing is downloaded:
+`stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, `svmlight` and `npz`
+read files of yours.
+
+How to add a data set: write one file in this folder that ends in `register(Source(...))`; `npz.py` is the one to copy.
+
+>>> train, test = split(load("uniform", rows=100, features=50, density=0.1, cache=False), held_out=0.2)
+>>> train
+Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
+>>> [batch.x.shape for batch in Batches(train.x, train.y, rows=50).epoch(0)]
+[(50, 50), (30, 50)]
+"""
+
+import importlib
+import pkgutil
+from pathlib import Path
+from typing import Any
+
+from workbench.data import cache as _cache
+from workbench.data.batches import Batch, Batches
+from workbench.data.contract import Source, get, names, register
+from workbench.data.dataset import DataError, Dataset, keep_features, keep_rows, shuffled, split
+from workbench.data.density import highest_density, with_density
+from workbench.data.labels import with_labels
+
+for _module in pkgutil.iter_modules(__path__):
+    importlib.import_module(f"{__name__}.{_module.name}")
+
+__all__ = [
+    "Batch",
+    "Batches",
+    "DataError",
+    "Dataset",
+    "Source",
+    "get",
+    "highest_density",
+    "keep_features",
+    "keep_rows",
+    "load",
+    "names",
+    "register",
+    "shuffled",
+    "split",
+    "with_density",
+    "with_labels",
+]
+
+
+def load(name: str, *, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
+    """The data set of that name; `get(name).parameters` lists its parameters and their defaults.
+
+    It is made once and kept on disk, in `cache.folder()` or in the folder given as `cache`; `cache=False` makes it
+    anew. Unknown names, unknown parameters and unusable files are refused (`DataError`).
+    """
+    source = get(name)
+    complete = source.complete(parameters)
+    if cache is False:
+        return source.make(**complete)
+    return _cache.kept(source, complete, None if cache is True else Path(cache))

@@ -1,0 +1,127 @@
+"""Made data sets on disk: plain `.npy` files and one small JSON file, so that loading one takes milliseconds.
+
+An entry is a folder, named after the data set and a hash of its parameters, of the code that makes data sets, and of
+the fingerprint of its source. It is written beside its place and then moved there, so that it is whole or not there.
+"""
+
+import functools
+import hashlib
+import json
+import os
+import shutil
+import sys
+import tempfile
+import warnings
+import zlib
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench.data.dataset import DataError, Dataset
+from workbench.formats import FormatError
+from workbench.formats.compressed import assemble
+
+if TYPE_CHECKING:
+    from workbench.data.contract import Source
+
+VARIABLE = "WORKBENCH_CACHE"
+NAME = "sparse-workbench"
+META = "meta.json"
+
+
+def folder(given: str | Path | None = None) -> Path:
+    """Where made data sets are kept: the folder given, else that in WORKBENCH_CACHE, else the user's cache folder."""
+    if chosen := given or os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / NAME
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+    return Path(os.environ.get(variable) or Path.home() / ".cache") / NAME
+
+
+def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None) -> Dataset:
+    """The data set from its entry, or made and entered; a damaged entry is made anew, with a warning.
+
+    A folder that cannot be written to costs a warning and the time to make the set again, nothing else.
+    """
+    entry = folder(where) / f"{source.name}-{_key(source, parameters)}"
+    if entry.is_dir():
+        try:
+            return _read(entry)
+        except (OSError, ValueError, KeyError, TypeError, DataError, FormatError) as error:
+            warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
+    dataset = source.make(**parameters)
+    try:
+        _write(entry, dataset)
+    except OSError as error:
+        warnings.warn(f"The data set could not be cached in {entry.parent} ({error}).", stacklevel=3)
+    return dataset
+
+
+def clear(where: str | Path | None = None) -> int:
+    """Delete all entries of the cache, and nothing else; gives the bytes that were freed."""
+    freed = 0
+    for meta in folder(where).glob(f"*/{META}"):
+        freed += sum(file.stat().st_size for file in meta.parent.iterdir())
+        shutil.rmtree(meta.parent)
+    return freed
+
+
+def _key(source: "Source", parameters: dict[str, Any]) -> str:
+    said = json.dumps(parameters, sort_keys=True, default=str)
+    parts = (source.name, said, source.fingerprint(**parameters), _code(), np.__version__)
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _code() -> str:
+    """Hash of every file of this folder: a change to any of them may change what is made."""
+    digest = hashlib.sha256()
+    for file in sorted(Path(__file__).parent.glob("*.py")):
+        digest.update(file.read_bytes())
+    return digest.hexdigest()
+
+
+def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
+    x = dataset.x
+    arrays = {"indptr": x.indptr, "indices": x.indices, "data": x.data, "y": dataset.y}
+    return arrays if dataset.groups is None else {**arrays, "groups": dataset.groups}
+
+
+def _write(entry: Path, dataset: Dataset) -> None:
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    beside = Path(tempfile.mkdtemp(prefix=f".{entry.name}-", dir=entry.parent))
+    try:
+        arrays = _arrays(dataset)
+        for name, array in arrays.items():
+            np.save(beside / f"{name}.npy", array, allow_pickle=False)
+        meta = {name: getattr(dataset, name) for name in ("name", "classes", "source", "licence", "facts")}
+        meta |= {"shape": dataset.x.shape, "sums": {name: _sum(array) for name, array in arrays.items()}}
+        (beside / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
+        if entry.exists():
+            shutil.rmtree(entry)
+        try:
+            beside.rename(entry)
+        except OSError:  # another process was first: its entry is as good
+            if not (entry / META).exists():
+                raise
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _read(entry: Path) -> Dataset:
+    meta = json.loads((entry / META).read_text(encoding="utf-8"))
+    arrays = {}
+    for name, wanted in meta.pop("sums").items():
+        arrays[name] = np.load(entry / f"{name}.npy", allow_pickle=False)
+        if _sum(arrays[name]) != wanted:
+            raise ValueError(f"{name}.npy does not have the sum it was written with")
+    shape = tuple(meta.pop("shape"))
+    x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)
+    return Dataset(x=x, **arrays, **{**meta, "classes": tuple(meta["classes"])})
+
+
+def _sum(array: np.ndarray) -> int:
+    """CRC-32 of the bytes."""
+    return zlib.crc32(np.ascontiguousarray(array).data.cast("B") if array.size else b"")

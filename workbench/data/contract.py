@@ -1,0 +1,64 @@
+"""The Source record, what a data set is made by, and its registry."""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.data.dataset import DataError, Dataset
+
+_sources: dict[str, "Source"] = {}
+
+
+def _nothing(**parameters: Any) -> str:
+    return ""
+
+
+@dataclass(frozen=True)
+class Source:
+    """One entry: `make(**parameters)` gives the data set, the same for the same parameters.
+
+    `origin` and `licence` say where it comes from. `fingerprint(**parameters)` names whatever else the result depends
+    on, such as the size and time of a file: a cached copy is used as long as it stays the same.
+    """
+
+    name: str
+    make: Callable[..., Dataset]
+    origin: str
+    licence: str
+    fingerprint: Callable[..., str] = _nothing
+
+    @property
+    def parameters(self) -> dict[str, Any]:
+        """Parameters and their defaults; `inspect.Parameter.empty` marks one that must be given."""
+        return {name: entry.default for name, entry in inspect.signature(self.make).parameters.items()}
+
+    def complete(self, given: dict[str, Any]) -> dict[str, Any]:
+        """All parameters, the missing ones with their defaults; unknown and missing names are refused (`DataError`)."""
+        known = self.parameters
+        if unknown := [name for name in given if name not in known]:
+            raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")
+        complete = {**known, **given}
+        if missing := [name for name, value in complete.items() if value is inspect.Parameter.empty]:
+            raise DataError(f"{self.name} needs the parameter {missing[0]!r}; its parameters are {', '.join(known)}.")
+        return complete
+
+
+def register(source: Source) -> Source:
+    """Add a data set and return it; a name that is taken is refused (`DataError`)."""
+    if source.name in _sources:
+        raise DataError(f"A data set named {source.name!r} is already registered; there are {', '.join(names())}.")
+    _sources[source.name] = source
+    return source
+
+
+def names() -> tuple[str, ...]:
+    """Names of all data sets, sorted."""
+    return tuple(sorted(_sources))
+
+
+def get(name: str) -> Source:
+    """The entry of that name; an unknown name is an error that lists the known ones (`DataError`)."""
+    if name not in _sources:
+        raise DataError(f"There is no data set {name!r}; there are {', '.join(names())}.")
+    return _sources[name]

@@ -1,0 +1,181 @@
+"""The Dataset record, and what can be done to one: fewer rows, fewer features, another order, a held-out part."""
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from workbench import formats
+from workbench.formats.compressed import assemble
+from workbench.formats.indices import index_dtype, kept_or_widened
+
+
+class DataError(ValueError):
+    """A data set cannot be had as asked; the message says what came, what is allowed and what to do."""
+
+
+@dataclass(frozen=True, eq=False)
+class Dataset:
+    """A matrix with its labels.
+
+    `x` csr_array [rows, features], float32, int32 indices where they suffice, columns sorted and unique in each row.
+    `y` int64 [rows], numbers of `classes`; or, when `classes` is empty, float32 targets [rows] or [rows, N].
+    `classes` come in descending frequency in the whole set, so class 0 is the most frequent one.
+    `groups` int64 [rows] or None: rows of one group resemble each other and are never parted by `split`.
+    `facts` are figures about how it was made, for people.
+    """
+
+    name: str
+    x: scipy.sparse.csr_array
+    y: np.ndarray
+    classes: tuple[str, ...]
+    source: str
+    licence: str
+    groups: np.ndarray | None = None
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if formats.format_of(self.x) != "csr":
+            raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.convert(x, 'csr').")
+        formats.check(self.x)
+        wanted = np.int64 if self.classes else np.float32
+        if self.y.dtype != wanted:
+            kind = "class numbers" if self.classes else "targets"
+            raise DataError(f"y is {self.y.dtype}; {kind} are {np.dtype(wanted)}: y.astype(np.{np.dtype(wanted)}).")
+        for name in ("y", "groups"):
+            array = getattr(self, name)
+            if array is not None and len(array) != self.rows:
+                raise DataError(f"{name} has {len(array)} entries for {self.rows} rows of x; it needs one for each.")
+        if self.classes and self.rows and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
+            came = f"{self.y.min()} to {self.y.max()}"
+            raise DataError(f"y holds the class numbers {came}; with {len(self.classes)} classes they start at 0.")
+
+    @property
+    def rows(self) -> int:
+        """Number of samples."""
+        return self.x.shape[0]
+
+    @property
+    def features(self) -> int:
+        """Number of columns."""
+        return self.x.shape[1]
+
+    @property
+    def density(self) -> float:
+        """Stored entries / (rows * features); 0 for a matrix without elements."""
+        return self.x.nnz / (self.rows * self.features) if self.rows and self.features else 0.0
+
+    def __repr__(self) -> str:
+        width = 1 if self.y.ndim == 1 else self.y.shape[1]
+        kind = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
+        size = f"{self.rows:,} rows x {self.features:,} features, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
+        return f"Dataset {self.name}: {size}, density {self.density:.3g}, {kind}"
+
+
+def canonical(x: Any) -> scipy.sparse.csr_array:
+    """Any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
+
+    Duplicates are summed; `x` is never changed. Values that are no finite numbers are refused (`FormatError`).
+    """
+    if scipy.sparse.issparse(x) or isinstance(x, np.ndarray):
+        x = x.astype(np.float32, copy=False)
+    x = formats.convert(x, "csr")
+    dtype = index_dtype(*x.shape, x.nnz)
+    x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)
+    if not x.has_canonical_format:
+        x = x.copy()
+        x.sum_duplicates()
+    return formats.check(x, full=True)
+
+
+def class_numbers(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
+    """`(classes, y)` of labels of any type: classes in descending frequency, ties in their own order."""
+    values, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    order = np.argsort(-counts, kind="stable")
+    rank = np.empty(len(order), np.int64)
+    rank[order] = np.arange(len(order))
+    return tuple(str(value) for value in values[order]), rank[inverse.reshape(-1)]
+
+
+def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
+    """The rows of those numbers, in that order. O(entries taken)."""
+    x = dataset.x
+    parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
+    x = assemble("csr", *parts, (len(rows), dataset.features))
+    groups = None if dataset.groups is None else dataset.groups[rows]
+    return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups)
+
+
+def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
+    """`n` rows drawn at random, in the order they had. More than there are is refused (`DataError`)."""
+    _check_count("rows", n, dataset.rows)
+    return take(dataset, np.sort(np.random.default_rng(seed).permutation(dataset.rows)[:n]))
+
+
+def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
+    """The same rows in random order, so that contiguous mini-batches mix classes."""
+    return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
+
+
+def keep_features(dataset: Dataset, k: int) -> Dataset:
+    """The `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
+
+    Rows may become empty, and stay. More columns than there are is refused (`DataError`). O(nnz + features).
+    """
+    _check_count("features", k, dataset.features)
+    x = dataset.x
+    counts = np.bincount(x.indices, minlength=dataset.features)
+    kept = np.sort(np.argsort(-counts, kind="stable")[:k])
+    number = np.full(dataset.features, -1, x.indices.dtype)
+    number[kept] = np.arange(k)
+    indices = number[x.indices]
+    return dataclasses.replace(dataset, x=with_entries(x, indices >= 0, indices, (dataset.rows, k)))
+
+
+def with_entries(
+    x: scipy.sparse.csr_array, mask: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
+) -> scipy.sparse.csr_array:
+    """The entries of `x` where `mask` is true, with `indices` for its own."""
+    before = np.concatenate([[0], np.cumsum(mask)])  # int64 [nnz + 1]
+    dtype = kept_or_widened(x.indices.dtype, before[-1])
+    return assemble("csr", before[x.indptr].astype(dtype), indices[mask].astype(dtype), x.data[mask], shape)
+
+
+def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]:
+    """`(train, test)`, both in random order; `held_out` is the share of rows in the second, to the nearest row.
+
+    Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
+    group. A part that would be empty is refused (`DataError`).
+    """
+    if not 0 < held_out < 1:
+        raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
+    order = np.random.default_rng(seed).permutation(dataset.rows)
+    if dataset.groups is not None:
+        order = _by_group(dataset.groups, order)
+    cut = round(held_out * dataset.rows)
+    if dataset.groups is not None and dataset.rows:
+        borders = np.flatnonzero(np.diff(dataset.groups[order])) + 1
+        cut = int(borders[np.argmin(np.abs(borders - cut))]) if len(borders) else 0
+    if not 0 < cut < dataset.rows:
+        what = "rows" if dataset.groups is None else "groups of rows"
+        raise DataError(f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.")
+    test, train = order[:cut], order[cut:]
+    if dataset.groups is not None:  # mix the rows of different groups again
+        rng = np.random.default_rng((seed, 1))
+        test, train = rng.permutation(test), rng.permutation(train)
+    return take(dataset, train), take(dataset, test)
+
+
+def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
+    """`order` rearranged so that rows of a group follow each other, groups in the order of their first row."""
+    _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
+    return order[np.argsort(first[inverse], kind="stable")]
+
+
+def _check_count(what: str, asked: int, there: int) -> None:
+    if not 1 <= asked <= there:
+        raise DataError(f"{asked} {what} are asked for; the data set has {there}, so 1 to {there} can be kept.")

@@ -1,0 +1,34 @@
+"""Synthetic data as skewed as text and clicks are: few columns in many rows, many columns in few.
+
+Popularity falls as (j + shift)**-slope (Zipf-Mandelbrot); text has slopes of 0.7 to 0.8, click logs 1.0 to 1.5. Row
+lengths are lognormal. Labels come from a planted linear teacher, so that there is something to learn.
+"""
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.synthetic import draw
+
+
+def make(
+    rows: int = 16_384,
+    features: int = 65_536,
+    density: float = 0.001,
+    seed: int = 0,
+    sigma: float = 1.0,
+    slope: float = 1.0,
+    shift: float = 3.0,
+    classes: int | None = 2,
+    width: int = 1,
+    noise: float = 0.1,
+    values: str = "normal",
+) -> Dataset:
+    """[rows, features] with density * rows * features entries; columns in descending popularity.
+
+    `sigma` of the lognormal row lengths, 0 for equal ones, capped at ten times the mean; rows may be empty. `classes`
+    labels, or None for float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`,
+    |N(0, 1)| with rows of 2-norm 1, or `ones`.
+    """
+    return draw("power_law", rows, features, density, seed, sigma, slope, shift, classes, width, noise, values)
+
+
+register(Source("power_law", make, "drawn from a seed by Sparse Workbench", "none needed"))

@@ -1,0 +1,28 @@
+"""Synthetic data without skew: every column is as popular as every other one, and rows are equally long."""
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.synthetic import draw
+
+
+def make(
+    rows: int = 16_384,
+    features: int = 65_536,
+    density: float = 0.001,
+    seed: int = 0,
+    sigma: float = 0.0,
+    classes: int | None = 2,
+    width: int = 1,
+    noise: float = 0.1,
+    values: str = "normal",
+) -> Dataset:
+    """[rows, features] with density * rows * features entries.
+
+    `sigma` of the lognormal row lengths, 0 for equal ones. `classes` labels of a planted linear teacher, or None for
+    float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`, |N(0, 1)| with rows
+    of 2-norm 1, or `ones`.
+    """
+    return draw("uniform", rows, features, density, seed, sigma, 0.0, 1.0, classes, width, noise, values)
+
+
+register(Source("uniform", make, "drawn from a seed by Sparse Workbench", "none needed"))

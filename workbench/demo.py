@@ -1,0 +1,46 @@
+"""The demo: one model trained sparse and dense on real data, then the sweep that finds where dense wins."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from workbench import report, store
+from workbench.analysis.advisor import Advice, advise
+from workbench.sweep import progress, spec
+
+SPECS = Path(__file__).parent / "specs"
+TITLE = "Would sparse tensors reduce training time and memory?"
+COMMAND = "workbench demo"
+
+Tell = Callable[[str, Path], None]
+"""Shows a run while it goes on: called with a heading and the run's folder; returns when the run is over."""
+
+
+def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
+    """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows."""
+    folder = progress.start(spec.load(SPECS / f"{name}.toml"), root / name)
+    tell(heading, folder)
+    state = progress.read(folder)
+    if state.state != "finished":
+        raise progress.RunError(f"The sweep in {folder} is {state.state}: {state.message or 'run it again to resume'}")
+    return progress.rows(folder)
+
+
+def train_both(root: Path, tell: Tell) -> list[dict]:
+    """The sparse and the dense run of one softmax model: rows with seconds an epoch, peak memory, accuracy."""
+    return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
+
+
+def sweep_density(root: Path, tell: Tell) -> list[dict]:
+    """Seconds a step and memory at several densities, sparse formats and dense."""
+    return run("demo_density", root, "Sweeping density and format", tell)
+
+
+def conclude(rows: list[dict], root: Path) -> tuple[Advice, Path]:
+    """The verdict over all rows, and the path of the report that was written."""
+    frame = store.frame(rows)
+    machine = json.loads((root / "demo_density" / "machine.json").read_text(encoding="utf-8"))
+    path = root / "report.html"
+    report.html(frame, path, title=TITLE, command=COMMAND, machine=machine)
+    report.markdown(frame, root / "report.md", title=TITLE, command=COMMAND, machine=machine)
+    return advise(frame), path

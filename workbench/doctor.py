@@ -1,0 +1,87 @@
+"""The doctor: what this machine has for the workbench, and what to fix."""
+
+import os
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels import devices, threads
+from workbench.data import cache
+from workbench.measure import machine, memory
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One thing that was looked at; `advice` is empty where nothing needs fixing."""
+
+    what: str
+    found: str
+    advice: str = ""
+
+
+def examine() -> list[Finding]:
+    """Look at everything; takes a second or two, changes nothing, starts no sweep."""
+    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions)
+    return [finding for check in checks for finding in check()]
+
+
+def _cpu() -> list[Finding]:
+    levels = ", ".join(f"{name} {size}" for name, size in machine.caches().items())
+    return [Finding("processor", machine.cpu_name()), Finding("caches", levels or "not told by this system")]
+
+
+def _cores() -> list[Finding]:
+    cores = os.cpu_count() or 1
+    usable = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else cores
+    load = os.getloadavg()[0]
+    advice = ""
+    if load > 0.5 * usable:
+        advice = "Other programs are at work; times measured now will be noisy. Wait, or stop them."
+    found = f"{usable} of {cores} usable, load {load:.1f}"
+    return [Finding("cores", found, advice)]
+
+
+def _memory() -> list[Finding]:
+    available = memory.available_bytes()
+    advice = "Dense baselines will not fit; free some memory." if available < 2 * 2**30 else ""
+    return [Finding("memory available", f"{available / 2**30:.1f} GiB", advice)]
+
+
+def _blas() -> list[Finding]:
+    np.ones((2, 2)) @ np.ones((2, 2))
+    loaded = machine.blas()
+    if not loaded:
+        return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
+    limited = [entry for entry in loaded if entry["num_threads"] == 1] if (os.cpu_count() or 1) > 1 else []
+    advice = "BLAS runs on one thread; unset OPENBLAS_NUM_THREADS and OMP_NUM_THREADS." if limited else ""
+    shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]
+    return [Finding("BLAS", "; ".join(shown), advice)]
+
+
+def _numba() -> list[Finding]:
+    layers = threads.available_layers()
+    chosen = threads.choose_layer()
+    advice = ""
+    if chosen == "workqueue":
+        advice = "A parallel call costs ten times more than with OpenMP: install libgomp1 (Debian) or libgomp."
+    found = f"{chosen} (available: {', '.join(layers)}), {threads.get_threads()} threads"
+    return [Finding("Numba threading layer", found, advice)]
+
+
+def _gpu() -> list[Finding]:
+    gpu = devices.probe()
+    if not gpu.present:
+        return [Finding("GPU", f"none: {gpu.reason}")]
+    return [Finding("GPU", f"{gpu.name}, {gpu.bytes_memory / 2**30:.0f} GiB")]
+
+
+def _cache() -> list[Finding]:
+    folder = cache.folder()
+    parent = next(path for path in (folder, *folder.parents) if path.exists())
+    advice = "" if os.access(parent, os.W_OK) else "It cannot be written; set WORKBENCH_CACHE to a folder that can."
+    return [Finding("data cache", str(folder), advice)]
+
+
+def _versions() -> list[Finding]:
+    return [Finding("versions", ", ".join(f"{name} {version}" for name, version in machine.versions().items()))]
+

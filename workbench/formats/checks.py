@@ -1,0 +1,119 @@
+"""What is checked about indices and values; each fault has its own message: what came where, and what to do."""
+
+from typing import Any
+
+import numpy as np
+
+from workbench.formats.contract import refuse
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
+
+
+def check_values(values: np.ndarray, name: str) -> None:
+    """Refuse values that are neither float32 nor float64."""
+    if values.dtype not in FLOATS:
+        raise refuse(f"{name} has dtype {values.dtype}", "float32 and float64", "Call x.astype(np.float32)")
+
+
+def check_finite(values: np.ndarray, name: str) -> None:
+    """Refuse NaN and infinite values."""
+    finite = np.isfinite(values)
+    if not finite.all():
+        where = np.unravel_index(np.argmin(finite), values.shape)
+        place = ", ".join(map(str, where))
+        raise refuse(f"{name}[{place}] is {values[where]}", "finite values", f"Call np.nan_to_num on {name}")
+
+
+def check_index_types(**arrays: np.ndarray) -> None:
+    """Refuse index arrays that are not one-dimensional int32 or int64, the same for all of them."""
+    for name, array in arrays.items():
+        if array.ndim != 1:
+            raise refuse(f"{name} has {array.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
+        if array.dtype not in INTEGERS:
+            raise refuse(f"{name} has dtype {array.dtype}", "int32 and int64", f"Call {name}.astype(np.int32)")
+    dtypes = {name: array.dtype for name, array in arrays.items()}
+    if len(set(dtypes.values())) > 1:
+        came = " and ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
+        raise refuse(f"The index types differ: {came}", "one type for all of them", "Turn both into int64")
+
+
+def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
+    """Refuse indices outside [0, limit)."""
+    if not indices.size or (indices.min() >= 0 and indices.max() < limit):
+        return
+    allowed = f"0 to {limit - 1}, as there are {limit} {axis}" if limit else f"none, as there are no {axis}"
+    if indices.min() < 0:
+        position = int(np.argmax(indices < 0))
+        advice = "Negative numbers do not count from the end here; write the index itself"
+        raise refuse(f"{name}[{position}] is {indices[position]}, a negative index", allowed, advice)
+    position = int(np.argmax(indices >= limit))
+    raise refuse(
+        f"{name}[{position}] is {indices[position]}, out of range", allowed, "Correct it, or make shape larger"
+    )
+
+
+def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str, str]) -> None:
+    """Refuse index and value arrays of different length."""
+    if len(values) != len(indices):
+        came = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
+        raise refuse(came, "the same number in both", "Build the matrix again from its parts")
+
+
+def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
+    """Refuse shapes that are not [rows, columns]."""
+    if len(shape) != 2:
+        advice = "Call x.reshape(rows, columns)"
+        raise refuse(f"The {name} matrix has shape {tuple(shape)}", "two dimensions, (rows, columns)", advice)
+
+
+def check_compressed(x: Any, full: bool, canonical: bool) -> None:
+    """Check a csr or csc array; O(rows), with `full` O(nnz)."""
+    check_two_dimensions(x.shape, x.format)
+    check_values(x.data, "data")
+    check_index_types(indptr=x.indptr, indices=x.indices)
+    check_same_length(x.data, x.indices, ("data", "indices"))
+    major, minor = ("rows", "columns") if x.format == "csr" else ("columns", "rows")
+    _check_pointers(x.indptr, x.shape[0] if x.format == "csr" else x.shape[1], len(x.indices), major)
+    if full:
+        check_compressed_indices(x)
+        if canonical:
+            _check_order(x.indptr, x.indices, major[:-1], minor[:-1])
+        check_finite(x.data, "data")
+
+
+def check_compressed_indices(x: Any) -> None:
+    """Refuse a csr or csc array with an index out of range; O(nnz)."""
+    limit, axis = (x.shape[1], "columns") if x.format == "csr" else (x.shape[0], "rows")
+    check_range(x.indices, limit, "indices", axis)
+
+
+def _check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
+    if len(indptr) != count + 1:
+        came = f"indptr has {len(indptr)} entries for {count} {major}"
+        raise refuse(came, f"{count + 1}, one more than {major}", "Correct shape or indptr")
+    if indptr[0] != 0 or indptr[-1] != stored:
+        came = f"indptr goes from {indptr[0]} to {indptr[-1]}"
+        raise refuse(came, f"0 to {stored}, the number of stored entries", "Call x.prune(), or correct indptr")
+    falling = indptr[1:] < indptr[:-1]
+    if falling.any():
+        at = int(np.argmax(falling))
+        came = f"indptr falls from {indptr[at]} to {indptr[at + 1]} at {major[:-1]} {at}"
+        raise refuse(came, "numbers that never fall", "Build the matrix again from its parts")
+
+
+def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
+    """Refuse indices that do not rise strictly within each row; equal neighbours are duplicates."""
+    rising = indices[1:] > indices[:-1]
+    starts = indptr[1:-1]
+    rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing
+    if rising.all():
+        return
+    at = int(np.argmin(rising))
+    line = int(np.searchsorted(indptr, at, side="right")) - 1
+    before, after = indices[at], indices[at + 1]
+    if before == after:
+        came = f"{minor} {after} is stored twice in {major} {line} (indices[{at}] and indices[{at + 1}]), a duplicate"
+        raise refuse(came.capitalize(), "each once", "Call x.sum_duplicates()")
+    came = f"{major} {line} is unsorted: {minor} {after} (indices[{at + 1}]) comes after {minor} {before}"
+    raise refuse(came.capitalize(), "ascending order", "Call x.sort_indices()")

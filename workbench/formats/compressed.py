@@ -1,0 +1,55 @@
+"""What csr and csc share: assembling an array from its parts, and the calls of the conversion kernels."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from workbench.formats.contract import Coo
+from workbench.formats.indices import kept_or_widened
+
+
+def assemble(
+    format: str, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, shape: tuple[int, int]
+) -> scipy.sparse.csr_array | scipy.sparse.csc_array:
+    """A csr or csc array over the given parts, never copied and not checked.
+
+    SciPy's own constructor copies `indices` and `data` when they are views of less than half of a larger array, which
+    is what a mini-batch is; the parts are therefore put in place one by one.
+
+    >>> part = np.arange(100, dtype=np.float32)[:4]
+    >>> x = assemble("csr", np.array([0, 4]), np.arange(4), part, (1, 4))
+    >>> np.shares_memory(x.data, part)
+    True
+    """
+    x = getattr(scipy.sparse, f"{format}_array")(shape, dtype=data.dtype)
+    x.indptr, x.indices, x.data = indptr, indices, data
+    return x
+
+
+def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(indptr, indices, data)`; duplicates and the order within a row are kept."""
+    dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
+    row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
+    return kernels.get("coo_to_csr").cpu(row, col, coo.data, coo.shape[0])
+
+
+def csr_to_coo(x: Any) -> Coo:
+    """The entries of a csr array, in its order."""
+    dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
+    row = kernels.get("csr_to_coo_rows").cpu(x.indptr.astype(dtype, copy=False))
+    return Coo(row, x.indices.astype(dtype, copy=False), x.data, x.shape)
+
+
+def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """The parts of `x` compressed along its other axis: csr gives csc, csc gives csr; sorted, duplicates kept."""
+    minor = x.shape[1] if x.format == "csr" else x.shape[0]
+    dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
+    indptr, indices = x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False)
+    return kernels.get("csr_to_csc").cpu(indptr, indices, x.data, minor)
+
+
+def nbytes(x: Any) -> int:
+    """Bytes of the three arrays."""
+    return x.indptr.nbytes + x.indices.nbytes + x.data.nbytes

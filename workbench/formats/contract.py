@@ -1,0 +1,96 @@
+"""The Format record, its registry, and the door through which every matrix comes in."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+ORDER = ("dense", "csr", "csc", "coo", "row_sparse")
+"""Order in lists and menus; formats added later follow by name."""
+
+_formats: dict[str, "Format"] = {}
+
+
+class FormatError(ValueError):
+    """A matrix is malformed or in no known format; the message says what came, what is allowed and what to do."""
+
+
+class Coo(NamedTuple):
+    """The entries of a matrix, in any order, with duplicates: what every format can be turned into and made from."""
+
+    row: np.ndarray
+    col: np.ndarray
+    data: np.ndarray
+    shape: tuple[int, int]
+
+
+@dataclass(frozen=True)
+class Format:
+    """One format: how it is recognised, checked, converted and weighed.
+
+    `is_instance(x)`; `check(x, full, canonical)` raises `FormatError`, and so does `check_indices(x)` for indices out of
+    range, which kernels would follow outside of their arrays; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`; `nbytes(x)`; `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `direct` maps the name of
+    another format to a conversion that need not go through COO.
+    """
+
+    name: str
+    is_instance: Callable[[Any], bool]
+    check: Callable[[Any, bool, bool], None]
+    check_indices: Callable[[Any], None]
+    to_coo: Callable[[Any], Coo]
+    from_coo: Callable[[Coo], Any]
+    nbytes: Callable[[Any], int]
+    predicted_bytes: Callable[[int, int, int, int, int, int], int]
+    direct: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+
+
+def register(format: Format) -> Format:
+    """Add a format and return it; a name that is taken is refused (`FormatError`)."""
+    if format.name in _formats:
+        raise FormatError(f"A format named {format.name!r} is already registered; the formats are {_known()}.")
+    _formats[format.name] = format
+    return format
+
+
+def names() -> tuple[str, ...]:
+    """Names of the registered formats, `ORDER` first."""
+    return tuple(sorted(_formats, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)))
+
+
+def get(name: str) -> Format:
+    """The format of that name; an unknown name is an error that lists the known ones (`FormatError`)."""
+    if name not in _formats:
+        raise FormatError(f"There is no format {name!r}; the formats are {_known()}.")
+    return _formats[name]
+
+
+def _known() -> str:
+    return ", ".join(names())
+
+
+def refuse(came: str, allowed: str, advice: str) -> FormatError:
+    """The error for a malformed matrix, in the one form that all of them have."""
+    return FormatError(f"{came}. Allowed: {allowed}. {advice}.")
+
+
+def admit(x: Any) -> tuple[Format, Any]:
+    """The format of `x`, and `x` with matrix classes turned into arrays over the same memory (`FormatError`)."""
+    x = _as_array(x)
+    for format in _formats.values():
+        if format.is_instance(x):
+            return format, x
+    came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {type(x).__module__}.{type(x).__name__}"
+    advice = "Call x.tocsr()" if scipy.sparse.issparse(x) else "Call np.asarray(x, np.float32)"
+    raise refuse(f"{came} is none of the formats here", f"NumPy arrays, SciPy arrays and RowSparse: {_known()}", advice)
+
+
+def _as_array(x: Any) -> Any:
+    if isinstance(x, scipy.sparse.spmatrix):
+        return getattr(scipy.sparse, f"{x.format}_array")(x)
+    if isinstance(x, np.ma.MaskedArray):
+        raise refuse("A masked array came", "plain NumPy arrays", "Call x.filled(0)")
+    if isinstance(x, np.ndarray) and type(x) is not np.ndarray:
+        return np.asarray(x)
+    return x

@@ -1,0 +1,49 @@
+"""COO, coordinates: row, column and value of each entry, in any order, duplicates summed. `scipy.sparse.coo_array`."""
+
+from typing import Any
+
+import scipy.sparse
+
+from workbench.formats.checks import (
+    check_finite,
+    check_index_types,
+    check_range,
+    check_same_length,
+    check_two_dimensions,
+    check_values,
+)
+from workbench.formats.contract import Coo, Format, register
+
+
+def _check(x: Any, full: bool, canonical: bool) -> None:
+    check_two_dimensions(x.shape, "coo")
+    check_values(x.data, "data")
+    check_index_types(row=x.row, col=x.col)
+    check_same_length(x.row, x.col, ("row", "col"))
+    check_same_length(x.data, x.row, ("data", "row"))
+    if full:
+        _check_indices(x)
+        check_finite(x.data, "data")
+
+
+def _check_indices(x: Any) -> None:
+    check_range(x.row, x.shape[0], "row", "rows")
+    check_range(x.col, x.shape[1], "col", "columns")
+
+
+def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
+    return scipy.sparse.coo_array((coo.data, (coo.row, coo.col)), shape=coo.shape)
+
+
+register(
+    Format(
+        name="coo",
+        is_instance=lambda x: isinstance(x, scipy.sparse.coo_array),
+        check=_check,
+        check_indices=_check_indices,
+        to_coo=lambda x: Coo(x.row, x.col, x.data, x.shape),
+        from_coo=_from_coo,
+        nbytes=lambda x: x.data.nbytes + x.row.nbytes + x.col.nbytes,
+        predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + 2 * index),
+    )
+)

@@ -1,0 +1,33 @@
+"""CSC, compressed columns: for each column its rows and values one after the other. `scipy.sparse.csc_array`."""
+
+from typing import Any
+
+import scipy.sparse
+
+from workbench.formats import compressed
+from workbench.formats.checks import check_compressed, check_compressed_indices
+from workbench.formats.contract import Coo, Format, register
+
+
+def _to_csr(x: Any) -> scipy.sparse.csr_array:
+    return compressed.assemble("csr", *compressed.transposed(x), x.shape)
+
+
+def _from_coo(coo: Coo) -> scipy.sparse.csc_array:
+    flipped = Coo(coo.col, coo.row, coo.data, coo.shape[::-1])
+    return compressed.assemble("csc", *compressed.coo_to_csr(flipped), coo.shape)
+
+
+register(
+    Format(
+        name="csc",
+        is_instance=lambda x: isinstance(x, scipy.sparse.csc_array),
+        check=check_compressed,
+        check_indices=check_compressed_indices,
+        to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),
+        from_coo=_from_coo,
+        nbytes=compressed.nbytes,
+        predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + index) + (columns + 1) * index,
+        direct={"csr": _to_csr},
+    )
+)

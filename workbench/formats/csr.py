@@ -1,0 +1,36 @@
+"""CSR, compressed rows: for each row its columns and values one after the other. `scipy.sparse.csr_array`."""
+
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from workbench.formats import compressed
+from workbench.formats.checks import check_compressed, check_compressed_indices
+from workbench.formats.contract import Coo, Format, register
+
+
+def _to_dense(x: Any) -> np.ndarray:
+    out = np.empty(x.shape, x.dtype)
+    kernels.get("csr_to_dense").cpu(x.indptr, x.indices, x.data, out)
+    return out
+
+
+def _from_coo(coo: Coo) -> scipy.sparse.csr_array:
+    return compressed.assemble("csr", *compressed.coo_to_csr(coo), coo.shape)
+
+
+register(
+    Format(
+        name="csr",
+        is_instance=lambda x: isinstance(x, scipy.sparse.csr_array),
+        check=check_compressed,
+        check_indices=check_compressed_indices,
+        to_coo=compressed.csr_to_coo,
+        from_coo=_from_coo,
+        nbytes=compressed.nbytes,
+        predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + index) + (rows + 1) * index,
+        direct={"dense": _to_dense, "csc": lambda x: compressed.assemble("csc", *compressed.transposed(x), x.shape)},
+    )
+)

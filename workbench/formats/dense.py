@@ -1,0 +1,48 @@
+"""Dense: a NumPy array of any rank and layout. Every element is stored."""
+
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench.formats import compressed
+from workbench.formats.checks import check_finite, check_two_dimensions, check_values
+from workbench.formats.contract import Coo, Format, register
+from workbench.formats.indices import index_dtype
+from workbench.formats.row_sparse import RowSparse
+
+
+def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
+    check_values(x, "The dense array")
+    if full:
+        check_finite(x, "x")
+
+
+def _to_csr(x: np.ndarray) -> Any:
+    check_two_dimensions(x.shape, "dense")
+    indptr, indices, data = kernels.get("dense_to_csr").cpu(x)
+    dtype = index_dtype(*x.shape, len(data))
+    parts = indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False), data
+    return compressed.assemble("csr", *parts, x.shape)
+
+
+def _from_coo(coo: Coo) -> np.ndarray:
+    indptr, indices, data = compressed.coo_to_csr(coo)
+    out = np.empty(coo.shape, data.dtype)
+    kernels.get("csr_to_dense").cpu(indptr, indices, data, out)
+    return out
+
+
+register(
+    Format(
+        name="dense",
+        is_instance=lambda x: isinstance(x, np.ndarray),
+        check=_check,
+        check_indices=lambda x: None,
+        to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),
+        from_coo=_from_coo,
+        nbytes=lambda x: x.nbytes,
+        predicted_bytes=lambda rows, columns, nnz, stored, value, index: rows * columns * value,
+        direct={"csr": _to_csr, "row_sparse": RowSparse.from_dense},
+    )
+)

@@ -1,0 +1,1 @@
+"""Measuring: the clock, memory, the machine, statistics."""

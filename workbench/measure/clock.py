@@ -1,0 +1,74 @@
+"""The clock: warm-up, calibration until a sample is long enough, samples until the budget is spent, phases apart.
+
+>>> from workbench.measure.clock import Policy, sample
+>>> taken = sample(lambda: {"work": 1e-3}, Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=5))
+>>> len(taken.seconds), round(taken.phases["work"], 6)
+(5, 0.001)
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import perf_counter
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long to measure. A sample is the mean of as many steps as make it `seconds_sample` long.
+
+    Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`.
+    """
+
+    seconds_warmup: float = 0.1
+    steps_warmup: int = 3
+    seconds_sample: float = 0.005
+    seconds_total: float = 0.5
+    samples_least: int = 7
+    samples_most: int = 200
+
+
+@dataclass
+class Samples:
+    """What was measured: seconds a step, one number a sample; mean seconds a step of each phase; steps behind them."""
+
+    seconds: list[float] = field(default_factory=list)
+    phases: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+    steps_a_sample: int = 1
+    seconds_warmup: float = 0.0
+
+
+Step = Callable[[], dict[str, float]]
+"""Does one step and returns the seconds of its phases."""
+
+
+def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
+    """Run steps until the warm-up is over; returns (seconds it took, shortest step: the estimate to calibrate by)."""
+    start, shortest, steps = perf_counter(), float("inf"), 0
+    while steps < policy.steps_warmup or perf_counter() - start < policy.seconds_warmup:
+        before = perf_counter()
+        step()
+        shortest = min(shortest, perf_counter() - before)
+        steps += 1
+    return perf_counter() - start, shortest
+
+
+def sample(step: Step, policy: Policy) -> Samples:
+    """Warm up, calibrate, then sample `step` as the policy says."""
+    taken = Samples()
+    taken.seconds_warmup, shortest = warm_up(step, policy)
+    taken.steps_a_sample = max(1, round(policy.seconds_sample / max(shortest, 1e-9)))
+    start = perf_counter()
+    while not _enough(taken, policy, perf_counter() - start):
+        before = perf_counter()
+        for _ in range(taken.steps_a_sample):
+            for phase, seconds in step().items():
+                taken.phases[phase] = taken.phases.get(phase, 0.0) + seconds
+        taken.seconds.append((perf_counter() - before) / taken.steps_a_sample)
+        taken.steps += taken.steps_a_sample
+    taken.phases = {phase: seconds / taken.steps for phase, seconds in taken.phases.items()}
+    return taken
+
+
+def _enough(taken: Samples, policy: Policy, seconds: float) -> bool:
+    count = len(taken.seconds)
+    return count >= policy.samples_most or (count >= policy.samples_least and seconds >= policy.seconds_total)

@@ -1,0 +1,93 @@
+"""The machine a result was measured on: what identifies it, what it has, and the versions that ran."""
+
+import hashlib
+import importlib.metadata
+import os
+import platform
+import re
+from pathlib import Path
+
+import psutil
+import threadpoolctl
+
+from kernels import threads
+
+PACKAGES = (
+    "sparse-workbench",
+    "numpy",
+    "scipy",
+    "numba",
+    "llvmlite",
+    "pandas",
+    "scikit-learn",
+    "cupy-cuda12x",
+    "torch",
+)
+CPUINFO = Path("/proc/cpuinfo")
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
+
+
+def versions() -> dict[str, str]:
+    """Versions of Python and of the packages that change results; absent ones are left out."""
+    found = {"python": platform.python_version()}
+    for name in PACKAGES:
+        try:
+            found[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def cpu_name() -> str:
+    """The processor's model name, with family and model where the name alone says little."""
+    text = CPUINFO.read_text() if CPUINFO.exists() else ""
+    fields = dict(re.findall(r"^(model name|cpu family|model)\s*:\s*(.+)$", text, re.M))
+    name = fields.get("model name") or platform.processor() or platform.machine()
+    return f"{name} (family {fields['cpu family']}, model {fields['model']})" if "cpu family" in fields else name
+
+
+def caches() -> dict[str, str]:
+    """Size of each cache that the first core sees, by level and kind; empty where the system does not tell."""
+    found = {}
+    for folder in sorted(CACHES.glob("index*")):
+        level, kind, size = ((folder / part).read_text().strip() for part in ("level", "type", "size"))
+        found[f"L{level} {kind.lower()}"] = size
+    return found
+
+
+def blas() -> list[dict]:
+    """BLAS libraries that are loaded: name, version, architecture it chose, threads now."""
+    wanted = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
+    info = threadpoolctl.threadpool_info()
+    return [{key: entry.get(key) for key in wanted} for entry in info if entry["user_api"] == "blas"]
+
+
+def blas_name() -> str:
+    """Names and versions of the loaded BLAS in one line."""
+    return ", ".join(
+        sorted({f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in blas()})
+    )
+
+
+def record() -> dict:
+    """Everything about this machine that a reader of results wants to know; JSON."""
+    return {
+        "id": machine_id(),
+        "cpu": cpu_name(),
+        "cores": os.cpu_count(),
+        "caches": caches(),
+        "bytes_memory": psutil.virtual_memory().total,
+        "system": f"{platform.system()} {platform.release()} {platform.machine()}",
+        "blas": blas(),
+        "numba_threading_layer": threads.choose_layer(),
+        "numba_threading_layers": threads.available_layers(),
+        "versions": versions(),
+    }
+
+
+def machine_id() -> str:
+    """A folder name for results: processor and cores in words, and a few letters of a hash of cores, caches, memory."""
+    gigabytes = round(psutil.virtual_memory().total / 2**30)
+    detail = f"{cpu_name()}|{os.cpu_count()}|{caches()}|{gigabytes}"
+    words = re.sub(r"[^a-z0-9]+", "-", re.sub(r"\(.*?\)|@.*|processor|cpu", "", cpu_name(), flags=re.I).lower())
+    return f"{words.strip('-')}-{os.cpu_count()}-cores-{hashlib.sha256(detail.encode()).hexdigest()[:4]}"

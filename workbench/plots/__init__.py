@@ -1,0 +1,65 @@
+"""Charts of rows, one a file; a file is in the registry by being in this folder.
+
+Matplotlib is loaded when the first chart is asked for, and only its Figure: a chart never opens a window.
+"""
+
+import importlib
+import pkgutil
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+from workbench.analysis.cells import latest
+
+if TYPE_CHECKING:
+    import pandas as pd
+    from matplotlib.figure import Figure
+
+    from workbench.plots.chart import Chart
+
+EMPTY = "No rows yet: nothing has been measured."
+
+
+@cache
+def charts() -> dict[str, "Chart"]:
+    """All charts by name, in alphabetical order of their files."""
+    found: dict[str, Chart] = {}
+    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
+        chart = getattr(importlib.import_module(module.name), "CHART", None)
+        if chart is not None and found.setdefault(chart.name, chart) is not chart:
+            raise ValueError(f"two charts are named {chart.name}; the second is in {module.name}")
+    return found
+
+
+def names() -> list[str]:
+    """Names of all charts."""
+    return list(charts())
+
+
+def get(name: str) -> "Chart":
+    """The chart of that name; ValueError lists the known ones."""
+    if name not in charts():
+        raise ValueError(f"no chart {name!r}; known: {', '.join(names())}")
+    return charts()[name]
+
+
+def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:
+    """Draw a chart on a figure, which is cleared first; returns the sentence that says what it shows.
+
+    Controls not given, or None, take their initial value for this frame. An empty frame gives a message on the figure.
+    """
+    from workbench.plots.chart import message
+
+    figure.clear()
+    figure.set_layout_engine("constrained")
+    chart, pooled = get(name), latest(frame)
+    chosen = chart.chosen(pooled, controls)
+    return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
+
+
+def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
+    """The numbers behind a chart, as text with units, one row a cell; empty for an empty frame."""
+    import pandas as pd
+
+    chart, pooled = get(name), latest(frame)
+    chosen = chart.chosen(pooled, controls)
+    return pd.DataFrame() if pooled.empty else chart.table(pooled, **chosen)

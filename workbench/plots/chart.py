@@ -1,0 +1,78 @@
+"""The Chart record and its controls; how to add one.
+
+A chart is one file in this folder that ends in `CHART = Chart(...)`. `draw(frame, figure, **controls)` draws on the
+Matplotlib figure it is given and returns one sentence that says what is seen; `table(frame, **controls)` returns the
+numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line options,
+the report pictures. `loss_seconds.py` is the smallest to copy.
+"""
+
+import inspect
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+Choices = Callable[[pd.DataFrame], tuple[str, ...]]
+
+
+@dataclass(frozen=True)
+class Control:
+    """One thing a reader may choose. `choices` and `default` may depend on the frame, then they are functions of it."""
+
+    name: str
+    help: str
+    choices: tuple[str, ...] | Choices
+    default: str | Callable[[pd.DataFrame], str]
+
+    def options(self, frame: pd.DataFrame) -> tuple[str, ...]:
+        """What may be chosen for this frame; empty where the frame is."""
+        return self.choices(frame) if callable(self.choices) else self.choices
+
+    def initial(self, frame: pd.DataFrame) -> str | None:
+        """What is chosen where nobody chose; None where the frame offers nothing."""
+        if not self.options(frame):
+            return None
+        return self.default(frame) if callable(self.default) else self.default
+
+
+@dataclass(frozen=True)
+class Chart:
+    """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here."""
+
+    name: str
+    title: str
+    draw: Callable[..., str]
+    table: Callable[..., pd.DataFrame]
+    controls: tuple[Control, ...] = ()
+
+    def __post_init__(self) -> None:
+        declared = [control.name for control in self.controls]
+        for function, given in ((self.draw, 2), (self.table, 1)):
+            takes = list(inspect.signature(function).parameters)[given:]
+            if takes != declared:
+                raise ValueError(f"chart {self.name}: controls {declared}, but {function.__name__} takes {takes}")
+
+    def chosen(self, frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, Any]:
+        """A value for every control: those given, checked, and the initial ones."""
+        names = [control.name for control in self.controls]
+        if unknown := [name for name in given if name not in names]:
+            raise ValueError(f"chart {self.name} has no control {unknown[0]!r}; known: {', '.join(names) or 'none'}")
+        return {control.name: _value(self, control, frame, given.get(control.name)) for control in self.controls}
+
+
+def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> Any:
+    if given is None:
+        return control.initial(frame)
+    if (options := control.options(frame)) and given not in options:
+        raise ValueError(f"{chart.name}: {control.name} is {given!r}; allowed: {'; '.join(options)}")
+    return given
+
+
+def message(figure: Figure, text: str) -> str:
+    """Says on the figure why there is nothing to see."""
+    axes = figure.add_subplot()
+    axes.set_axis_off()
+    axes.text(0.5, 0.5, text, ha="center", va="center", fontsize=11, wrap=True)
+    return text

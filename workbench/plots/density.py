@@ -1,0 +1,203 @@
+"""What the charts against density share: what is shown, the dense baseline, lines, crossings, failures, the table."""
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import cells, words
+from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.analysis.compare import trained_worse
+from workbench.analysis.intervals import interval_of
+from workbench.plots import style
+from workbench.plots.chart import Control
+
+CROSSINGS = {"best": "the best only", "all": "of every configuration", "none": "none"}
+COLUMNS = {
+    "seconds_step": "time a step",
+    "bytes_peak": "peak memory",
+    "bytes_predicted": "predicted",
+    "bytes_held": "held by arrays",
+    "bytes_needed": "needed",
+}
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens."""
+
+    group: cells.Group
+    lines: list[list[cells.Row]]
+    evens: list[BreakEven]
+
+    @classmethod
+    def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
+        """From the chosen values of the controls."""
+        picked = style.pick(frame, group)
+        lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
+        evens = [even for even in breakeven(frame, measure) if _without_index(even.group) == picked.settings]
+        return cls(picked, lines, evens)
+
+    @property
+    def dense(self) -> list[cells.Row]:
+        """The baseline's rows."""
+        return cells.dense_rows(self.group.rows)
+
+    @property
+    def rows(self) -> list[cells.Row]:
+        """All rows that are shown or counted."""
+        return [*self.dense, *(row for rows in self.lines for row in rows)]
+
+    def even_of(self, row: cells.Row) -> BreakEven | None:
+        """The break-even of a row's configuration."""
+        return next((even for even in self.evens if _line(even) == tuple(row[name] for name in cells.LINE)), None)
+
+    def label(self, row: cells.Row) -> str:
+        """The legend's text: configuration and where it crosses dense."""
+        even = self.even_of(row)
+        crosses = f", crosses at {words.density(even.density)}" if even and even.status == "crossing" else ""
+        return f"{words.short_line(row)}{crosses}"
+
+    def crossing(self) -> list[BreakEven]:
+        """Break-evens of the lines shown, the highest first; those that trained a worse model after the others."""
+        worse = {tuple(row[name] for name in cells.LINE) for row, _ in trained_worse(self.group.rows)}
+        found = [even for even in (self.even_of(rows[0]) for rows in self.lines) if even and even.status == "crossing"]
+        return sorted(found, key=lambda even: (_line(even) in worse, -even.density))
+
+
+def _line(even: BreakEven) -> tuple:
+    return even.format, even.engine, even.gradient, even.update, even.group["index_dtype"]
+
+
+def _without_index(group: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in group.items() if name != "index_dtype"}
+
+
+def controls() -> tuple[Control, ...]:
+    """Those of every chart against density."""
+    return (
+        style.group_control(),
+        Control("update", "which optimizer updates to show", ("all", "standard", "lazy"), "all"),
+        Control("crossings", "which break-evens to mark", tuple(CROSSINGS), "best"),
+    )
+
+
+def axes_of(figure: Figure, measure: str, label: str) -> Axes:
+    """Axes with both scales logarithmic and units on them."""
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    unit = words.seconds if measure.startswith("seconds") else words.bytes_
+    style.log_axis(axes.xaxis, words.density, "density (stored entries / size)")
+    style.log_axis(axes.yaxis, unit, label)
+    return axes
+
+
+def baseline(axes: Axes, rows: Sequence[cells.Row], measure: str) -> None:
+    """Dense as a line with the band of its interval, over the whole width where only one density has it."""
+    good = style.drawable(rows, measure)
+    if not good:
+        return
+    known = [interval_of(row, measure) for row in good]
+    line = {"color": style.COLOURS["dense"], "linewidth": 2.4, "label": "dense"}
+    band = {"color": style.COLOURS["dense"], "alpha": 0.2, "linewidth": 0}
+    if len(good) == 1:
+        axes.axhspan(known[0].low, known[0].high, **band)
+        axes.axhline(known[0].value, **line)
+        return
+    x = [cells.density_of(row) for row in good]
+    axes.fill_between(x, [k.low for k in known], [k.high for k in known], **band)
+    axes.plot(x, [k.value for k in known], **line)
+
+
+def whiskers(axes: Axes, rows: Sequence[cells.Row], measure: str, label: str, **change: Any) -> None:
+    """One configuration: a line through its densities with the interval of each."""
+    good = style.drawable(rows, measure)
+    if not good:
+        return
+    known = [interval_of(row, measure) for row in good]
+    ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
+    x = [cells.density_of(row) for row in good]
+    look = style.look(rows[0]) | change
+    axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
+
+
+def marks(axes: Axes, shown: Shown, measure: str, crossings: str) -> None:
+    """Break-evens, then cells without a result, which are never left out silently."""
+    found = shown.crossing()
+    for even in {"best": found[:1], "all": found, "none": []}[crossings]:
+        _crossing(axes, even, labelled=even is found[0])
+    _dense_unfit(axes, shown.dense)
+    _without_result(axes, [row for row in style.lost(shown.rows, measure) if not cells.is_dense(row)])
+
+
+def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
+    """A dashed line with the interval as a band; the density is written beside it, low, where lines seldom are."""
+    colour = style.look(vars(even))["color"]
+    known = even.low is not None and even.high is not None and even.low != even.high
+    if known:
+        axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
+    axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
+    if not labelled:
+        return
+    ends = f"\n({words.span(even.low, even.high, words.density)})" if known else ""
+    axes.annotate(
+        f"break-even\n{words.density(even.density)}{ends}",
+        (even.density, 0.02), xycoords=axes.get_xaxis_transform(), xytext=(6, 0), textcoords="offset points",
+        fontsize=style.SMALL, bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5},
+    )  # fmt: skip
+
+
+def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
+    """Dense cells that did not fit: triangles at the top with the bytes they need."""
+    found = [row for row in rows if row["status"] == "memory" and cells.density_of(row)]
+    if not found:
+        return
+    top = axes.get_xaxis_transform()
+    x = sorted(cells.density_of(row) for row in found)
+    axes.plot(x, [0.97] * len(x), "^", color=style.COLOURS["dense"], transform=top, label="dense did not fit")
+    need, limit = (
+        max((row[name] for row in found if row[name]), default=None) for name in ("bytes_needed", "bytes_limit")
+    )
+    told = f"dense needs {words.bytes_(need)}" if need else "dense did not fit"
+    told += f", the limit is {words.bytes_(limit)}" if need and limit else ""
+    axes.text(x[0], 0.92, told, transform=top, fontsize=style.SMALL, va="top", ha="left")
+
+
+def _without_result(axes: Axes, rows: Sequence[cells.Row]) -> None:
+    """Crosses on the lower edge, counted by status in the legend."""
+    for row in rows:
+        if cells.density_of(row):
+            where = {"transform": axes.get_xaxis_transform(), "clip_on": False, "color": style.look(row)["color"]}
+            axes.plot([cells.density_of(row)], [0.0], "x", markersize=9, markeredgewidth=2, **where)
+    if rows:
+        counts = Counter(row["status"] for row in rows).most_common()
+        told = f"no result: {words.join(f'{count} {status}' for status, count in counts)}"
+        axes.plot([], [], "x", color=style.GREY, markersize=8, markeredgewidth=2, label=told)
+
+
+def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
+    """One row a cell: configuration, density, each measure with its interval, what it rests on, status."""
+    ordered = sorted(rows, key=lambda row: (words.line(row), cells.density_of(row) or 0.0))
+    return pd.DataFrame([_told(row, measures) for row in ordered])
+
+
+def _told(row: cells.Row, measures: Sequence[str]) -> dict[str, str]:
+    told = {"configuration": words.line(row), "density": style.density_label(row)}
+    told |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
+    rests = f"{words.plural(len(row['samples'] or ()), 'sample')}, {words.plural(row['rounds'], 'round')}"
+    ok = row["status"] == "ok"
+    return told | {"from": rests if ok else "", "result": "ok" if ok else f"{row['status']}: {row['reason']}"}
+
+
+def _quantity(row: cells.Row, measure: str) -> str:
+    known = interval_of(row, measure)
+    if known is None:
+        return ""
+    value = words.quantity(known.value, measure)
+    ends = words.span(known.low, known.high, lambda end: words.quantity(end, measure))
+    return value if known.low == known.high else f"{value} ({ends})"

@@ -1,0 +1,59 @@
+"""Bytes against density: what was predicted, what was measured, the dense baseline, and where they cross."""
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import cells, words
+from workbench.analysis.advisor import headline
+from workbench.plots import density, style
+from workbench.plots.chart import Chart
+
+MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
+    """Markers are the peak of the process, thin lines the formulas of the formats; both axes logarithmic."""
+    shown = density.Shown.of(frame, MEASURE, group, update)
+    axes = density.axes_of(figure, MEASURE, "memory")
+    density.baseline(axes, shown.dense, MEASURE)
+    for rows in shown.lines:
+        density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), linestyle="none", markersize=7)
+        _predicted(axes, rows)
+    _predicted(axes, shown.dense)
+    axes.plot([], [], color=style.GREY, linewidth=1, label="predicted (thin lines)")
+    _attempted(axes, shown.rows)
+    density.marks(axes, shown, MEASURE, crossings)
+    title, sentence = headline(shown.group, MEASURE, shown.evens)
+    style.finish(figure, axes, title, shown.group, "markers: peak of the process above its start")
+    return sentence
+
+
+def _predicted(axes: Axes, rows: list[cells.Row]) -> None:
+    """A thin line through the prediction of every cell that has one, also of those that did not run."""
+    known = sorted((cells.density_of(row), row[PREDICTED]) for row in rows if row[PREDICTED] and cells.density_of(row))
+    if len(known) > 1:
+        look = style.look(rows[0])
+        axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1)
+
+
+def _attempted(axes: Axes, rows: list[cells.Row]) -> None:
+    """Cells that did not fit, at the bytes they needed, and the limit they met."""
+    unfit = [row for row in rows if row["status"] == "memory" and row["bytes_needed"] and cells.density_of(row)]
+    for row in unfit:
+        look = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
+        axes.plot([cells.density_of(row)], [row["bytes_needed"]], "x", **look)
+    if limit := max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None):
+        axes.axhline(limit, color=style.GREY, linewidth=1, linestyle=":")
+        told = f"limit {words.bytes_(limit)}, crosses did not fit"
+        axes.annotate(told, (0.01, limit), xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+                      textcoords="offset points", fontsize=style.SMALL, color=style.GREY)  # fmt: skip
+
+
+def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
+    """Peak, predicted, held and needed bytes of every cell of the group."""
+    shown = density.Shown.of(frame, MEASURE, group, update)
+    return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])
+
+
+CHART = Chart("memory_density", "Memory against density", draw, table, density.controls())

@@ -1,0 +1,116 @@
+"""What all charts share: colours, markers, line styles, axes in units, titles, controls for group and density.
+
+Colours are Okabe and Ito's, told apart by most colour-blind readers, and never the only sign: a format has a marker, an
+engine a line style, a lazy update a hollow marker, a dense gradient a paler colour.
+"""
+
+import textwrap
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib import colors
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
+
+from workbench.analysis import cells, words
+from workbench.plots.chart import Control
+
+COLOURS = {"csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "#CC79A7", "dense": "#222222"}
+MARKERS = {"csr": "o", "csc": "s", "coo": "^", "row_sparse": "D", "dense": "P"}
+LINES = {"ours": "-", "vendor": "--", "dense": "-"}
+OTHER = ("#56B4E9", "v", ":")
+GREY = "#555555"
+SMALL, NORMAL, LARGE = 9, 10, 12
+
+
+def look(row: cells.Row) -> dict[str, Any]:
+    """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
+    base = COLOURS.get(row["format"], OTHER[0])
+    pale = row["gradient"] == "dense" and not cells.is_dense(row)
+    colour = colors.to_hex([0.55 * part + 0.45 for part in colors.to_rgb(base)]) if pale else base
+    face = "white" if row["update"] == "lazy" else colour
+    style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": LINES.get(row["engine"], OTHER[2])}
+    return style | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+
+
+def pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
+    """The group of that label, the largest where it is None."""
+    found = cells.groups(frame)
+    return next((group for group in found if group.label == label), found[0])
+
+
+def group_control() -> Control:
+    """Chooses one group of a frame; the largest at first."""
+    labels = lambda frame: tuple(group.label for group in cells.groups(frame))  # noqa: E731
+    return Control("group", "cells alike but for density and configuration", labels, lambda frame: labels(frame)[0])
+
+
+def density_control() -> Control:
+    """Chooses one density asked for; at first the middle one of those with most results in the largest group."""
+    return Control("density", "density to show", _densities, _busiest)
+
+
+def density_label(row: cells.Row) -> str:
+    """The density asked for, as the control spells it."""
+    return "as the data has it" if row["density"] is None else words.density(row["density"])
+
+
+def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
+    """Rows of a group at one density, dense first, then by time a step, cells without a result last."""
+    rows = [row for row in group.rows if density_label(row) == label]
+    return sorted(
+        rows, key=lambda row: (not cells.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
+    )
+
+
+def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
+    rows = [row for group in cells.groups(frame) for row in group.rows]
+    return tuple(dict.fromkeys(density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0)))
+
+
+def _busiest(frame: pd.DataFrame) -> str:
+    rows = sorted(cells.groups(frame)[0].rows, key=lambda row: row["density"] or 0)
+    ok = {
+        label: sum(density_label(row) == label and row["status"] == "ok" for row in rows) for label in _densities(frame)
+    }
+    best = [label for label, count in ok.items() if count == max(ok.values())]
+    return best[(len(best) - 1) // 2]
+
+
+def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str = "", columns: int = 2) -> None:
+    """The finding as title, what is held fixed below it, the legend under the axes where it covers nothing."""
+    width = figure.get_figwidth()
+    figure.suptitle(textwrap.fill(title, int(9.2 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in ("shuffle", "machine")])
+    told = textwrap.fill(f"{fixed}; {more}" if more else fixed, int(13 * width))
+    axes.set_title(told, loc="left", fontsize=SMALL, color=GREY)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=SMALL)
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        columns = columns if width > 6 else 1
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def log_axis(axis: Any, tell: Any, label: str) -> None:
+    """A logarithmic axis whose ticks carry units."""
+    axis.set_label_text(label, fontsize=NORMAL)
+    axis.set_major_locator(LogLocator(subs=(1.0, 3.0), numticks=12))
+    axis.set_major_formatter(FuncFormatter(lambda value, _: tell(value)))
+    axis.set_minor_formatter(NullFormatter())
+
+
+def drawable(rows: Iterable[cells.Row], measure: str) -> list[cells.Row]:
+    """Rows that can be drawn against density: ok, with the measure, rising."""
+    good = [row for row in rows if row["status"] == "ok" and row[measure] is not None and cells.density_of(row)]
+    return sorted(good, key=cells.density_of)
+
+
+def lost(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
+    """The rest: rows that a chart against density must mark or count."""
+    drawn = {id(row) for row in drawable(rows, measure)}
+    return [row for row in rows if id(row) not in drawn]

@@ -1,0 +1,57 @@
+"""From a spec's axes to cells: every combination, less the impossible ones, each with its reason."""
+
+import hashlib
+import itertools
+import json
+from collections import Counter
+from dataclasses import dataclass, field
+
+from workbench import models
+from workbench.sweep.sources import source_hash
+from workbench.sweep.spec import Cell, Spec
+from workbench.train import Setup, why_impossible
+
+SCHEMA = 1
+
+
+@dataclass
+class Grid:
+    """The cells of a spec in a fixed order, and how many combinations were dropped for which reason."""
+
+    cells: list[Cell] = field(default_factory=list)
+    dropped: Counter = field(default_factory=Counter)
+
+
+def why_dropped(cell: Cell) -> str:
+    """Why a combination of settings means nothing, or "" when it is a cell."""
+    if cell.width is not None and not models.get(cell.model).allows(cell.width):
+        return f"The {cell.model} model has {models.get(cell.model).widths}."
+    if cell.dataset in ("svmlight", "npz") and cell.path is None:
+        return f"The data set {cell.dataset} needs the axis path, a file of yours."
+    return why_impossible(setup_of(cell))
+
+
+def setup_of(cell: Cell) -> Setup:
+    """The training setup of a cell."""
+    shared = ("model", "format", "gradient", "update", "engine", "optimizer", "batch_rows", "shuffle", "seed", "dtype")
+    options = {} if cell.learning_rate is None else {"rate": cell.learning_rate}
+    return Setup(**{name: getattr(cell, name) for name in shared}, options=options)
+
+
+def expand(spec: Spec) -> Grid:
+    """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
+    grid, seen = Grid(), set()
+    for *values, contender in itertools.product(*spec.axes.values(), spec.contenders or ({},)):
+        cell = Cell(**dict(zip(spec.axes, values, strict=True)), **contender)
+        if reason := why_dropped(cell):
+            grid.dropped[reason] += 1
+        elif cell not in seen:
+            seen.add(cell)
+            grid.cells.append(cell)
+    return grid
+
+
+def key(cell: Cell) -> str:
+    """Hash of the cell's settings and of the source of what computes it: rows with this key answer this cell."""
+    text = json.dumps([SCHEMA, cell.model_dump(mode="json"), source_hash(cell)], sort_keys=True)
+    return hashlib.sha256(text.encode()).hexdigest()[:20]

@@ -1,0 +1,236 @@
+"""The runner: each cell once a round in a fresh child process, with limits; one row a trial, whatever happens.
+
+Rounds are interleaved: all cells once, in an order shuffled anew each round, then all again, so that slow drift of the
+machine hits all of them alike. Children are forked from a server process that has the libraries loaded and no threads
+started, which makes a child cost milliseconds; a child dies with its supervisor.
+"""
+
+import json
+import multiprocessing
+import os
+import random
+import signal
+import time
+import traceback
+from collections import Counter
+from dataclasses import dataclass, field
+from multiprocessing.connection import wait
+from pathlib import Path
+
+import psutil
+
+from workbench import store
+from workbench.measure import machine, memory
+from workbench.sweep import grid, progress
+from workbench.sweep.spec import Cell, Spec
+
+FINAL = ("ok", "memory", "unsupported", "wrong")
+"""Statuses that a resumed run does not try again; failed, timeout and stopped are."""
+
+SECONDS_POLL = 0.05
+BYTES_SLACK = 512 * 2**20
+"""What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial to do."""
+
+    cell: Cell
+    key: str
+    round: int
+
+
+@dataclass
+class Plan:
+    """What a run has to do, and what it found done."""
+
+    tasks: list[Task] = field(default_factory=list)
+    keys: list[str] = field(default_factory=list)
+    reused: int = 0
+    dropped: Counter = field(default_factory=Counter)
+
+
+def make_plan(spec: Spec, found: list[dict]) -> Plan:
+    """The trials of `spec` that `found` rows do not answer, rounds interleaved, order shuffled by the spec's seed."""
+    cells = grid.expand(spec)
+    plan = Plan(keys=[grid.key(cell) for cell in cells.cells], dropped=cells.dropped)
+    done = {(row["key"], row["round"]) for row in found if row["status"] in FINAL}
+    for number in range(spec.measure.rounds):
+        tasks = [Task(cell, key, number) for cell, key in zip(cells.cells, plan.keys, strict=True)]
+        random.Random(f"{spec.seed} {number}").shuffle(tasks)
+        rest = [task for task in tasks if (task.key, task.round) not in done]
+        plan.reused += len(tasks) - len(rest)
+        plan.tasks += rest
+    return plan
+
+
+def _child(connection, text: str) -> None:
+    """In the child: do the trial, send its row. Ends with the supervisor, whose death makes the sentinel ready."""
+    import threading
+
+    from workbench.sweep.trial import run_trial
+
+    sentinel = multiprocessing.parent_process().sentinel
+
+    def follow() -> None:
+        wait([sentinel])
+        os._exit(1)
+
+    threading.Thread(target=follow, daemon=True).start()
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    connection.send_bytes(json.dumps(run_trial(json.loads(text))).encode())
+
+
+class Supervisor:
+    """Runs the plan of one run folder."""
+
+    def __init__(self, spec: Spec, folder: Path) -> None:
+        self.spec, self.folder = spec, folder
+        self.state = progress.Progress(spec.name, pid=os.getpid())
+        self.context = multiprocessing.get_context("forkserver")
+        self.context.set_forkserver_preload(["workbench.sweep.trial"])
+        self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
+        self.started = time.monotonic()
+        self.beaten = 0.0
+
+    def beat(self) -> None:
+        """Write the progress if a heartbeat is due."""
+        now = time.monotonic()
+        if now - self.beaten >= progress.SECONDS_HEARTBEAT:
+            self.write()
+
+    def write(self) -> None:
+        """Write the progress with the time spent and the time left by the mean of the trials so far."""
+        self.beaten = time.monotonic()
+        self.state.seconds = self.beaten - self.started
+        fresh = self.state.done - self.state.reused
+        if fresh:
+            self.state.seconds_left = self.state.seconds / fresh * (self.state.total - self.state.done)
+        progress.write(self.folder, self.state)
+
+    @property
+    def stopping(self) -> bool:
+        """Whether somebody asked to stop."""
+        return (self.folder / "stop").exists()
+
+    def run(self) -> None:
+        """Do all trials of the plan, or stop when asked."""
+        trials = self.folder / "trials.jsonl"
+        plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
+        progress.replace_file(
+            self.folder / "plan.json", json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
+        )
+        progress.replace_file(self.folder / "machine.json", json.dumps(machine.record(), indent=1))
+        self.state.total, self.state.reused = len(plan.tasks) + plan.reused, plan.reused
+        self.state.done, self.state.state = plan.reused, "running"
+        self.write()
+        for task in plan.tasks:
+            if self.stopping:
+                break
+            row = self.do(task)
+            store.append(trials, row)
+            self.state.done += 1
+            self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
+            self.beat()
+        self.state.state, self.state.current = "stopped" if self.stopping else "finished", ""
+        self.state.seconds_left = 0.0
+        self.write()
+
+    def do(self, task: Task) -> dict:
+        """The row of one trial, done in a child."""
+        self.state.current = describe(task.cell)
+        self.beat()
+        settings = {
+            "cell": task.cell.model_dump(mode="json"),
+            "measure": self.spec.measure.model_dump(),
+            "bytes_limit": self.bytes_limit,
+        }
+        started = time.monotonic()
+        ours, theirs = self.context.Pipe(duplex=False)
+        child = self.context.Process(target=_child, args=(theirs, json.dumps(settings)))
+        child.start()
+        theirs.close()
+        row = self.await_row(child, ours, started)
+        seconds = time.monotonic() - started
+        own = {"key": task.key, "round": task.round, "run": self.folder.name, "experiment": self.spec.name}
+        row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
+        row |= {"source": grid.source_hash(task.cell)}
+        if (measured := row.pop("seconds_measured", None)) is not None:
+            row["seconds_overhead"] = seconds - measured
+        return store.new_row(**row)
+
+    def await_row(self, child, connection, started: float) -> dict:
+        """The row the child sends, or one that says why none came: time, memory, a stop, a crash."""
+        ended = {}
+        while not connection.poll(SECONDS_POLL):
+            self.beat()
+            if ended := self.why_end(child, started):
+                child.kill()
+                break
+            if not child.is_alive() and not connection.poll(0):
+                break
+        row = ended or self.receive(child, connection)
+        child.join()
+        connection.close()
+        return row
+
+    def receive(self, child, connection) -> dict:
+        """The child's own row; a child that ended without one was killed, by the system when memory ran out."""
+        try:
+            return json.loads(connection.recv_bytes())
+        except EOFError:
+            child.join()
+        killed = child.exitcode is not None and child.exitcode < 0
+        name = signal.Signals(-child.exitcode).name if killed else f"status {child.exitcode}"
+        status = "memory" if name == "SIGKILL" else "failed"
+        why = " (the system kills a process when memory runs out)" if status == "memory" else ""
+        return {"status": status, "reason": f"The trial's process ended by {name}{why}."}
+
+    def why_end(self, child, started: float) -> dict:
+        """The status and reason to end a child for, or nothing."""
+        seconds = self.spec.limits.seconds_cell
+        if time.monotonic() - started > seconds:
+            return {"status": "timeout", "reason": f"It took longer than seconds_cell = {seconds:g} s."}
+        if self.stopping:
+            return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
+        try:
+            resident = psutil.Process(child.pid).memory_info().rss
+        except psutil.NoSuchProcess:
+            return {}
+        if resident > self.bytes_limit + BYTES_SLACK:
+            reason = f"It held {resident} bytes; the limit is {self.bytes_limit}."
+            return {"status": "memory", "reason": reason, "bytes_limit": self.bytes_limit, "bytes_peak": resident}
+        return {}
+
+
+def describe(cell: Cell) -> str:
+    """The settings of a cell that tell it from the default, in one line."""
+    shown = ("dataset", "model", "format", "engine", "gradient", "update", "density", "features", "width", "batch_rows")
+    return " ".join(f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None)
+
+
+def supervise(folder: Path) -> int:
+    """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log."""
+    signal.signal(signal.SIGTERM, lambda *_: progress.stop(folder))
+    signal.signal(signal.SIGINT, lambda *_: progress.stop(folder))
+    try:
+        with progress.locked(folder):
+            return _supervise_locked(folder)
+    except progress.RunError as error:  # another supervisor has the folder, and its progress file with it
+        print(error)
+        return 2
+
+
+def _supervise_locked(folder: Path) -> int:
+    state = progress.Progress(folder.name, pid=os.getpid())
+    try:
+        supervisor = Supervisor(progress.read_spec(folder), folder)
+        state = supervisor.state
+        supervisor.run()
+    except Exception as error:  # the last resort: whoever watches the run must learn why it ended
+        traceback.print_exc()
+        state.state, state.message = "failed", f"{type(error).__name__}: {error}"
+        progress.write(folder, state)
+        return 1
+    return 0

@@ -1,0 +1,55 @@
+"""Which source files a cell's result depends on, and their hash: edited code makes old rows stale, and only those."""
+
+import functools
+import hashlib
+import importlib
+import inspect
+import pkgutil
+
+import kernels
+from workbench import models, optimizers
+from workbench.sweep.spec import Cell
+from workbench.train import Setup
+
+SHARED = (
+    "kernels.contract",
+    "kernels.threads",
+    "kernels.plan",
+    "workbench.ops.dot",
+    "workbench.train",
+    "workbench.measure.clock",
+    "workbench.measure.memory",
+    "workbench.sweep.trial",
+)
+PACKAGES = ("kernels.convert", "workbench.formats")
+
+
+@functools.cache
+def _file_hash(module: str) -> str:
+    source = inspect.getsource(importlib.import_module(module))
+    return hashlib.sha256(source.encode()).hexdigest()
+
+
+@functools.cache
+def _package_modules(package: str) -> tuple[str, ...]:
+    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return (package, *(f"{package}.{module.name}" for module in found))
+
+
+def modules_of(cell: Cell) -> list[str]:
+    """Names of the modules that compute the cell: shared ones, and its own kernels, optimizer, model and data."""
+    setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
+    used = [setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss]
+    modules = {kernels.get(name).reference.__module__ for name in used}
+    rule = "lazy" if cell.update == "lazy" else "dense"
+    modules.add(kernels.get(f"{cell.optimizer}_{rule}").reference.__module__)
+    modules.add(optimizers.get(cell.optimizer).dense.__module__)
+    modules |= {f"workbench.models.{cell.model}", f"workbench.data.{cell.dataset}", "workbench.data.batches"}
+    modules.update(SHARED, *map(_package_modules, PACKAGES))
+    return sorted(modules)
+
+
+def source_hash(cell: Cell) -> str:
+    """Hash over the source of `modules_of(cell)`."""
+    text = "\n".join(f"{module} {_file_hash(module)}" for module in modules_of(cell))
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,232 @@
+"""The spec of a sweep: a TOML file, validated; unknown keys and values are errors that list the known ones.
+
+>>> spec = parse('''
+... name = "example"
+... [axes]
+... dataset = "uniform"
+... format = ["csr", "dense"]
+... density = [0.01, 0.1]
+... ''')
+>>> spec.axes["density"]
+(0.01, 0.1)
+"""
+
+import difflib
+import tomllib
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import pydantic
+
+from workbench import data, models, optimizers
+from workbench.formats import names as format_names
+from workbench.measure.clock import Policy
+from workbench.ops.dot import ENGINES
+from workbench.train import GRADIENTS, UPDATES
+
+
+class SpecError(ValueError):
+    """A spec that cannot be used; the message says where, what came, what is allowed."""
+
+
+Positive = Annotated[int, pydantic.Field(ge=1)]
+Density = Annotated[float, pydantic.Field(gt=0, le=1)]
+STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
+
+
+def _named(known) -> Any:
+    """A string that must be one of `known()`, which is asked late so that entries can be added."""
+
+    def check(value: str) -> str:
+        if value not in known():
+            near = difflib.get_close_matches(value, known(), 1)
+            hint = f" Did you mean {near[0]!r}?" if near else ""
+            raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{hint}")
+        return value
+
+    return Annotated[str, pydantic.AfterValidator(check)]
+
+
+class Cell(pydantic.BaseModel):
+    """One point of a sweep: every setting that a trial's result depends on, and nothing else.
+
+    `density` None is the data's own; `features` and `width` None likewise; `rows` None is all rows of a real data set.
+    `path` and `labels` are the files of a data set of the user's; `threads` None is all cores, `epochs` 0 times steps
+    alone, and above 0 trains that many epochs from new weights and measures quality on held-out rows.
+    """
+
+    model_config = STRICT
+
+    dataset: _named(data.names) = "stdlib"
+    model: _named(models.names) = "softmax"
+    format: _named(format_names) = "csr"
+    engine: Literal[*ENGINES] = "ours"
+    gradient: Literal[*GRADIENTS] = "row_sparse"
+    update: Literal[*UPDATES] = "lazy"
+    optimizer: _named(optimizers.names) = "sgd"
+    density: Density | None = None
+    features: Positive | None = None
+    rows: Positive | None = None
+    width: Positive | None = None
+    batch_rows: Positive = 256
+    dtype: Literal["float32", "float64"] = "float32"
+    threads: Positive | None = None
+    shuffle: bool = True
+    learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
+    epochs: Annotated[int, pydantic.Field(ge=0)] = 0
+    device: Literal["cpu"] = "cpu"
+    seed: int = 0
+    path: str | None = None
+    labels: str | None = None
+
+
+class Measure(pydantic.BaseModel):
+    """How long each trial is measured; the defaults suit steps of 10 us to 1 s."""
+
+    model_config = STRICT
+
+    seconds_warmup: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_warmup
+    seconds_sample: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_sample
+    seconds_total: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
+    samples_least: Positive = Policy.samples_least
+    samples_most: Positive = Policy.samples_most
+    rounds: Positive = 2
+
+    def policy(self) -> Policy:
+        """As the clock takes it."""
+        return Policy(**self.model_dump(exclude={"rounds"}))
+
+
+class Limits(pydantic.BaseModel):
+    """What one trial may take; `bytes_cell` None is 80 % of the memory available when the sweep starts."""
+
+    model_config = STRICT
+
+    seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
+    bytes_cell: Positive | None = None
+
+
+class Spec(pydantic.BaseModel):
+    """A sweep: its name, the values of each axis (one value or a list), how to measure, limits.
+
+    `contenders` are settings that go together, such as a format with its engine, gradient and update; each is run at
+    every combination of the axes. Without contenders the axes alone make the cells.
+    """
+
+    model_config = STRICT
+
+    name: Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    description: str = ""
+    axes: dict[str, tuple] = {}
+    contenders: tuple[dict[str, Any], ...] = ()
+    measure: Measure = Measure()
+    limits: Limits = Limits()
+    seed: int = 0
+
+    @pydantic.field_validator("axes", mode="before")
+    @classmethod
+    def _values(cls, axes: Any) -> Any:
+        if not isinstance(axes, dict):
+            raise ValueError("axes must be a table of axis = value or axis = [values]")
+        _refuse_unknown(axes)
+        return {axis: _each(axis, values) for axis, values in axes.items()}
+
+    @pydantic.field_validator("contenders", mode="before")
+    @classmethod
+    def _together(cls, contenders: Any) -> Any:
+        if not isinstance(contenders, list | tuple) or not all(isinstance(entry, dict) for entry in contenders):
+            raise ValueError("contenders must be tables of setting = value: write [[contenders]]")
+        for contender in contenders:
+            _refuse_unknown(contender)
+        return tuple({name: _one(name, value) for name, value in entry.items()} for entry in contenders)
+
+    @pydantic.model_validator(mode="after")
+    def _apart(self) -> "Spec":
+        for contender in self.contenders:
+            if both := sorted(set(contender) & set(self.axes)):
+                raise ValueError(f"{both} is an axis and a setting of a contender; keep one of the two")
+        return self
+
+
+def _refuse_unknown(settings: dict) -> None:
+    for name in settings:
+        if name not in Cell.model_fields:
+            raise ValueError(unknown("axis", name, list(Cell.model_fields)))
+
+
+def unknown(what: str, came: str, known: list[str]) -> str:
+    """The text of an error about an unknown name: what came, the nearest known one, all known ones."""
+    near = difflib.get_close_matches(came, known, 1)
+    hint = f" Did you mean {near[0]!r}?" if near else ""
+    return f"unknown {what} {came!r}.{hint} Known: {', '.join(known)}"
+
+
+def _each(axis: str, values: Any) -> tuple:
+    """The values of an axis as a tuple, checked."""
+    values = tuple(values) if isinstance(values, list | tuple) else (values,)
+    if not values:
+        raise ValueError(f"axis {axis} has no values; give one or leave the axis out")
+    checked = [_one(axis, value) for value in values]
+    if len(set(checked)) < len(checked):
+        raise ValueError(f"axis {axis} names a value twice: {list(checked)}")
+    return tuple(checked)
+
+
+def _one(axis: str, value: Any) -> Any:
+    """One value of an axis, checked by the cell's own field; "natural" stands for None."""
+    try:
+        return getattr(Cell(**{axis: None if value == "natural" else value}), axis)
+    except pydantic.ValidationError as error:
+        text = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise ValueError(f"axis {axis} = {value!r}: {text}") from None
+
+
+def _message(error: pydantic.ValidationError) -> str:
+    lines = []
+    for entry in error.errors():
+        place = ".".join(str(part) for part in entry["loc"])
+        text = entry["msg"].removeprefix("Value error, ")
+        if entry["type"] == "extra_forbidden":
+            models_by_table = {"measure": Measure, "limits": Limits}
+            table = models_by_table.get(str(entry["loc"][0]), Spec) if len(entry["loc"]) > 1 else Spec
+            text = unknown("key", str(entry["loc"][-1]), list(table.model_fields))
+        lines.append(f"{place}: {text}" if place else text)
+    return "\n".join(lines)
+
+
+def validate(settings: dict) -> Spec:
+    """The spec of a dictionary; `SpecError` with one line for each thing that is wrong."""
+    try:
+        return Spec(**settings)
+    except pydantic.ValidationError as error:
+        raise SpecError(_message(error)) from None
+
+
+def parse(text: str) -> Spec:
+    """The spec of a TOML text (`SpecError`)."""
+    try:
+        return validate(tomllib.loads(text))
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"This is not TOML: {error}") from None
+
+
+def load(path: str | Path) -> Spec:
+    """The spec in a TOML file; paths of data files in it are taken from its folder. `SpecError` names the file."""
+    path = Path(path)
+    try:
+        spec = parse(path.read_text(encoding="utf-8"))
+    except SpecError as error:
+        raise SpecError(f"{path}: {error}") from None
+    except OSError as error:
+        raise SpecError(f"{path}: {error.strerror or error}") from None
+    files = {axis: _beside(path, spec.axes[axis]) for axis in ("path", "labels") if axis in spec.axes}
+    return spec.model_copy(update={"axes": {**spec.axes, **files}})
+
+
+def _beside(spec_file: Path, values: tuple) -> tuple:
+    return tuple(value and str((spec_file.parent / value).resolve()) for value in values)
+
+
+def dump(spec: Spec) -> str:
+    """The spec as JSON: what a run folder keeps."""
+    return spec.model_dump_json(indent=1)

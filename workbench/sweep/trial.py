@@ -1,0 +1,219 @@
+"""One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
+
+import collections
+import os
+import time
+import traceback
+from dataclasses import replace
+
+import numpy as np
+import threadpoolctl
+
+from kernels import threads
+from workbench import data, formats, optimizers
+from workbench.analysis.intervals import median_interval
+from workbench.measure import machine, memory
+from workbench.measure.clock import Policy, sample
+from workbench.sweep.check import check_step
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import Problem, make_problem
+from workbench.sweep.spec import Cell, Measure
+from workbench.train import PHASES, Run, StepEvent
+
+CURVE_POINTS = 200
+
+
+class _Ended(Exception):  # noqa: N818 - control flow, not an error
+    """The trial is over with this status and reason."""
+
+    def __init__(self, status: str, reason: str, **columns) -> None:
+        super().__init__(reason)
+        self.status, self.columns = status, columns
+
+
+def run_trial(request: dict) -> dict:
+    """The row of one trial; `request` has cell, measure and bytes_limit. Errors become rows with status and reason."""
+    cell = Cell(**request["cell"])
+    row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
+    try:
+        with threadpoolctl.threadpool_limits(limits=row["threads"]):
+            threads.set_threads(row["threads"])
+            row |= _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row).result()
+    except _Ended as ended:
+        row |= {"status": ended.status, "reason": str(ended), **ended.columns}
+    except MemoryError as error:
+        row |= {"status": "memory", "reason": f"Out of memory: {error or 'an allocation failed'}."}
+    except (data.DataError, formats.FormatError) as error:
+        row |= {"status": "unsupported", "reason": str(error)}
+    except Exception as error:
+        traceback.print_exc()
+        row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
+    return row
+
+
+def settings_of(cell: Cell) -> dict:
+    """The columns of a row that a cell settles before anything ran."""
+    same = ("dataset", "density", "model", "optimizer", "format", "gradient", "update", "engine", "dtype", "shuffle")
+    row = {name: getattr(cell, name) for name in (*same, "batch_rows", "seed", "device", "epochs")}
+    rate = optimizers.get(cell.optimizer).options["rate"] if cell.learning_rate is None else cell.learning_rate
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return row | {
+        "features": cell.features,
+        "width": cell.width,
+        "rows_total": cell.rows,
+        "learning_rate": rate,
+        "threads": cell.threads or cores,
+        "densified": [],
+    }
+
+
+class _Trial:
+    """The stages of one trial; each adds its columns to the row."""
+
+    def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
+        self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
+        self.setup = setup_of(cell)
+        self.seconds_measured = 0.0
+
+    def result(self) -> dict:
+        """The whole trial."""
+        start = time.perf_counter()
+        warm_kernels(self.cell)
+        self.row["seconds_compile"] = time.perf_counter() - start
+        baseline = memory.resident_bytes()
+        problem = make_problem(self.cell)
+        self.describe(problem)
+        self.predict_bytes(problem)
+        run = Run(self.setup, problem.held(self.cell), problem.y, problem.width)
+        self.check(run)
+        memory.reset_peak()
+        self.measure(run)
+        if self.cell.epochs:
+            self.train(run, problem)
+        self.row["bytes_peak"] = max(memory.peak_bytes() - baseline, 0)
+        self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
+        return self.row | {"versions": machine.versions(), "blas": machine.blas_name(), "status": "ok", "reason": ""}
+
+    def describe(self, problem: Problem) -> None:
+        """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
+        x, lengths = problem.x, np.diff(problem.x.indptr)
+        size = max(x.shape[0] * x.shape[1], 1)
+        batch = next(iter(data.Batches(x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle).epoch(0))).x
+        self.row |= {
+            "rows_total": problem.rows_total,
+            "rows_trained": x.shape[0],
+            "features": x.shape[1],
+            "width": problem.width,
+            "density_measured": x.nnz / size,
+            "nnz_batch": float(x.nnz / max(x.shape[0], 1) * min(self.cell.batch_rows, x.shape[0])),
+            "touched": float(np.unique(batch.indices).size),
+            "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
+            "steps_epoch": -(-x.shape[0] // self.cell.batch_rows),
+        }
+
+    def predict_bytes(self, problem: Problem) -> None:
+        """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
+        parts = memory.predicted_training_bytes(
+            rows=problem.x.shape[0],
+            features=problem.x.shape[1],
+            nnz=problem.x.nnz,
+            width=problem.width,
+            touched=int(self.row["touched"]),
+            states=len(optimizers.get(self.cell.optimizer).states),
+            batch_rows=self.cell.batch_rows,
+            **{name: getattr(self.setup, name) for name in ("format", "gradient", "update", "dtype", "shuffle")},
+        )
+        self.row["bytes_predicted"] = needed = sum(parts.values())
+        if needed > self.bytes_limit:
+            largest = max(parts, key=parts.get)
+            reason = f"Needs {needed} bytes ({largest}: {parts[largest]}); the limit is {self.bytes_limit}."
+            raise _Ended("memory", reason, bytes_needed=needed)
+
+    def check(self, run: Run) -> None:
+        """The step that will be timed, against the reference; a wrong one is never timed."""
+        checked = check_step(run)
+        self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
+        if checked.reason:
+            raise _Ended("wrong", checked.reason)
+
+    def measure(self, run: Run) -> None:
+        """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
+        events = run.events()
+        curve = _Curve()
+        first = time.perf_counter()
+        curve.add(next(events))
+        self.row["seconds_first_step"] = time.perf_counter() - first
+        steps_warmup = self.policy.steps_warmup if self.setup.shuffle else self.row["steps_epoch"]
+        policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
+        taken = sample(lambda: curve.add(next(events)).seconds, policy)
+        median, low, high = median_interval(taken.seconds)
+        self.seconds_measured += taken.seconds_warmup + sum(taken.seconds) * taken.steps_a_sample
+        self.row |= {f"seconds_{phase}": taken.phases.get(phase, 0.0) for phase in PHASES}
+        self.row |= {
+            "samples": taken.seconds,
+            "seconds_step": median,
+            "seconds_step_low": low,
+            "seconds_step_high": high,
+            "seconds_epoch": median * self.row["steps_epoch"],
+            "steps_timed": taken.steps,
+            "seconds_prepare": curve.seconds_prepare(),
+            **curve.columns(),
+        }
+
+    def train(self, run: Run, problem: Problem) -> None:
+        """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality."""
+        run.reset()
+        curve = _Curve()
+        start = time.perf_counter()
+        for event in run.events(self.cell.epochs):
+            curve.add(event)
+        seconds = time.perf_counter() - start
+        self.seconds_measured += seconds
+        quality = run.quality(problem.x_held_out, problem.y_held_out)
+        self.row |= {"seconds_epoch": seconds / self.cell.epochs, "quality": quality, **curve.columns()}
+        self.row["quality_name"] = run.model.quality_name
+
+
+class _Curve:
+    """Loss against training seconds, of all steps; thinned when it is written."""
+
+    def __init__(self) -> None:
+        self.events: list[StepEvent] = []
+
+    def add(self, event: StepEvent) -> StepEvent:
+        self.events.append(event)
+        return event
+
+    def seconds_prepare(self) -> float:
+        """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
+        each = [sum(event.seconds[phase] for phase in ("slice", "convert", "plan")) for event in self.events]
+        made = [seconds for seconds in each if seconds > 0]
+        return float(np.mean(made)) if made else 0.0
+
+    def columns(self) -> dict:
+        """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""
+        seconds = np.cumsum([event.seconds_step for event in self.events])
+        losses = [event.loss for event in self.events]
+        picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
+        points = [[float(seconds[i]), losses[i], self.events[i].step] for i in picked]
+        return {"curve": points, "loss_first": losses[0], "loss_last": losses[-1]}
+
+
+def warm_kernels(cell: Cell) -> None:
+    """Load or compile every kernel the cell uses, on one and on all threads, with a tiny problem of its kind.
+
+    What that takes in time and memory is the library's, not the training's; both are read apart.
+    """
+    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
+    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
+    problem = Problem(
+        made.x.astype(cell.dtype), data.with_labels(made, cell.model, width, cell.dtype), width, made.rows
+    )
+    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
+    cut_off = threads.SERIAL_WORK
+    try:
+        for threads.SERIAL_WORK in (cut_off, 0):
+            run = Run(setup_of(tiny), problem.held(tiny), problem.y, width)
+            collections.deque(run.events(1), maxlen=0)
+    finally:
+        threads.SERIAL_WORK = cut_off

@@ -1,0 +1,76 @@
+"""What a run looks like in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from workbench.doctor import Finding
+from workbench.sweep import progress
+
+console = Console()
+
+
+def follow(heading: str, folder: Path) -> None:
+    """Show a run's progress until it is over. Ctrl-C stops the run and waits for its end; finished rows stay."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    stopping = False
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(heading, total=None, left="")
+        states = progress.watch(folder)
+        while True:
+            try:
+                state = next(states, None)
+                if state is None:
+                    break
+                left = f"about {state.seconds_left:.0f} s left" if state.seconds_left else ""
+                shown = "stopping" if stopping else left
+                bar.update(task, total=state.total or None, completed=state.done, left=shown)
+            except KeyboardInterrupt:
+                stopping = True
+                progress.stop(folder)
+                states = progress.watch(folder)
+    summarize(folder)
+
+
+def summarize(folder: Path) -> None:
+    """One line about how a run ended, and what was dropped or failed, with reasons."""
+    state = progress.read(folder)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
+    reused = f", {state.reused} found done" if state.reused else ""
+    console.print(f"{state.state}: {counts}{reused}. Rows: {folder / 'trials.jsonl'}", highlight=False)
+    if state.message:
+        console.print(state.message, style="red", markup=False)
+    bad = {row["reason"] for row in progress.rows(folder) if row["status"] not in ("ok", "stopped")} if state.done else ()
+    for reason in sorted(bad):
+        console.print(f"  {reason}", style="yellow", markup=False)
+
+
+def trained_table(rows: Iterable[dict]) -> Table:
+    """Seconds an epoch, peak memory and held-out quality of runs that trained whole epochs."""
+    table = Table(title="One softmax model on the standard library's source text")
+    for heading in ("format", "update", "seconds an epoch", "peak memory", "weights and data held", "held-out accuracy"):
+        table.add_column(heading, justify="left" if heading in ("format", "update") else "right")
+    for row in rows:
+        if row["status"] == "ok":
+            memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
+            table.add_row(row["format"], row["update"], f"{row['seconds_epoch']:.2f}", *memory, f"{row['quality']:.3f}")
+        else:
+            table.add_row(row["format"], row["update"], row["status"], "", "", row["reason"])
+    return table
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    """What the doctor found, and what to fix."""
+    table = Table("what", "found", "to fix")
+    for finding in findings:
+        table.add_row(finding.what, finding.found, finding.advice or "-", style="yellow" if finding.advice else None)
+    return table
