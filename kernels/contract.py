@@ -139,10 +139,11 @@ def check_declaration(kernel: Kernel) -> None:
             raise KernelError(f"{kernel.name}.{twin} has the parameters {came}; its operands say {names}.")
     if unknown := [name for name in kernel.writes if name not in names]:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
-    header = sys.modules[kernel.reference.__module__].__doc__ or ""
+    module = (kernel.cpu or kernel.reference).__module__  # a rival takes its reference from the kernel it rivals
+    header = sys.modules[module].__doc__ or ""
     missing = [heading for heading in HEADINGS if not re.search(rf"^{heading}\b", header, re.M)]
     if missing and not sys.flags.optimize > 1:
-        raise KernelError(f"{kernel.name}: the docstring of {kernel.reference.__module__} lacks {', '.join(missing)}.")
+        raise KernelError(f"{kernel.name}: the docstring of {module} lacks {', '.join(missing)}.")
 
 
 def _checked(kernel: Kernel) -> Callable:

@@ -64,31 +64,36 @@ def _row_of_entry(indptr, rows):
 
 @compiled
 def _sort_pass(keys, order, shift, bits, keys_out, order_out):
-    """One stable counting pass over `bits` bits of the keys, counters local to the call."""
-    mask = (np.int64(1) << bits) - 1
-    starts = np.zeros((1 << bits) + 1, np.int64)
+    """One stable counting pass over `bits` bits of the keys, counters local to the call.
+
+    Places are unsigned, because for a signed one Numba also compiles the case that it counts from the end.
+    """
+    one, low, mask = np.uint64(1), np.uint64(shift), np.uint64((1 << bits) - 1)
+    starts = np.zeros((1 << bits) + 1, np.uint64)
     for k in range(keys.size):
-        starts[((np.int64(keys[k]) >> shift) & mask) + 1] += 1
+        starts[((np.uint64(keys[k]) >> low) & mask) + one] += one
     for digit in range(1 << bits):
         starts[digit + 1] += starts[digit]
     for k in range(keys.size):
-        digit = (np.int64(keys[k]) >> shift) & mask
+        digit = (np.uint64(keys[k]) >> low) & mask
         place = starts[digit]
-        starts[digit] = place + 1
+        starts[digit] = place + one
         keys_out[place] = keys[k]
         order_out[place] = order[k]
 
 
 @compiled
 def _segments(keys, columns, segments):
-    """Distinct sorted keys and where each starts; returns their number."""
-    count = 0
+    """Distinct sorted keys and where each starts; returns their number.
+
+    Every entry writes the end of its run, the last one stays: runs are short, and a branch would be guessed wrong.
+    """
+    count, one = np.uint64(0), np.uint64(1)
+    segments[0] = 0
     for k in range(keys.size):
-        if k == 0 or keys[k] != keys[k - 1]:
-            columns[count] = keys[k]
-            segments[count] = k
-            count += 1
-    segments[count] = keys.size
+        columns[count] = keys[k]
+        segments[count + one] = k + 1
+        count += np.uint64(k + 1 == keys.size or keys[k + 1] != keys[k])
     return count
 
 

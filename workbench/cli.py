@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Would sparse tensors reduce my training time and memory: in which format, from which density on, by how much?",
+    help="Would sparse tensors reduce my training time and memory: in which format, from which density on?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -30,7 +30,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 @app.command()
 def sweep(
     spec: Annotated[Path, typer.Argument(help="A TOML file; workbench/specs has examples.")],
-    run: Annotated[Path | None, typer.Option(help="Run folder; runs/NAME when not given. One with rows is resumed.")] = None,
+    run: Annotated[Path | None, typer.Option(help="Run folder, runs/NAME by default; resumed if it has rows.")] = None,
     detach: Annotated[bool, typer.Option(help="Start it and return at once.")] = False,
 ) -> None:
     """Run the sweep that a spec describes, or the rest of it; stop with Ctrl-C and lose nothing."""
@@ -50,10 +50,67 @@ def sweep(
 @app.command()
 def report(
     run: Annotated[Path, typer.Argument(help="A run folder, or a .jsonl file of rows.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; report.html in the run folder when not given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Where to write; by default report.html in the run folder.")] = None,
     markdown: Annotated[bool, typer.Option(help="Markdown instead of HTML.")] = False,
 ) -> None:
     """Write the report of a run: verdict in words, charts, tables, the machine, the command that made it."""
-    from workbench import cli_report
+    from workbench import export
 
-    typer.echo(cli_report.write(run, out, markdown=markdown))
+    typer.echo(export.write_report(run, out, markdown=markdown))
+
+
+@app.command()
+def train(
+    dataset: Annotated[str, typer.Option(help="stdlib, uniform, power_law, svmlight or npz.")] = "stdlib",
+    model: Annotated[str, typer.Option(help="linear, logistic or softmax.")] = "softmax",
+    format: Annotated[str, typer.Option(help="dense, csr, csc, coo or row_sparse.")] = "csr",
+    engine: Annotated[str | None, typer.Option(help="ours, vendor or dense; by default what suits the format.")] = None,
+    gradient: Annotated[str | None, typer.Option(help="dense or row_sparse; by default what suits the format.")] = None,
+    update: Annotated[str | None, typer.Option(help="standard or lazy; by default what suits the gradient.")] = None,
+    optimizer: Annotated[str, typer.Option(help="sgd, adagrad or adam.")] = "adagrad",
+    learning_rate: Annotated[float | None, typer.Option(help="By default the optimizer's own.")] = None,
+    epochs: Annotated[int, typer.Option(min=1)] = 3,
+    batch_rows: Annotated[int, typer.Option(min=1)] = 256,
+    rows: Annotated[int | None, typer.Option(min=1, help="Rows drawn; all if not given.")] = None,
+    features: Annotated[int | None, typer.Option(min=1, help="Most frequent columns kept; all if not given.")] = None,
+    density: Annotated[float | None, typer.Option(help="nnz / size; the data's own if not given.")] = None,
+    width: Annotated[int | None, typer.Option(min=1, help="Outputs; the data's own if not given.")] = None,
+    path: Annotated[str | None, typer.Option(help="The file of svmlight or npz.")] = None,
+    labels: Annotated[str | None, typer.Option(help="The labels (.npy) of npz.")] = None,
+    seed: int = 0,
+) -> None:
+    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    from workbench import live
+
+    live.train({name: value for name, value in locals().items() if value is not None and name != "live"})
+
+
+@app.command()
+def lab(
+    notebooks: Annotated[
+        Path | None, typer.Argument(help="Folder to open; by default the project's notebooks.")
+    ] = None,
+) -> None:
+    """Open JupyterLab on the notebooks."""
+    from workbench import lab as labs
+
+    raise typer.Exit(labs.start(notebooks))
+
+
+@app.command()
+def doctor() -> None:
+    """Say what this machine has, cores, BLAS, threads, Numba layer, GPU or why none, memory, and what to fix."""
+    from workbench import doctor, terminal
+
+    terminal.console.print(terminal.findings_table(doctor.examine()))
+
+
+def main() -> None:
+    """Run the command line; errors a user can mend are one message and exit status 1, others a traceback."""
+    try:
+        app()
+    except (ValueError, LookupError, OSError, RuntimeError, ImportError) as error:
+        if type(error).__module__.split(".")[0] in ("workbench", "kernels") or isinstance(error, OSError | ImportError):
+            typer.secho(f"workbench: {error}", fg="red", err=True)
+            raise SystemExit(1) from None
+        raise

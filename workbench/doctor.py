@@ -84,4 +84,3 @@ def _cache() -> list[Finding]:
 
 def _versions() -> list[Finding]:
     return [Finding("versions", ", ".join(f"{name} {version}" for name, version in machine.versions().items()))]
-

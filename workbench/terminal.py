@@ -4,6 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from rich.console import Console
+from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
@@ -49,7 +50,8 @@ def summarize(folder: Path) -> None:
     console.print(f"{state.state}: {counts}{reused}. Rows: {folder / 'trials.jsonl'}", highlight=False)
     if state.message:
         console.print(state.message, style="red", markup=False)
-    bad = {row["reason"] for row in progress.rows(folder) if row["status"] not in ("ok", "stopped")} if state.done else ()
+    rows = progress.rows(folder) if state.done else []
+    bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped")}
     for reason in sorted(bad):
         console.print(f"  {reason}", style="yellow", markup=False)
 
@@ -57,7 +59,7 @@ def summarize(folder: Path) -> None:
 def trained_table(rows: Iterable[dict]) -> Table:
     """Seconds an epoch, peak memory and held-out quality of runs that trained whole epochs."""
     table = Table(title="One softmax model on the standard library's source text")
-    for heading in ("format", "update", "seconds an epoch", "peak memory", "weights and data held", "held-out accuracy"):
+    for heading in ("format", "update", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
         table.add_column(heading, justify="left" if heading in ("format", "update") else "right")
     for row in rows:
         if row["status"] == "ok":
@@ -70,7 +72,10 @@ def trained_table(rows: Iterable[dict]) -> Table:
 
 def findings_table(findings: Iterable[Finding]) -> Table:
     """What the doctor found, and what to fix."""
-    table = Table("what", "found", "to fix")
+    table = Table()
+    for heading in ("what", "found", "to fix"):
+        table.add_column(heading, overflow="fold")
     for finding in findings:
-        table.add_row(finding.what, finding.found, finding.advice or "-", style="yellow" if finding.advice else None)
+        shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
+        table.add_row(*shown, style="yellow" if finding.advice else None)
     return table

@@ -10,6 +10,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """
 
+import numpy as np
 from numba import prange
 
 from kernels import plan
@@ -32,23 +33,43 @@ def _columns(segments, rows, permutation, data, g, out, first, last):
     for u in range(first, last):
         out[u, :] = 0
         for k in range(segments[u], segments[u + 1]):
-            value, row = data[permutation[k]], rows[k]
+            value, row = data[np.uint64(permutation[k])], np.uint64(rows[k])
             for n in range(out.shape[1]):
                 out[u, n] += value * g[row, n]
 
 
+@compiled
+def _column_sums(segments, rows, permutation, data, g, out, first, last):
+    """`_columns` for N = 1: the sum stays in a register."""
+    for u in range(first, last):
+        total = data.dtype.type(0)
+        for k in range(np.uint64(segments[u]), np.uint64(segments[u + 1])):
+            total += data[np.uint64(permutation[k])] * g[np.uint64(rows[k])]
+        out[u] = total
+
+
 @compiled_parallel
-def _parallel(segments, rows, permutation, data, g, out, bounds):
+def _columns_parallel(segments, rows, permutation, data, g, out, bounds):
     for part in prange(bounds.size - 1):
         _columns(segments, rows, permutation, data, g, out, bounds[part], bounds[part + 1])
 
 
+@compiled_parallel
+def _column_sums_parallel(segments, rows, permutation, data, g, out, bounds):
+    for part in prange(bounds.size - 1):
+        _column_sums(segments, rows, permutation, data, g, out, bounds[part], bounds[part + 1])
+
+
 def cpu(segments, rows, permutation, data, g, out):
     """On the cores of this machine."""
-    if is_serial(data.size * g.shape[1]):
-        _columns(segments, rows, permutation, data, g, out, 0, out.shape[0])
+    serial, parallel = _columns, _columns_parallel
+    work = data.size * g.shape[1]
+    if g.shape[1] == 1:
+        serial, parallel, g, out = _column_sums, _column_sums_parallel, g.reshape(-1), out.reshape(-1)
+    if is_serial(work):
+        serial(segments, rows, permutation, data, g, out, 0, out.shape[0])
     else:
-        _parallel(segments, rows, permutation, data, g, out, equal_cost(segments, parts()))
+        parallel(segments, rows, permutation, data, g, out, equal_cost(segments, parts()))
 
 
 gpu = None

@@ -5,7 +5,7 @@ Writes     gradient [R, N], overwritten; nothing else changes; returns the loss,
 Assumes    targets in 0..1; with e = exp(-|s|) nothing overflows: log(1 + e^s) = max(s, 0) + log(1 + e)
 Cost       30*R*N flops, exp and log counted as 12 and 10; reads 2*R*N*value bytes, writes R*N*value
 Parallel   over blocks of fixed size, summed in float64 and then in their order: same bits on every run and thread count
-Limits     R*N < 2**63; float32 exp and log are within 3e-7
+Limits     R*N < 2**63; float32 exp and log are within 2e-7
 Source     Logistic regression; differs: loss and gradient in one pass
 """
 

@@ -5,7 +5,7 @@ Writes     gradient [R, N], overwritten; nothing else changes; returns the loss,
 Assumes    nothing; a label outside 0..N-1 is refused within the pass, when gradient has been written in part
 Cost       18*R*N flops, exp counted as 12; reads R*N*value + R*8 bytes, writes R*N*value
 Parallel   over blocks of rows that depend on N alone, summed in float64 and then in their order: same bits always
-Limits     R*N < 2**63; a row should fit the cache, it is passed over three times; float32 exp is within 2e-7
+Limits     R*N < 2**63; a row should fit the cache, it is passed over three times; float32 exp is within 9e-8
 Source     Cross-entropy with the largest score subtracted; differs: loss and gradient in one pass
 """
 

@@ -9,6 +9,7 @@ Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, row-wise form; differs: the result is dense, so columns are not merged
 """
 
+import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
@@ -30,23 +31,52 @@ def _rows(indptr, indices, data, x, out, first, last):
     for r in range(first, last):
         out[r, :] = 0
         for k in range(indptr[r], indptr[r + 1]):
-            value, column = data[k], indices[k]
+            value, column = data[k], np.uint64(indices[k])
             for n in range(out.shape[1]):
                 out[r, n] += value * x[column, n]
 
 
+@compiled
+def _row_sums(indptr, indices, data, x, out, first, last):
+    """`_rows` for N = 1: four sums at a time, since each multiply-add has to wait for the one before it."""
+    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+    for r in range(first, last):
+        a = b = c = d = data.dtype.type(0)
+        k, end = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
+        while k + four <= end:
+            a += data[k] * x[np.uint64(indices[k])]
+            b += data[k + one] * x[np.uint64(indices[k + one])]
+            c += data[k + two] * x[np.uint64(indices[k + two])]
+            d += data[k + three] * x[np.uint64(indices[k + three])]
+            k += four
+        while k < end:
+            a += data[k] * x[np.uint64(indices[k])]
+            k += one
+        out[r] = (a + b) + (c + d)
+
+
 @compiled_parallel
-def _parallel(indptr, indices, data, x, out, bounds):
+def _rows_parallel(indptr, indices, data, x, out, bounds):
     for part in prange(bounds.size - 1):
         _rows(indptr, indices, data, x, out, bounds[part], bounds[part + 1])
 
 
+@compiled_parallel
+def _row_sums_parallel(indptr, indices, data, x, out, bounds):
+    for part in prange(bounds.size - 1):
+        _row_sums(indptr, indices, data, x, out, bounds[part], bounds[part + 1])
+
+
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
-    if is_serial(data.size * x.shape[1]):
-        _rows(indptr, indices, data, x, out, 0, out.shape[0])
+    serial, parallel = _rows, _rows_parallel
+    work = data.size * x.shape[1]
+    if x.shape[1] == 1:
+        serial, parallel, x, out = _row_sums, _row_sums_parallel, x.reshape(-1), out.reshape(-1)
+    if is_serial(work):
+        serial(indptr, indices, data, x, out, 0, out.shape[0])
     else:
-        _parallel(indptr, indices, data, x, out, equal_cost(indptr, parts()))
+        parallel(indptr, indices, data, x, out, equal_cost(indptr, parts()))
 
 
 gpu = None

@@ -4,8 +4,8 @@ adagrad_dense  d = g + decay * w;  h += d * d;  w -= rate * d / (sqrt(h) + epsil
 adagrad_lazy   the same with w[rows] and h[rows], the other rows unchanged
                Equal when decay = 0: a row that is not touched has d = 0, which changes neither h nor w
 
-Arguments  weights float32|float64 [D, N]; history same, h, not negative; rows int64 [U], sorted, unique; gradient same as
-           weights [D, N] or [U, N]; rate, decay, epsilon > 0 numbers, rounded to the type of weights
+Arguments  weights float32|float64 [D, N]; history same, h, not negative; rows int64 [U], sorted, unique; gradient same
+           as weights [D, N] or [U, N]; rate, decay, epsilon > 0 numbers, rounded to the type of weights
 Writes     weights, history; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 8*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D

@@ -12,7 +12,8 @@ from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import Contest, contests
 from workbench.analysis.intervals import interval_of
 
-MEASURES = {"seconds_step": ("time", "faster"), "bytes_peak": ("memory", "smaller")}
+# what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
+MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "needs", "less memory")}
 
 
 @dataclass(frozen=True)
@@ -66,36 +67,36 @@ def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEv
 
 def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
     """What to do about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
-    name, better = MEASURES[measure]
+    name, verb, better = MEASURES[measure]
     found = contests(group.rows, measure)
     won = [contest for contest in found if contest.verdict == "sparse"]
     lost = [contest for contest in found if contest.verdict == "dense"]
     if not won:
-        return _without_win(found, lost, name, better)
+        return _without_win(found, lost, name, f"{verb} {better}")
     if all(contest.ratio is None for contest in won):
         does = f"it runs where {_did_not(won[0].dense)}"
         return f"Sparse runs where {_did_not(won[0].dense)}", f"For {name}, go sparse with {_line(won[0])}: {does}."
     first = next(contest for contest in won if contest.ratio is not None)
-    most = f"{_line(first)} is {first.ratio.gain()} {better} than dense{_at(first)}"
+    most = f"{_line(first)} {verb} {first.ratio.gain()} {better} than dense{_at(first)}"
     if not lost:
         every = "every density measured" if len(won) == len(found) else f"every density that is decided, {_listed(won)}"
         most = f"For {name}, go sparse: {most}, and sparse wins at {every}{_among(found)}."
-        return f"Sparse is {better} than dense at {every}", most
+        return f"Sparse {verb} {better} than dense at {every}", most
     even = next((even for even in evens if _is_of(even, group, won[-1].sparse)), None)
     if even is None or even.status != "crossing":
         both = f"sparse wins at {_listed(won)}, dense at {_listed(lost)}"
-        return f"Which is {better} changes: {both}", f"For {name} it depends on the density: {both}."
+        return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the density: {both}."
     last = "" if _is_of(even, group, first.sparse) else f", and {_line(won[-1])} is the last to win"
     below = f"below {_crossing(even)}"
     return (
-        f"Sparse is {better} than dense {below}",
+        f"Sparse {verb} {better} than dense {below}",
         f"For {name}, go sparse {below}: {most}{last}. Above that, stay dense.",
     )
 
 
-def _without_win(found: Sequence[Contest], lost: Sequence[Contest], name: str, better: str) -> tuple[str, str]:
+def _without_win(found: Sequence[Contest], lost: Sequence[Contest], name: str, is_better: str) -> tuple[str, str]:
     if lost:
-        most = f"no sparse configuration was {better} at any density measured{_among(found)}"
+        most = f"no sparse configuration {is_better} than dense at any density measured{_among(found)}"
         return f"Dense is never beaten in {name}{_among(found)}", f"For {name}, stay dense: {most}."
     if any(contest.ratio for contest in found):
         close = f"sparse and dense are too close to call at every density measured{_among(found)}"
@@ -173,7 +174,7 @@ def _gains(first: Contest, last: Contest, measure: str) -> str:
     values = [words.quantity(row[measure], measure) for row in (first.sparse, first.dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
     what = "a step" if measure.startswith("seconds") else "at its peak"
-    gain = f"{less} {what} instead of {more}, {first.ratio.gain()} {MEASURES[measure][1]}"
+    gain = f"{less} {what} instead of {more}, {first.ratio.gain()} {MEASURES[measure][2]}"
     return gain if first is last else f"{gain},{_at(first)}; {last.ratio.gain()}{_at(last)}"
 
 

@@ -91,12 +91,16 @@ def breakeven(
     if not measure.startswith(("seconds_", "bytes_")) or measure not in frame.columns:
         known_names = [name for name in frame.columns if name.startswith(("seconds_", "bytes_"))]
         raise ValueError(f"no measure {measure!r}; known: {', '.join(known_names)}")
+    return [even for group in cells.groups(frame) for even in of_group(group, measure, resamples=resamples, seed=seed)]
+
+
+def of_group(group: cells.Group, measure: str, *, resamples: int = 1000, seed: int = 0) -> list[BreakEven]:
+    """The break-evens of one group, as `breakeven` gives them."""
+    dense = cells.dense_rows(group.rows)
     found = []
-    for group in cells.groups(frame):
-        dense = cells.dense_rows(group.rows)
-        for rows in cells.sparse_lines(group.rows).values():
-            rng = np.random.default_rng(seed)  # each line its own, so that a line added does not move the others
-            found.append(_of_line(group, rows, dense, measure, rng, resamples))
+    for rows in cells.sparse_lines(group.rows).values():
+        rng = np.random.default_rng(seed)  # each line its own, so that a line added does not move the others
+        found.append(_of_line(group, rows, dense, measure, rng, resamples))
     return found
 
 

@@ -145,6 +145,11 @@ def density_of(row: Row) -> float | None:
     return known(row["density"]) if measured is None else measured
 
 
+def density_label(row: Row) -> str:
+    """The density asked for, in words."""
+    return "as the data has it" if row["density"] is None else words.density(row["density"])
+
+
 def by_density(rows: Iterable[Row]) -> dict[float | None, list[Row]]:
     """Rows by the density asked for, which is what pairs a sparse row with its baseline."""
     found: dict[float | None, list[Row]] = {}

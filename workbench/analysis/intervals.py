@@ -1,10 +1,13 @@
 """Intervals for medians, and what is known of one measured number in one row."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
+
+from workbench.measure.stats import median_interval
+
+__all__ = ["Interval", "interval_of", "known", "median_interval"]
 
 
 class Interval(NamedTuple):
@@ -14,21 +17,6 @@ class Interval(NamedTuple):
     low: float
     high: float
     why: str
-
-
-def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
-    """(median, low, high): the interval between two ranks of the samples that holds the true median.
-
-    It assumes no distribution: how many of n samples lie below the median is binomial(n, 1/2), and the ranks are the
-    innermost with at least `confidence`. Below six samples no ranks reach 95 %: smallest and largest are returned,
-    which hold the median with probability 1 - 2**(1 - n). Same unit as the samples. O(n log n). ValueError without
-    samples or where one is not finite.
-    """
-    ordered = np.sort(np.asarray(samples, dtype=np.float64))
-    if ordered.size == 0 or not np.isfinite(ordered).all():
-        raise ValueError(f"a median needs finite samples; got {ordered.size} samples, {np.isnan(ordered).sum()} NaN")
-    rank = max(int(stats.binom.ppf((1 - confidence) / 2, ordered.size, 0.5)), 1)
-    return float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[-rank])
 
 
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:

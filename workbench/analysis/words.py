@@ -20,6 +20,8 @@ def number(value: float) -> str:
 
 def _with_unit(value: float, units: Iterable[tuple[float, str]]) -> str:
     units = tuple(units)
+    if value == 0:
+        return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
     rounded = abs(float(f"{value:.3g}"))
     scale, unit = next(((scale, unit) for scale, unit in units if rounded >= scale), units[-1])
     return f"{number(value / scale)} {unit}"
@@ -92,15 +94,16 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def short_line(row: Mapping[str, Any]) -> str:
-    """The same for a legend.
+    """The same for a legend, where a standard update goes without saying.
 
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
-    'CSR ours · row_sparse · lazy'
+    'CSR ours · row_sparse gradient · lazy'
     """
     if row["format"] == "dense":
         return "dense"
     index = " · int64" if row.get("index_dtype") == "int64" else ""
-    return f"{_NAMES.get(row['format'], row['format'])} {row['engine']} · {row['gradient']} · {row['update']}{index}"
+    lazy = " · lazy" if row["update"] == "lazy" else ""
+    return f"{_NAMES.get(row['format'], row['format'])} {row['engine']} · {row['gradient']} gradient{lazy}{index}"
 
 
 def plural(count: int, noun: str) -> str:

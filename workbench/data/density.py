@@ -19,7 +19,7 @@ def with_density(dataset: Dataset, density: float, seed: int = 0, rows_least: in
     of its first row.
 
     Refused (`DataError`): a density outside (0, 1], one above the natural density for a set without classes, and one
-    that joining cannot reach; the message says the most it can. O(nnz log nnz log rows).
+    that joining cannot reach; the message says the most it can. O(nnz * log nnz * log rows).
     """
     if not 0 < density <= 1:
         raise DataError(f"density is {density}; it is nnz / size, above 0 and at most 1.")
@@ -32,7 +32,7 @@ def highest_density(dataset: Dataset, rows_least: int = 1) -> float:
     """The most that `with_density` can reach with at least `rows_least` rows left."""
     if not dataset.classes or not dataset.x.nnz:
         return dataset.density
-    return max(_density_joined(dataset, m) for m in _candidates(dataset, rows_least))
+    return max(_density_joined(dataset, m) for m in _doubling(_most_joined(dataset, rows_least)))
 
 
 def _entries(dataset: Dataset, density: float) -> int:
@@ -52,16 +52,22 @@ def _densified(dataset: Dataset, density: float, rows_least: int) -> Dataset:
     if not dataset.classes:
         came = f"density {density} is above the natural {dataset.density:.3g}"
         raise DataError(f"{came}, and {dataset.name} has no classes to join rows of; ask for less.")
-    candidates = _candidates(dataset, rows_least)
-    low, high = 0, 0
-    while _density_joined(dataset, candidates[high]) < density:  # doubling, then halving: density grows with m
-        if high == len(candidates) - 1:
-            raise _unreachable(dataset, density, rows_least)
-        low, high = high + 1, min(2 * high + 1, len(candidates) - 1)
+    low = 1
+    for high in _doubling(_most_joined(dataset, rows_least)):  # then halving: density grows with m
+        if _density_joined(dataset, high) >= density:
+            break
+        low = high + 1
+    else:
+        raise _unreachable(dataset, density, rows_least)
     while low < high:
         middle = (low + high) // 2
-        low, high = (low, middle) if _density_joined(dataset, candidates[middle]) >= density else (middle + 1, high)
-    return _joined(dataset, candidates[high])
+        low, high = (low, middle) if _density_joined(dataset, middle) >= density else (middle + 1, high)
+    return _joined(dataset, high)
+
+
+def _doubling(most: int) -> list[int]:
+    """1, 2, 4, ... and `most` itself."""
+    return [*(2**k for k in range(most.bit_length()) if 2**k < most), most]
 
 
 def _unreachable(dataset: Dataset, density: float, rows_least: int) -> DataError:
@@ -70,19 +76,11 @@ def _unreachable(dataset: Dataset, density: float, rows_least: int) -> DataError
     return DataError(f"{came}; joining rows reaches {most:.4g} at most. Ask for less, or keep fewer features.")
 
 
-def _candidates(dataset: Dataset, rows_least: int) -> range:
-    """How many rows may be joined to one: 1 up to the largest class, as long as enough rows are left."""
-    counts = np.bincount(dataset.y, minlength=1)
-    most = max(1, int(counts.max()))
-    while most > 1 and _rows_left(counts, most) < rows_least:
-        most = most * 7 // 8
-    while most < counts.max() and _rows_left(counts, most + 1) >= rows_least:
-        most += 1
-    return range(1, most + 1)
-
-
-def _rows_left(counts: np.ndarray, m: int) -> int:
-    return int((-(-counts // m)).sum())
+def _most_joined(dataset: Dataset, rows_least: int) -> int:
+    """The most rows that may be joined to one: up to the largest class, as long as enough rows are left."""
+    counts = np.bincount(dataset.y)
+    rows_left = [(-(-counts // m)).sum() for m in range(1, int(counts.max()) + 1)]
+    return max(1, sum(bool(left >= rows_least) for left in rows_left))
 
 
 def _new_rows(y: np.ndarray, m: int) -> np.ndarray:

@@ -26,7 +26,7 @@ def make(
 
     `sigma` of the lognormal row lengths, 0 for equal ones, capped at ten times the mean; rows may be empty. `classes`
     labels, or None for float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`,
-    |N(0, 1)| with rows of 2-norm 1, or `ones`.
+    |N(0, 1)| with rows of 2-norm 4, or `ones`.
     """
     return draw("power_law", rows, features, density, seed, sigma, slope, shift, classes, width, noise, values)
 

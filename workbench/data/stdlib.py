@@ -4,7 +4,7 @@ Its `.py` files are cut into pieces of 16 lines. A piece is a sample, identifier
 top-level module or package that the piece is from. Packages that are installed are left out, and so are tests: a third
 to two thirds of all text, missing from many installations, and no module of their own.
 
-Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm 1.
+Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm `ROW_NORM`.
 Neighbouring pieces resemble each other, so eight of them, 128 lines, make a group that a split never parts. Splitting
 by whole files would leave a module that is one file without any example to learn from.
 """
@@ -23,7 +23,7 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import DataError, Dataset, class_numbers
+from workbench.data.dataset import ROW_NORM, DataError, Dataset, class_numbers
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -138,7 +138,7 @@ def _counted(text: _Text) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def _scaled(rows: np.ndarray, values: np.ndarray, n_rows: int) -> np.ndarray:
-    return values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
+    return ROW_NORM * values / np.sqrt(np.bincount(rows, values**2, minlength=n_rows))[rows]
 
 
 register(Source("stdlib", make, ORIGIN, LICENCE, fingerprint=lambda **parameters: sys.version))

@@ -3,7 +3,7 @@
 import numpy as np
 
 import kernels
-from workbench.data.dataset import DataError, Dataset, class_numbers
+from workbench.data.dataset import ROW_NORM, DataError, Dataset, class_numbers
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -52,14 +52,11 @@ def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.
     mean = density * features
     cap = min(features, LONGEST * mean)
     weights = np.exp(sigma * rng.standard_normal(rows))
-    lengths = np.full(rows, mean)
-    scale = mean / weights.mean()
-    for _ in range(50):  # capping shortens some rows, which lengthens the others
-        lengths = np.minimum(scale * weights, cap)
-        if abs(lengths.mean() / mean - 1) < 1e-9:
-            break
-        scale *= mean / lengths.mean()
-    ends = np.round(np.cumsum(lengths)).astype(np.int64)  # rounding the ends keeps the sum
+    low, high = mean / weights.mean(), cap / weights.min()  # capping shortens some rows, which lengthens the others
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if np.minimum(middle * weights, cap).mean() < mean else (low, middle)
+    ends = np.round(np.cumsum(np.minimum(high * weights, cap))).astype(np.int64)  # rounding the ends keeps the sum
     return np.minimum(np.diff(ends, prepend=0), features)
 
 
@@ -73,13 +70,13 @@ def distinct_columns(
     """
     if lengths.mean() > DENSE_FROM * features:
         return _by_element(np.arange(len(lengths)), lengths, features, slope, shift, rng)
-    keys, missing = np.empty(0, np.int64), lengths
+    keys, missing, head = np.empty(0, np.int64), lengths, np.zeros(len(lengths), np.int64)
     for _ in range(ROUNDS):
         rows = np.repeat(np.arange(len(lengths)), missing)
-        drawn = np.sort(rows * features + _draw_columns(len(rows), features, slope, shift, rng))
+        drawn = np.sort(rows * features + _draw_columns(head[rows], features, slope, shift, rng))
         keys = np.sort(np.concatenate([keys, drawn]), kind="stable")  # a merge of two sorted runs
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]]
-        missing = lengths - np.bincount(keys // features, minlength=len(lengths))
+        missing, head = _progress(keys, lengths, features)
         if not missing.any():
             return keys
     late = np.flatnonzero(missing)
@@ -87,17 +84,27 @@ def distinct_columns(
     return np.sort(np.concatenate([keys, _by_element(late, lengths, features, slope, shift, rng)]))
 
 
+def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.ndarray, np.ndarray]:
+    """For each row how many columns it lacks, and how many of the most popular columns it has without a gap."""
+    rows, columns = np.divmod(keys, features)
+    starts = np.searchsorted(keys, np.arange(len(lengths) + 1) * features)
+    gapless = columns == np.arange(len(keys)) - starts[rows]
+    return lengths - np.diff(starts), np.bincount(rows, gapless, len(lengths)).astype(np.int64)
+
+
 def _integral(t: np.ndarray, slope: float, shift: float) -> np.ndarray:
     """Integral of (t + shift)**-slope, up to a constant."""
     return np.log(t + shift) if slope == 1 else (t + shift) ** (1 - slope) / (1 - slope)
 
 
-def _draw_columns(n: int, features: int, slope: float, shift: float, rng: np.random.Generator) -> np.ndarray:
-    """`n` columns by popularity, by the inverse of the integral."""
-    first, last = _integral(np.float64([0, features]), slope, shift)
-    area = first + rng.random(n) * (last - first)
+def _draw_columns(
+    head: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator
+) -> np.ndarray:
+    """For each entry of `head` a column from there on, by popularity: the inverse of the integral."""
+    first, last = _integral(head.astype(np.float64), slope, shift), _integral(np.float64(features), slope, shift)
+    area = first + rng.random(len(head)) * (last - first)
     t = np.exp(area) if slope == 1 else (area * (1 - slope)) ** (1 / (1 - slope))
-    return np.clip((t - shift).astype(np.int64), 0, features - 1)
+    return np.clip((t - shift).astype(np.int64), head, features - 1)
 
 
 def _by_element(
@@ -119,13 +126,13 @@ def _by_element(
 
 
 def _values(values: str, indptr: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """`ones`, or `normal`: |N(0, 1)|, each row scaled to 2-norm 1; float32 [nnz]."""
+    """`ones`, or `normal`: |N(0, 1)|, each row scaled to 2-norm `ROW_NORM`; float32 [nnz]."""
     nnz = int(indptr[-1])
     if values == "ones":
         return np.ones(nnz, np.float32)
     data = np.abs(rng.standard_normal(nnz, np.float32)) + np.float32(1e-3)
     sums = np.diff(np.concatenate([[0], np.cumsum(data.astype(np.float64) ** 2)])[indptr])
-    return data / np.repeat(np.sqrt(sums), np.diff(indptr)).astype(np.float32)
+    return data * np.repeat(ROW_NORM / np.sqrt(np.maximum(sums, 1e-6)), np.diff(indptr)).astype(np.float32)
 
 
 def _labels(
@@ -136,6 +143,7 @@ def _labels(
     rank = min(outputs, RANK)
     hidden = np.empty((x.shape[0], rank), np.float32)
     weights = rng.standard_normal((x.shape[1], rank), np.float32)
+    weights *= np.sqrt(np.bincount(x.indices, minlength=x.shape[1]), dtype=np.float32)[:, None]  # teach what is seen
     kernels.get("csr_dense").cpu(x.indptr, x.indices, x.data, weights, hidden)
     scores = _standardised(hidden) @ rng.standard_normal((rank, outputs), np.float32)
     scores = _standardised(scores)

@@ -20,7 +20,7 @@ def make(
 
     `sigma` of the lognormal row lengths, 0 for equal ones. `classes` labels of a planted linear teacher, or None for
     float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`, |N(0, 1)| with rows
-    of 2-norm 1, or `ones`.
+    of 2-norm 4, or `ones`.
     """
     return draw("uniform", rows, features, density, seed, sigma, 0.0, 1.0, classes, width, noise, values)
 

@@ -125,6 +125,11 @@ def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") 
     return found
 
 
+def default_engine(x: str) -> str:
+    """The engine that computes with the format's own kernels: dense for dense, ours for the others."""
+    return "dense" if x == "dense" else "ours"
+
+
 def make_plan(x) -> BatchPlan:
     """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
     if formats.format_of(x) == "coo":
@@ -139,7 +144,7 @@ def dot(x, w: np.ndarray, *, out: np.ndarray | None = None, engine: str | None =
     `kernels.KernelError` for shapes or types that do not fit.
     """
     kind = formats.format_of(x)
-    chosen = rule(kind, False, engine=engine or ("dense" if kind == "dense" else "ours"))
+    chosen = rule(kind, False, engine=engine or default_engine(kind))
     if out is None:
         out = np.empty((x.shape[0], w.shape[1]), w.dtype)
     return chosen.call(kernels.get(chosen.kernel).cpu, x, w, out, None)
@@ -159,7 +164,7 @@ def dot_t(
     `plan` is the batch plan of X; where a rule reads one and none is given, it is built.
     """
     kind = formats.format_of(x)
-    chosen = rule(kind, True, result, engine or ("dense" if kind == "dense" else "ours"))
+    chosen = rule(kind, True, result, engine or default_engine(kind))
     if chosen.plan and plan is None:
         plan = make_plan(x)
     if result == "dense" and out is None:

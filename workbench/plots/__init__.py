@@ -47,13 +47,16 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
 
     Controls not given, or None, take their initial value for this frame. An empty frame gives a message on the figure.
     """
+    import matplotlib
+
     from workbench.plots.chart import message
 
     figure.clear()
     figure.set_layout_engine("constrained")
     chart, pooled = get(name), latest(frame)
     chosen = chart.chosen(pooled, controls)
-    return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
+    with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
+        return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
 
 
 def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":

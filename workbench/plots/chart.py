@@ -2,8 +2,8 @@
 
 A chart is one file in this folder that ends in `CHART = Chart(...)`. `draw(frame, figure, **controls)` draws on the
 Matplotlib figure it is given and returns one sentence that says what is seen; `table(frame, **controls)` returns the
-numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line options,
-the report pictures. `loss_seconds.py` is the smallest to copy.
+numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line
+options, the report pictures. `loss_seconds.py` is the smallest to copy.
 """
 
 import inspect

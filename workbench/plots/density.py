@@ -5,13 +5,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.compare import trained_worse
+from workbench.analysis.breakeven import BreakEven, of_group
+from workbench.analysis.compare import contests
 from workbench.analysis.intervals import interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
@@ -30,6 +31,7 @@ COLUMNS = {
 class Shown:
     """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens."""
 
+    measure: str
     group: cells.Group
     lines: list[list[cells.Row]]
     evens: list[BreakEven]
@@ -39,8 +41,7 @@ class Shown:
         """From the chosen values of the controls."""
         picked = style.pick(frame, group)
         lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
-        evens = [even for even in breakeven(frame, measure) if _without_index(even.group) == picked.settings]
-        return cls(picked, lines, evens)
+        return cls(measure, picked, lines, of_group(picked, measure))
 
     @property
     def dense(self) -> list[cells.Row]:
@@ -63,18 +64,15 @@ class Shown:
         return f"{words.short_line(row)}{crosses}"
 
     def crossing(self) -> list[BreakEven]:
-        """Break-evens of the lines shown, the highest first; those that trained a worse model after the others."""
-        worse = {tuple(row[name] for name in cells.LINE) for row, _ in trained_worse(self.group.rows)}
+        """Break-evens of the lines shown, that of the advice first, then the highest."""
+        won = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
+        best = self.even_of(won[-1]) if won else None
         found = [even for even in (self.even_of(rows[0]) for rows in self.lines) if even and even.status == "crossing"]
-        return sorted(found, key=lambda even: (_line(even) in worse, -even.density))
+        return sorted(found, key=lambda even: (even is not best, -even.density))
 
 
 def _line(even: BreakEven) -> tuple:
     return even.format, even.engine, even.gradient, even.update, even.group["index_dtype"]
-
-
-def _without_index(group: dict[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in group.items() if name != "index_dtype"}
 
 
 def controls() -> tuple[Control, ...]:
@@ -86,9 +84,21 @@ def controls() -> tuple[Control, ...]:
     )
 
 
-def axes_of(figure: Figure, measure: str, label: str) -> Axes:
-    """Axes with both scales logarithmic and units on them."""
+def nothing(shown: Shown, measure: str) -> str:
+    """Why a chart has nothing to draw, empty where it has something."""
+    if style.drawable(shown.rows, measure):
+        return ""
+    counts = Counter(row["status"] for row in style.lost(shown.rows, measure)).most_common()
+    each = words.join(f"{count} {status}" for status, count in counts) if counts else "no cells"
+    return f"No cell of this group has a {COLUMNS[measure]}: {each}."
+
+
+def axes_of(figure: Figure, shown: Shown, measure: str, label: str) -> Axes:
+    """Axes with both scales logarithmic, units on them, and room for every density, also of cells without a result."""
     axes = figure.add_subplot()
+    densities = [cells.density_of(row) for row in shown.rows if cells.density_of(row)]
+    room = 1.3 if len(set(densities)) > 1 else 4.0
+    axes.set_xlim(min(densities) / room, max(densities) * room)
     axes.set_xscale("log")
     axes.set_yscale("log")
     unit = words.seconds if measure.startswith("seconds") else words.bytes_
@@ -114,14 +124,16 @@ def baseline(axes: Axes, rows: Sequence[cells.Row], measure: str) -> None:
     axes.plot(x, [k.value for k in known], **line)
 
 
-def whiskers(axes: Axes, rows: Sequence[cells.Row], measure: str, label: str, **change: Any) -> None:
-    """One configuration: a line through its densities with the interval of each."""
+def whiskers(
+    axes: Axes, rows: Sequence[cells.Row], measure: str, label: str, shift: float = 0.0, **change: Any
+) -> None:
+    """One configuration: a line through its densities with the interval of each, moved right by a share `shift`."""
     good = style.drawable(rows, measure)
     if not good:
         return
     known = [interval_of(row, measure) for row in good]
     ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
-    x = [cells.density_of(row) for row in good]
+    x = [cells.density_of(row) * (1 + shift) for row in good]
     look = style.look(rows[0]) | change
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
@@ -131,8 +143,10 @@ def marks(axes: Axes, shown: Shown, measure: str, crossings: str) -> None:
     found = shown.crossing()
     for even in {"best": found[:1], "all": found, "none": []}[crossings]:
         _crossing(axes, even, labelled=even is found[0])
-    _dense_unfit(axes, shown.dense)
-    _without_result(axes, [row for row in style.lost(shown.rows, measure) if not cells.is_dense(row)])
+    failed = [row for row in style.lost(shown.rows, measure) if not cells.is_dense(row)]
+    _without_result(axes, failed, needs=measure.startswith("bytes"))
+    if measure.startswith("seconds"):
+        _dense_unfit(axes, shown.dense)
 
 
 def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
@@ -144,12 +158,14 @@ def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
     axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
     if not labelled:
         return
+    low, high = np.log(axes.get_xlim())
+    right = np.log(even.density) > low + 0.7 * (high - low)  # then the note goes to the left of the line
     ends = f"\n({words.span(even.low, even.high, words.density)})" if known else ""
-    axes.annotate(
-        f"break-even\n{words.density(even.density)}{ends}",
-        (even.density, 0.02), xycoords=axes.get_xaxis_transform(), xytext=(6, 0), textcoords="offset points",
-        fontsize=style.SMALL, bbox={"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5},
-    )  # fmt: skip
+    note = f"break-even\n{words.density(even.density)}{ends}"
+    place = {"xytext": (-6 if right else 6, 0), "textcoords": "offset points", "ha": "right" if right else "left"}
+    box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5}
+    at = (even.density, 0.09)
+    axes.annotate(note, at, xycoords=axes.get_xaxis_transform(), fontsize=style.SMALL, bbox=box, **place)
 
 
 def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
@@ -168,12 +184,12 @@ def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
     axes.text(x[0], 0.92, told, transform=top, fontsize=style.SMALL, va="top", ha="left")
 
 
-def _without_result(axes: Axes, rows: Sequence[cells.Row]) -> None:
-    """Crosses on the lower edge, counted by status in the legend."""
+def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
+    """Crosses on the lower edge, counted by status in the legend; `needs`: those with bytes needed are drawn there."""
     for row in rows:
-        if cells.density_of(row):
-            where = {"transform": axes.get_xaxis_transform(), "clip_on": False, "color": style.look(row)["color"]}
-            axes.plot([cells.density_of(row)], [0.0], "x", markersize=9, markeredgewidth=2, **where)
+        if cells.density_of(row) and not (needs and row["bytes_needed"]):
+            where = {"transform": axes.get_xaxis_transform(), "color": style.look(row)["color"]}
+            axes.plot([cells.density_of(row)], [0.03], "x", markersize=9, markeredgewidth=2, **where)
     if rows:
         counts = Counter(row["status"] for row in rows).most_common()
         told = f"no result: {words.join(f'{count} {status}' for status, count in counts)}"
@@ -187,7 +203,7 @@ def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
 
 
 def _told(row: cells.Row, measures: Sequence[str]) -> dict[str, str]:
-    told = {"configuration": words.line(row), "density": style.density_label(row)}
+    told = {"configuration": words.line(row), "density": cells.density_label(row)}
     told |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
     rests = f"{words.plural(len(row['samples'] or ()), 'sample')}, {words.plural(row['rounds'], 'round')}"
     ok = row["status"] == "ok"

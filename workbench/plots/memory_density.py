@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.plots import density, style
-from workbench.plots.chart import Chart
+from workbench.plots.chart import Chart, message
 
 MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 
@@ -15,26 +15,30 @@ MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
     """Markers are the peak of the process, thin lines the formulas of the formats; both axes logarithmic."""
     shown = density.Shown.of(frame, MEASURE, group, update)
-    axes = density.axes_of(figure, MEASURE, "memory")
+    if nothing := density.nothing(shown, MEASURE):
+        return message(figure, nothing)
+    axes = density.axes_of(figure, shown, MEASURE, "memory")
     density.baseline(axes, shown.dense, MEASURE)
-    for rows in shown.lines:
-        density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), linestyle="none", markersize=7)
+    for place, rows in enumerate(shown.lines):
+        shift = 0.03 * (place - (len(shown.lines) - 1) / 2)  # equal sizes are common: side by side, none hides another
+        density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), shift, linestyle="none")
         _predicted(axes, rows)
     _predicted(axes, shown.dense)
     axes.plot([], [], color=style.GREY, linewidth=1, label="predicted (thin lines)")
     _attempted(axes, shown.rows)
     density.marks(axes, shown, MEASURE, crossings)
     title, sentence = headline(shown.group, MEASURE, shown.evens)
-    style.finish(figure, axes, title, shown.group, "markers: peak of the process above its start")
+    style.finish(figure, axes, title, shown.group, "markers, set side by side: peak of the process above its start")
     return sentence
 
 
 def _predicted(axes: Axes, rows: list[cells.Row]) -> None:
     """A thin line through the prediction of every cell that has one, also of those that did not run."""
     known = sorted((cells.density_of(row), row[PREDICTED]) for row in rows if row[PREDICTED] and cells.density_of(row))
-    if len(known) > 1:
+    if known:
         look = style.look(rows[0])
-        axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1)
+        alone = {"marker": "_", "markersize": 24} if len(known) == 1 else {}
+        axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1, **alone)
 
 
 def _attempted(axes: Axes, rows: list[cells.Row]) -> None:
@@ -43,6 +47,12 @@ def _attempted(axes: Axes, rows: list[cells.Row]) -> None:
     for row in unfit:
         look = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
         axes.plot([cells.density_of(row)], [row["bytes_needed"]], "x", **look)
+    dense = [row for row in unfit if cells.is_dense(row)]
+    if dense:
+        first = min(dense, key=cells.density_of)
+        told = f"dense needs {words.bytes_(first['bytes_needed'])}"
+        axes.annotate(told, (cells.density_of(first), first["bytes_needed"]), xytext=(0, -8),
+                      textcoords="offset points", va="top", fontsize=style.SMALL)  # fmt: skip
     if limit := max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None):
         axes.axhline(limit, color=style.GREY, linewidth=1, linestyle=":")
         told = f"limit {words.bytes_(limit)}, crosses did not fit"

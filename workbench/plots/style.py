@@ -14,7 +14,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from workbench.analysis import cells, words
+from workbench.analysis import cells
 from workbench.plots.chart import Control
 
 COLOURS = {"csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "#CC79A7", "dense": "#222222"}
@@ -52,14 +52,9 @@ def density_control() -> Control:
     return Control("density", "density to show", _densities, _busiest)
 
 
-def density_label(row: cells.Row) -> str:
-    """The density asked for, as the control spells it."""
-    return "as the data has it" if row["density"] is None else words.density(row["density"])
-
-
 def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
     """Rows of a group at one density, dense first, then by time a step, cells without a result last."""
-    rows = [row for row in group.rows if density_label(row) == label]
+    rows = [row for row in group.rows if cells.density_label(row) == label]
     return sorted(
         rows, key=lambda row: (not cells.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
     )
@@ -67,33 +62,45 @@ def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
 
 def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
     rows = [row for group in cells.groups(frame) for row in group.rows]
-    return tuple(dict.fromkeys(density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0)))
+    return tuple(dict.fromkeys(cells.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0)))
 
 
 def _busiest(frame: pd.DataFrame) -> str:
     rows = sorted(cells.groups(frame)[0].rows, key=lambda row: row["density"] or 0)
     ok = {
-        label: sum(density_label(row) == label and row["status"] == "ok" for row in rows) for label in _densities(frame)
+        label: sum(cells.density_label(row) == label and row["status"] == "ok" for row in rows)
+        for label in _densities(frame)
     }
     best = [label for label, count in ok.items() if count == max(ok.values())]
     return best[(len(best) - 1) // 2]
 
 
-def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str = "", columns: int = 2) -> None:
-    """The finding as title, what is held fixed below it, the legend under the axes where it covers nothing."""
+def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str = "", **change: Any) -> None:
+    """The finding as title, what is held fixed below it, the legend under the axes where it covers nothing.
+
+    `columns` of the legend may be changed, and `room`, the share of the figure's width that the axes have.
+    """
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(9.2 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in ("shuffle", "machine")])
-    told = textwrap.fill(f"{fixed}; {more}" if more else fixed, int(13 * width))
+    told = textwrap.fill(f"{fixed}; {more}" if more else fixed, int(13 * width * change.get("room", 1.0)))
     axes.set_title(told, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
-    handles, labels = axes.get_legend_handles_labels()
-    if handles:
-        columns = columns if width > 6 else 1
+    axes.margins(y=0.1)  # keeps lines off the marks at the edges
+    entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
+    if entries:
+        handles, labels = zip(*entries, strict=True)
+        columns = change.get("columns", 2) if width > 7 else 1
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def _place(label: str) -> int:
+    """Where an entry stands in the legend: dense, configurations, other marks, cells without a result."""
+    starts = {"dense": 0, "predicted": 2, "no result": 3}
+    return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
 def log_axis(axis: Any, tell: Any, label: str) -> None:

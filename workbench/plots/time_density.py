@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis.advisor import headline
 from workbench.plots import density, style
-from workbench.plots.chart import Chart
+from workbench.plots.chart import Chart, message
 
 MEASURE = "seconds_step"
 
@@ -13,7 +13,9 @@ MEASURE = "seconds_step"
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
     """Both axes logarithmic; whiskers and bands are 95 % intervals."""
     shown = density.Shown.of(frame, MEASURE, group, update)
-    axes = density.axes_of(figure, MEASURE, "time a step")
+    if nothing := density.nothing(shown, MEASURE):
+        return message(figure, nothing)
+    axes = density.axes_of(figure, shown, MEASURE, "time a step")
     density.baseline(axes, shown.dense, MEASURE)
     for rows in shown.lines:
         density.whiskers(axes, rows, MEASURE, shown.label(rows[0]))

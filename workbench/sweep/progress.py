@@ -11,6 +11,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
@@ -20,6 +21,7 @@ from workbench import store
 from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
+SPEC, PLAN, MACHINE = "spec.json", "plan.json", "machine.json"
 SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
@@ -85,7 +87,7 @@ def read(folder: str | Path) -> Progress:
 
 def read_spec(folder: str | Path) -> Spec:
     """The spec that the run in `folder` was started with (`RunError` if there is none)."""
-    path = Path(folder) / "spec.json"
+    path = Path(folder) / SPEC
     try:
         return validate(json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, SpecError) as error:
@@ -93,9 +95,11 @@ def read_spec(folder: str | Path) -> Spec:
 
 
 def rows(folder: str | Path) -> list[dict]:
-    """The rows of a run folder that answer its present spec; rows of edited code or an older spec are left out."""
+    """The rows of a run folder that answer its present spec, none before the first; rows of edited code are left out."""
+    if not (Path(folder) / store.FILE).exists():
+        return []
     found = store.read(folder)
-    plan = Path(folder) / "plan.json"
+    plan = Path(folder) / PLAN
     if not plan.exists():
         return found
     keys = set(json.loads(plan.read_text(encoding="utf-8"))["keys"])
@@ -128,16 +132,17 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     folder.mkdir(parents=True, exist_ok=True)
     with locked(folder):
         (folder / "stop").unlink(missing_ok=True)
-        replace_file(folder / "spec.json", dump(spec))
+        replace_file(folder / SPEC, dump(spec))
         write(folder, Progress(spec.name))
     with open(folder / "log.txt", "ab") as log:
-        subprocess.Popen(
+        supervisor = subprocess.Popen(
             [sys.executable, "-m", "workbench.sweep", str(folder.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
             start_new_session=True,
         )
+    threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder
 
 

@@ -89,7 +89,7 @@ class Supervisor:
         self.spec, self.folder = spec, folder
         self.state = progress.Progress(spec.name, pid=os.getpid())
         self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["workbench.sweep.trial"])
+        self.context.set_forkserver_preload(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started = time.monotonic()
         self.beaten = 0.0
@@ -119,9 +119,9 @@ class Supervisor:
         trials = self.folder / "trials.jsonl"
         plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
         progress.replace_file(
-            self.folder / "plan.json", json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
+            self.folder / progress.PLAN, json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
         )
-        progress.replace_file(self.folder / "machine.json", json.dumps(machine.record(), indent=1))
+        progress.replace_file(self.folder / progress.MACHINE, json.dumps(machine.record(), indent=1))
         self.state.total, self.state.reused = len(plan.tasks) + plan.reused, plan.reused
         self.state.done, self.state.state = plan.reused, "running"
         self.write()

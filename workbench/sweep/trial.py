@@ -11,9 +11,9 @@ import threadpoolctl
 
 from kernels import threads
 from workbench import data, formats, optimizers
-from workbench.analysis.intervals import median_interval
 from workbench.measure import machine, memory
 from workbench.measure.clock import Policy, sample
+from workbench.measure.stats import median_interval
 from workbench.sweep.check import check_step
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, make_problem
@@ -200,20 +200,24 @@ class _Curve:
 
 
 def warm_kernels(cell: Cell) -> None:
-    """Load or compile every kernel the cell uses, on one and on all threads, with a tiny problem of its kind.
+    """Load or compile every kernel the cell uses, on one and on all threads.
 
     What that takes in time and memory is the library's, not the training's; both are read apart.
     """
-    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
-    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
-    problem = Problem(
-        made.x.astype(cell.dtype), data.with_labels(made, cell.model, width, cell.dtype), width, made.rows
-    )
-    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
     cut_off = threads.SERIAL_WORK
     try:
         for threads.SERIAL_WORK in (cut_off, 0):
-            run = Run(setup_of(tiny), problem.held(tiny), problem.y, width)
-            collections.deque(run.events(1), maxlen=0)
+            run_tiny(cell)
     finally:
         threads.SERIAL_WORK = cut_off
+
+
+def run_tiny(cell: Cell) -> None:
+    """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
+    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
+    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
+    y = data.with_labels(made, cell.model, width, cell.dtype)
+    problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
+    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
+    run = Run(setup_of(tiny), problem.held(tiny), problem.y, width)
+    collections.deque(run.events(1), maxlen=0)

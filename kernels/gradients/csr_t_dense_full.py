@@ -1,0 +1,56 @@
+"""out = A.T @ g, A in CSR form, g dense: the gradient of a weight with all its rows.
+
+Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; data float32|float64 [z]; g same [R, N]
+Writes     out [D, N], overwritten; nothing else changes
+Assumes    0 <= indices < D; duplicates are summed; columns may be unsorted
+Cost       2*z*N flops; reads z*(index+value) + (R+1)*index + R*N*value bytes, writes D*N*value and U*N*value again
+Parallel   columns sorted: over ranges of features; else N >= 32: over columns of g; else serial. Every element is
+           summed in the order of the entries: same bits on every run and thread count
+Limits     z < 2**63, D*N < 2**63; the cost grows with D whatever the batch
+Source     A in CSR form is A.T in CSC form: the kernel csc_dense
+"""
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.products import csc_dense
+from kernels.registry import register
+
+
+def reference(indptr, indices, data, g, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for r in range(indptr.size - 1):
+        for k in range(indptr[r], indptr[r + 1]):
+            for n in range(out.shape[1]):
+                out[indices[k], n] += data[k] * g[r, n]
+
+
+def cpu(indptr, indices, data, g, out):
+    """On the cores of this machine."""
+    csc_dense.cpu(indptr, indices, data, g, out)
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Each row of g moves once; out is filled with zeros, and its touched rows are read and written again."""
+    fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
+    return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """A, a dense g, and a result to overwrite."""
+    return case.indptr, case.indices, case.data, case.dense(case.R, case.N), case.garbage(case.D, case.N)
+
+
+register(
+    Kernel(
+        name="csr_t_dense_full",
+        operands="indptr:i[R+1] indices:i[z] data:f[z] g:f[R,N] out:f[D,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

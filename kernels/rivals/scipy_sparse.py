@@ -1,0 +1,69 @@
+"""SciPy's sparse products, at their best.
+
+scipy.csr_dense         out = A @ x, A in CSR form
+scipy.csc_dense         out = A @ x, A in CSC form
+scipy.coo_dense         out = A @ x, A in COO form, entries in any order
+scipy.csr_t_dense_full  out = A.T @ g, A in CSR form
+
+Arguments  as those of csr_dense, csc_dense, coo_dense, csr_t_dense_full
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   never: SciPy's products run on one thread; same bits on every run
+Limits     z < 2**63
+Source     The compiled routines behind `A @ x`, called without what the operator adds: 8 us to make a csr_array of the
+           arrays, and a result of its own to copy from. A test compares them with the operator
+"""
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from scipy.sparse import _sparsetools
+
+from kernels.registry import get, register
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """On one core of this machine."""
+    out[...] = 0
+    shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
+    if x.shape[1] == 1:
+        _sparsetools.csr_matvec(*shape, *matrix, *flat)
+    else:
+        _sparsetools.csr_matvecs(*shape, x.shape[1], *matrix, *flat)
+
+
+def csc_dense(indptr, indices, data, x, out):
+    """On one core of this machine."""
+    out[...] = 0
+    shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
+    if x.shape[1] == 1:
+        _sparsetools.csc_matvec(*shape, *matrix, *flat)
+    else:
+        _sparsetools.csc_matvecs(*shape, x.shape[1], *matrix, *flat)
+
+
+def coo_dense(row, col, data, x, out):
+    """On one core of this machine."""
+    out[...] = 0
+    if x.shape[1] == 1:
+        _sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
+    else:
+        _sparsetools.coo_matmat_dense(data.size, x.shape[1], row, col, data, x.reshape(-1), out.reshape(-1))
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """On one core of this machine."""
+    csc_dense(indptr, indices, data, g, out)
+
+
+def _register(cpu: Callable) -> None:
+    """As the kernel of the function's name, which it is a rival of."""
+    name = cpu.__name__
+    register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
+
+
+_register(csr_dense)
+_register(csc_dense)
+_register(coo_dense)
+_register(csr_t_dense_full)

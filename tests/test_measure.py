@@ -1,0 +1,87 @@
+"""The clock, memory and the machine record."""
+
+import time
+
+import numpy as np
+import pytest
+
+from workbench import data, train
+from workbench.measure import clock, machine, memory, stats
+
+
+def spin(seconds: float) -> dict[str, float]:
+    end = time.perf_counter() + seconds
+    while time.perf_counter() < end:
+        pass
+    return {"spin": seconds, "other": seconds / 2}
+
+
+def test_short_steps_are_grouped_until_a_sample_is_long_enough():
+    policy = clock.Policy(seconds_warmup=0.01, seconds_sample=0.004, seconds_total=0.02, samples_least=3)
+    taken = clock.sample(lambda: spin(2e-4), policy)
+    assert 2 <= taken.steps_a_sample <= 20
+    assert taken.steps == taken.steps_a_sample * len(taken.seconds)
+    assert min(taken.seconds) >= 2e-4
+    assert taken.phases == pytest.approx({"spin": 2e-4, "other": 1e-4})
+
+
+def test_sampling_ends_by_count_or_by_time_but_has_the_least():
+    quick = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=100, samples_least=2, samples_most=5)
+    assert len(clock.sample(dict, quick).seconds) == 5
+    least = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=4)
+    assert len(clock.sample(dict, least).seconds) == 4
+
+
+def test_warm_up_does_its_steps_and_is_not_sampled():
+    calls = []
+    policy = clock.Policy(seconds_warmup=0, steps_warmup=6, seconds_sample=0, seconds_total=0, samples_least=1)
+    taken = clock.sample(lambda: calls.append(1) or {}, policy)
+    assert (len(calls), taken.steps) == (7, 1)
+
+
+def test_median_interval_covers_the_true_median_as_often_as_it_says():
+    rng = np.random.default_rng(0)
+    covered = 0
+    for _ in range(400):
+        _, low, high = stats.median_interval(rng.exponential(size=15))
+        covered += low <= np.log(2) <= high
+    assert covered / 400 >= 0.94
+
+
+def test_peak_follows_an_allocation_that_is_gone():
+    memory.reset_peak()
+    before = memory.peak_bytes()
+    block = np.ones(40 * 2**20, np.uint8)
+    del block
+    assert memory.peak_bytes() - before > 30 * 2**20
+
+
+def test_available_memory_is_positive_and_below_all():
+    assert 0 < memory.available_bytes() < 2**50
+
+
+@pytest.mark.parametrize("format", ["dense", "csr", "coo", "csc"])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
+    made = data.load("uniform", rows=600, features=500, density=0.02, classes=4, seed=0, cache=False)
+    gradient, update = ("dense", "standard") if format == "dense" else ("row_sparse", "lazy")
+    engine = "dense" if format == "dense" else "ours"
+    setup = train.Setup(format=format, engine=engine, gradient=gradient, update=update, shuffle=shuffle, batch_rows=60)
+    run = train.Run(setup, made.x.toarray() if format == "dense" else made.x, made.y, 4)
+    list(run.events(1))
+    parts = memory.predicted_training_bytes(
+        format=format, rows=600, features=500, nnz=made.x.nnz, width=4, batch_rows=60, states=0,
+        gradient=gradient, update=update, dtype="float32", touched=352, shuffle=shuffle,
+    )  # fmt: skip
+    predicted = sum(parts.values())
+    passing = parts["batch"] * shuffle + (parts["gradient"] if gradient == "row_sparse" else 0)
+    assert predicted - passing == pytest.approx(run.bytes_held, rel=0.1)
+
+
+def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
+    record = machine.record()
+    assert record["cores"] >= 1
+    assert record["versions"]["numpy"] == np.__version__
+    assert record["numba_threading_layer"] in record["numba_threading_layers"]
+    assert record["id"] == machine.machine_id()
+    assert record["id"].replace("-", "").isalnum()

@@ -1,0 +1,135 @@
+"""Training: the same trajectory in every format, the phases of a step, batches that repeat, quality, refusals."""
+
+import numpy as np
+import pytest
+
+from workbench import data, models, train
+from workbench.ops.dot import NoRuleError
+
+FORMATS = ("csr", "csc", "coo", "row_sparse", "dense")
+
+
+@pytest.fixture(scope="module")
+def made() -> data.Dataset:
+    return data.load("power_law", rows=90, features=40, density=0.15, classes=3, seed=1, cache=False)
+
+
+def targets(made: data.Dataset, model: str, dtype="float64") -> tuple[np.ndarray, int]:
+    width = {"softmax": 3, "logistic": 1, "linear": 2}[model]
+    return data.with_labels(made, model, width, dtype), width
+
+
+def losses(made: data.Dataset, steps: int = 12, dtype="float64", **settings) -> tuple[list[float], train.Run]:
+    setup = train.Setup(batch_rows=20, dtype=dtype, **settings)
+    y, width = targets(made, setup.model, dtype)
+    x = made.x.astype(dtype)
+    run = train.Run(setup, x.toarray() if setup.format == "dense" else x, y, width)
+    events = run.events()
+    return [next(events).loss for _ in range(steps)], run
+
+
+def standard(format: str) -> dict:
+    engine = "dense" if format == "dense" else "ours"
+    return {"format": format, "engine": engine, "gradient": "dense", "update": "standard"}
+
+
+@pytest.mark.parametrize("model", models.names())
+@pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam"])
+@pytest.mark.parametrize("format", FORMATS[:-1])
+def test_with_the_standard_update_sparse_and_dense_give_the_same_losses(made, model, optimizer, format):
+    shared = {"model": model, "optimizer": optimizer, "options": {"decay": 0.01}}
+    sparse, _ = losses(made, **shared, **standard(format))
+    dense, _ = losses(made, **shared, **standard("dense"))
+    np.testing.assert_allclose(sparse, dense, rtol=1e-10)
+    assert dense[-1] < dense[0]
+
+
+@pytest.mark.parametrize("format", ["csr", "csc", "coo"])
+def test_a_row_sparse_gradient_with_the_standard_update_gives_the_same_losses(made, format):
+    settings = {"optimizer": "adam", "format": format, "gradient": "row_sparse", "update": "standard"}
+    sparse, run = losses(made, **settings)
+    dense, _ = losses(made, optimizer="adam", **standard("dense"))
+    np.testing.assert_allclose(sparse, dense, rtol=1e-10)
+    assert [entry["op"] for entry in run.densified()] == ["gradient for the standard update"]
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_a_lazy_update_equals_the_standard_one_for_sgd_and_differs_for_adam(made, dtype):
+    tolerance = 1e-5 if dtype == "float32" else 1e-11
+    lazy, _ = losses(made, dtype=dtype, optimizer="sgd", update="lazy")
+    dense, _ = losses(made, dtype=dtype, optimizer="sgd", **standard("dense"))
+    np.testing.assert_allclose(lazy, dense, rtol=tolerance)
+    lazy, run = losses(made, dtype=dtype, optimizer="adam", update="lazy")
+    dense, _ = losses(made, dtype=dtype, optimizer="adam", **standard("dense"))
+    assert np.abs(np.array(lazy) - dense).max() > 1e-6
+    assert run.densified() == []
+
+
+def test_vendor_products_train_to_the_same_losses(made):
+    vendor, _ = losses(made, format="csr", engine="vendor", gradient="dense", update="standard")
+    dense, _ = losses(made, **standard("dense"))
+    np.testing.assert_allclose(vendor, dense, rtol=1e-10)
+
+
+def test_an_event_has_a_time_for_each_phase(made):
+    setup = train.Setup(batch_rows=20, format="coo")
+    y, width = targets(made, "softmax", "float32")
+    events = list(train.Run(setup, made.x, y, width).events(epochs=2))
+    assert [(event.step, event.epoch, event.rows) for event in events[3:6]] == [(4, 0, 20), (5, 0, 10), (6, 1, 20)]
+    for event in events:
+        assert tuple(event.seconds) == train.PHASES
+        assert all(event.seconds[phase] > 0 for phase in train.PHASES)
+        assert event.seconds_step == sum(event.seconds.values())
+
+
+def test_batches_that_repeat_are_prepared_once_and_their_memory_is_counted(made):
+    y, width = targets(made, "softmax", "float32")
+    run = train.Run(train.Setup(batch_rows=20, shuffle=False), made.x, y, width)
+    held = run.bytes_held
+    first, second = list(run.events(epochs=1)), list(run.events(epochs=1))
+    assert all(event.seconds["plan"] > 0 for event in first)
+    assert all(event.seconds[phase] == 0 for event in second for phase in ("slice", "convert", "plan"))
+    assert run.bytes_held - held == sum(batch.plan.nbytes for batch in run.kept.values()) > 0
+
+
+def test_a_shuffled_run_is_reproducible_from_its_seed(made):
+    one, _ = losses(made, seed=4)
+    again, _ = losses(made, seed=4)
+    other, _ = losses(made, seed=5)
+    assert one == again
+    assert one != other
+
+
+def test_quality_and_predictions_use_the_format_of_the_run(made):
+    _, run = losses(made, steps=60, optimizer="adagrad")
+    y, _ = targets(made, "softmax")
+    scores = run.predict(made.x.astype("float64"))
+    np.testing.assert_allclose(scores, made.x.astype("float64") @ run.weights, rtol=1e-12)
+    assert run.quality(made.x.astype("float64"), y) == np.mean(scores.argmax(1) == y) > 0.6
+
+
+def test_reset_makes_a_run_as_new(made):
+    first, run = losses(made, optimizer="adam")
+    run.reset()
+    events = run.events()
+    assert [next(events).loss for _ in range(len(first))] == first
+
+
+@pytest.mark.parametrize(
+    ("settings", "text"),
+    [
+        ({"gradient": "dense", "update": "lazy"}, "a dense gradient names none"),
+        ({"format": "dense"}, "No rule computes X @ W as dense by engine 'ours' for X in format 'dense'"),
+        ({"format": "row_sparse"}, "No rule computes X.T @ G as row_sparse"),
+        ({"model": "logistic"}, "The logistic model has width 1; asked for was width 3"),
+    ],
+)
+def test_settings_that_do_not_go_together_are_refused_in_words(made, settings, text):
+    with pytest.raises(train.SetupError) as error:
+        train.Run(train.Setup(**settings), made.x, made.y, 3)
+    assert text in str(error.value)
+
+
+def test_no_rule_is_an_error_of_its_own():
+    with pytest.raises(NoRuleError):
+        _ = train.Setup(engine="vendor").gradient_rule

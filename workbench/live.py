@@ -1,0 +1,78 @@
+"""Training one configuration in this process, its loss shown live in the terminal."""
+
+import time
+from collections import Counter
+
+from rich.live import Live
+from rich.table import Table
+
+from workbench import data, formats
+from workbench.measure import memory
+from workbench.ops.dot import default_engine
+from workbench.sweep.grid import setup_of, why_dropped
+from workbench.sweep.problem import Problem, make_problem
+from workbench.sweep.spec import Cell, SpecError, validate
+from workbench.terminal import console
+from workbench.train import PHASES, Run
+
+SECONDS_SHOWN = 0.2
+
+
+def cell_of(settings: dict) -> Cell:
+    """The cell of the command's options, engine, gradient and update filled in; `SpecError` where it means nothing."""
+    format = settings.get("format", "csr")
+    settings.setdefault("engine", default_engine(format))
+    if "gradient" not in settings:
+        sparse = settings["engine"] == "ours" and format != "row_sparse" and settings.get("update") != "standard"
+        settings["gradient"] = "row_sparse" if sparse else "dense"
+    settings.setdefault("update", "lazy" if settings["gradient"] == "row_sparse" else "standard")
+    validate({"name": "train", "axes": settings})
+    cell = Cell(**settings)
+    if reason := why_dropped(cell):
+        raise SpecError(reason)
+    return cell
+
+
+def train(settings: dict) -> None:
+    """Train the cell that the settings describe, show loss and phases, print quality on held-out rows."""
+    cell = cell_of(settings)
+    problem = make_problem(cell)
+    show_problem(cell, problem)
+    run = Run(setup_of(cell), problem.held(cell), problem.y, problem.width)
+    phases, shown, start, losses = Counter(), 0.0, time.perf_counter(), []
+    with Live(console=console, refresh_per_second=8) as live:
+        for event in run.events(cell.epochs):
+            phases.update(event.seconds)
+            losses.append(event.loss)
+            if time.perf_counter() - shown > SECONDS_SHOWN:
+                shown = time.perf_counter()
+                live.update(table(run, phases, losses, event.epoch, start))
+        live.update(table(run, phases, losses, event.epoch, start))
+    seconds = time.perf_counter() - start
+    quality = run.quality(problem.x_held_out, problem.y_held_out)
+    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}")
+    held, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
+    console.print(f"arrays hold {held:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
+
+
+def show_problem(cell: Cell, problem: Problem) -> None:
+    """One line on the data as it came out."""
+    rows, features = problem.x.shape
+    density = problem.x.nnz / (rows * features)
+    held = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")
+    console.print(
+        f"{cell.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, width {problem.width}; "
+        f"dense it would be {held / 2**20:,.0f} MiB. Licence: {data.get(cell.dataset).licence}",
+        markup=False,
+    )
+
+
+def table(run: Run, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
+    """Step, epoch, loss (mean of the last 20 steps) and the share of each phase."""
+    shown = Table("epoch", "step", "loss", "ms a step", *PHASES)
+    total = sum(phases.values()) or 1.0
+    recent = sum(losses[-20:]) / len(losses[-20:])
+    shares = (f"{phases[phase] / total:.0%}" for phase in PHASES)
+    milliseconds = 1e3 * (time.perf_counter() - start) / run.step
+    shown.add_row(str(epoch + 1), str(run.step), f"{recent:.4f}", f"{milliseconds:.3g}", *shares)
+    return shown

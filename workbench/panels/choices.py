@@ -1,0 +1,205 @@
+"""What a user may choose, as one table: form fields, notebook parameters and the spec of the sweep all come from it.
+
+How to add a choice: one line in `CHOICES`. Numbers are kept as the text that was typed, so that a slip is told in words
+and nothing is lost.
+
+>>> made = make_spec(complete({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1", "widths": 4}), "try")
+>>> made.axes["density"], made.axes["width"], [contender["format"] for contender in made.contenders]
+((0.01, 0.1), (4,), ['csr', 'dense'])
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench import data, models, optimizers
+from workbench.sweep import grid
+from workbench.sweep.spec import ENGINES, Cell, Spec, SpecError, format_names, unknown, validate
+
+BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+"""What every sparse configuration is compared with; it is always part of the sweep."""
+
+UPDATES = {"lazy": "row_sparse", "standard": "dense"}
+"""Each update with the gradient it goes with: a lazy one changes the rows that a row_sparse gradient names."""
+
+
+class ChoiceError(ValueError):
+    """Choices that cannot be measured; the message has one line for each thing that is wrong."""
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One choice. `kind` is one or many (of `options`), text, number, or numbers: one or several between commas.
+
+    `axis` is its axis of the sweep; `whole` numbers only; `main` choices are shown at once, the others on demand.
+    """
+
+    name: str
+    label: str
+    help: str
+    kind: str
+    default: Any
+    axis: str = ""
+    options: Callable[[], Sequence[str]] = tuple
+    whole: bool = False
+    main: bool = True
+
+
+def contenders(formats: Sequence[str], engines: Sequence[str], updates: Sequence[str]) -> Iterator[dict[str, str]]:
+    """Every sparse configuration of these that there is."""
+    for format in formats:
+        for engine in engines:
+            for update in updates:
+                one = {"format": format, "engine": engine, "gradient": UPDATES[update], "update": update}
+                if not grid.why_dropped(Cell(**one)):
+                    yield one
+
+
+def sparse_formats() -> tuple[str, ...]:
+    """Formats that there is a sparse configuration of."""
+    formats = [name for name in format_names() if name != BASELINE["format"]]
+    return tuple(dict.fromkeys(one["format"] for one in contenders(formats, sparse_engines(), list(UPDATES))))
+
+
+def sparse_engines() -> tuple[str, ...]:
+    """Engines besides that of the dense baseline."""
+    return tuple(name for name in ENGINES if name != BASELINE["engine"])
+
+
+CHOICES = (
+    Choice("dataset", "Data set", "What is trained on; uniform and power_law are drawn at any size.",
+           "one", "stdlib", "dataset", data.names),
+    Choice("model", "Model", "softmax: classes. logistic: yes or no, width 1. linear: numbers.",
+           "one", "softmax", "model", models.names),
+    Choice("optimizer", "Optimizer", "How a gradient changes the weights.", "one", "sgd", "optimizer", optimizers.names),
+    Choice("densities", "Densities", "Shares of entries that are not zero, between commas: 0.01, 10 %, natural.",
+           "numbers", "0.001, 0.01, 0.1, 0.3", "density"),
+    Choice("widths", "Widths", "Columns of the weights, such as the number of classes; between commas.",
+           "numbers", "16", "width", whole=True),
+    Choice("features", "Features", "Columns of the data, the most frequent ones; empty: all there are.",
+           "numbers", "8192", "features", whole=True),
+    Choice("formats", "Sparse formats", "What a sparse batch is held in; dense is always measured too.",
+           "many", ("csr",), options=sparse_formats),
+    Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's (SciPy).",
+           "many", ("ours", "vendor"), options=sparse_engines),
+    Choice("updates", "Updates", "lazy: only the rows of a row_sparse gradient. standard: all rows, dense gradient.",
+           "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
+    Choice("batch_rows", "Rows a batch", "Rows of the data in each training step.",
+           "numbers", "256", "batch_rows", whole=True, main=False),
+    Choice("rows", "Rows of the data", "Use so many rows only; empty: all there are.",
+           "numbers", "", "rows", whole=True, main=False),
+    Choice("threads", "Threads", "Processor threads each trial may use; empty: all cores.",
+           "numbers", "", "threads", whole=True, main=False),
+    Choice("epochs", "Epochs", "Passes over the data to train for loss and quality; 0: only time steps.",
+           "number", "0", "epochs", whole=True, main=False),
+    Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.", "number", "0.5", main=False),
+    Choice("rounds", "Rounds", "How often everything is measured; rounds are interleaved.",
+           "number", "2", whole=True, main=False),
+    Choice("path", "Your file", "For the data sets svmlight and npz: the file to read.", "text", "", "path", main=False),
+    Choice("labels", "Your labels", "For the data set npz: the file of labels.", "text", "", "labels", main=False),
+)  # fmt: skip
+BY_NAME = {choice.name: choice for choice in CHOICES}
+
+
+def complete(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every choice, in the form that is kept; unknown names are refused (`ChoiceError`)."""
+    for name in given:
+        if name not in BY_NAME:
+            raise ChoiceError(unknown("choice", name, list(BY_NAME)))
+    return {choice.name: keep(choice, given.get(choice.name, choice.default)) for choice in CHOICES}
+
+
+def keep(choice: Choice, value: Any) -> tuple[str, ...] | str:
+    """The value in the form that is kept: a tuple of names, or text."""
+    if choice.kind == "many":
+        return tuple(_parts(value))
+    return ", ".join(_parts(value)) if choice.kind == "numbers" else "" if value is None else str(value).strip()
+
+
+def _parts(value: Any) -> list[str]:
+    """The items of a list, or of a text with commas, as a command line passes one."""
+    if value is None:
+        return []
+    items = value if isinstance(value, list | tuple) else str(value).strip("[]() ").replace(";", ",").split(",")
+    return ["natural" if item is None else text for item in items if (text := str(item).strip(" '\""))]
+
+
+def numbers(choice: Choice, text: str) -> list[float | int | None]:
+    """The numbers in a text; None where it is empty or says natural. `ChoiceError` says which is none."""
+    return [_number(choice, part) for part in _parts(text)] or [None]
+
+
+def _number(choice: Choice, part: str) -> float | int | None:
+    if part == "natural":
+        return None
+    share = part.endswith("%")
+    try:
+        value = float(part.removesuffix("%").replace("_", ""))
+    except ValueError:
+        raise ChoiceError(f"{choice.label}: {part!r} is not a number. {choice.help}") from None
+    if not choice.whole:
+        return value / 100 if share else value
+    if share or value != int(value):
+        raise ChoiceError(f"{choice.label}: {part!r} is not a whole number. {choice.help}")
+    return int(value)
+
+
+def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
+    """The sweep of complete choices, dense baseline included; `ChoiceError` tells all that is wrong in words."""
+    wrong, read = [], {}
+    for choice in CHOICES:
+        try:
+            read[choice.name] = _read(choice, values[choice.name])
+        except ChoiceError as error:
+            wrong.append(str(error))
+    if wrong:
+        raise ChoiceError("\n".join(wrong))
+    sparse = contenders(read["formats"], read["engines"], read["updates"])
+    settings = {
+        "name": name,
+        "description": description,
+        "axes": {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]},
+        "contenders": [*sparse, BASELINE],
+        "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
+    }
+    try:
+        made = validate(settings)
+    except SpecError as error:
+        raise ChoiceError(str(error).replace("axes: ", "")) from None
+    _refuse_empty(made, read["formats"])
+    return made
+
+
+def _read(choice: Choice, value: Any) -> list:
+    """The values of one choice, as the sweep takes them."""
+    if choice.kind == "text":
+        return [str(Path(value).expanduser().resolve()) if value else None]
+    if choice.kind == "one":
+        return [_known(choice, value)]
+    if choice.kind == "many":
+        if not value:
+            raise ChoiceError(f"{choice.label}: none is chosen; choose one or more of {', '.join(choice.options())}.")
+        return [_known(choice, item) for item in value]
+    found = numbers(choice, value)
+    if choice.kind == "number" and (len(found) != 1 or found[0] is None):
+        raise ChoiceError(f"{choice.label}: {value!r} is not one number. {choice.help}")
+    return found
+
+
+def _known(choice: Choice, value: str) -> str:
+    if value not in choice.options():
+        raise ChoiceError(f"{choice.label}: {unknown(choice.name, value, list(choice.options()))}.")
+    return value
+
+
+def _refuse_empty(made: Spec, formats: Sequence[str]) -> None:
+    """What cannot be measured at all is told, with the reason; a part that cannot is told too."""
+    for format in formats:
+        if not any(one["format"] == format for one in made.contenders):
+            raise ChoiceError(f"Sparse formats: there is no {format} with these kernels and updates; choose more of them.")
+    whole = grid.expand(made)
+    if whole.dropped:
+        reason, count = whole.dropped.most_common(1)[0]
+        part = f" for {count} of {count + len(whole.cells)} cells" if whole.cells else ""
+        raise ChoiceError(f"These choices do not go together{part}: {reason}")

@@ -1,0 +1,82 @@
+"""Pieces of HTML that panel and notebook share: the latest rows, break-evens, advice. All text in them is escaped."""
+
+import html
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis import advise, breakeven, words
+from workbench.analysis.cells import density_of
+
+SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
+SIGNS |= {"stopped": "■"}
+"""Beside each status, so that colour is never the only sign."""
+
+MOST_ROWS = 12
+LONGEST = 160
+
+
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+    """An HTML table of texts."""
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<caption>{html.escape(caption)}</caption>"
+    return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+
+
+def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str:
+    """The newest rows first, at most so many."""
+    shown = list(rows)[-most:][::-1]
+    caption = f"Latest trials: {len(shown)} of {len(rows)}" if rows else "No trial has ended yet."
+    columns = ("Result", "Configuration", "Density", "Width", "Time a step", "Peak memory", "Loss", "Round", "Reason")
+    return table(columns, map(_cells, shown), caption)
+
+
+def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
+    def told(value: Any, tell: Any) -> str:
+        return "" if value is None else tell(value)
+
+    return (
+        f"{SIGNS.get(row['status'], '')} {row['status']}",
+        words.short_line(row),
+        told(density_of(row), words.density),
+        told(row["width"], str),
+        told(row["seconds_step"], words.seconds),
+        told(row["bytes_peak"], words.bytes_),
+        told(row["loss_last"], words.number),
+        told(row["round"], lambda number: str(number + 1)),
+        _short(row["reason"] or ""),
+    )
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def break_evens(frame: pd.DataFrame) -> str:
+    """Below which density each sparse configuration beats dense, in time and in memory, with its sentence."""
+    rows = [
+        (words.short_line(vars(even)), what, "" if even.density is None else words.density(even.density), even.sentence)
+        for measure, what in (("seconds_step", "time"), ("bytes_peak", "memory"))
+        for even in breakeven(frame, measure)
+    ]
+    caption = "Below the break-even density sparse wins." if rows else "No sparse configuration has a result yet."
+    return table(("Configuration", "In", "Break-even", "What was found"), rows, caption)
+
+
+def advice(frame: pd.DataFrame) -> str:
+    """The verdict, and its grounds to unfold."""
+    found = advise(frame)
+    grounds = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences[1:])
+    more = f"<details><summary>Why</summary><ul>{grounds}</ul></details>" if grounds else ""
+    return f'<p class="verdict"><strong>{html.escape(found.verdict)}</strong></p>{more}'
+
+
+def counts(found: Mapping[str, int]) -> str:
+    """How many rows of each status, with signs.
+
+    >>> counts({"ok": 3, "memory": 1})
+    '✓ 3 ok, ▣ 1 memory'
+    """
+    return ", ".join(f"{SIGNS.get(status, '')} {count} {status}" for status, count in found.items())

@@ -1,0 +1,170 @@
+"""The state of one study: what is chosen, what is running, what is known. It knows run folders, and no Jupyter.
+
+Whoever shows it observes its traits. Nothing here takes longer than reading a small file, so a button may call all of it.
+"""
+
+import json
+import traceback
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pandas as pd
+import traitlets
+
+from workbench import store
+from workbench.panels.choices import ChoiceError, complete, make_spec
+from workbench.panels.planned import Planned, plan
+from workbench.sweep import progress as run_folder
+from workbench.sweep.spec import Spec
+
+QUESTION = "Can sparse reduce training time?"
+CHOSEN = "choices.json"
+"""In the run folder: the choices that a study was opened with, and those that the run was started with."""
+
+
+class Trouble(NamedTuple):
+    """Something that went wrong: what, in a sentence, and the traceback for whoever wants it."""
+
+    summary: str
+    details: str
+
+
+class LabState(traitlets.HasTraits):
+    """One study. `choices` are as typed; `problem` says what is wrong with them, else `planned` what Run would do.
+
+    `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run.
+    """
+
+    choices = traitlets.Dict()
+    problem = traitlets.Unicode()
+    planned = traitlets.Instance(Planned, allow_none=True)
+    progress = traitlets.Instance(run_folder.Progress, allow_none=True)
+    rows = traitlets.Tuple()
+    stopping = traitlets.Bool(False)
+    trouble = traitlets.Instance(Trouble, allow_none=True)
+    exported = traitlets.Tuple()
+
+    def __init__(self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "") -> None:
+        super().__init__()
+        self.name, self.given = name, complete(given or {})
+        self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
+        self._is_named = bool(run_dir)
+        self._read: tuple = ()
+        self.choices = self.given
+        self.attach()
+
+    def choose(self, **chosen: Any) -> None:
+        """Change some choices; whether they can be measured shows in `problem` and `planned`."""
+        self.choices = complete({**self.choices, **chosen})
+
+    @traitlets.observe("choices")
+    def _plan(self, _change: Any = None) -> None:
+        try:
+            self.planned = plan(self.spec(), self._stored())
+            self.problem = ""
+        except ChoiceError as error:
+            self.planned, self.problem = None, str(error)
+
+    def spec(self) -> Spec:
+        """The sweep of the present choices (`ChoiceError`)."""
+        return make_spec(self.choices, self.name, QUESTION)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the sweep is at work."""
+        return self.progress is not None and self.progress.alive
+
+    @property
+    def status(self) -> str:
+        """idle, starting, running, stopping, finished, stopped or failed."""
+        if self.progress is None:
+            return "idle"
+        return "stopping" if self.stopping and self.alive else self.progress.state
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The rows as the analysis and the charts take them."""
+        return store.frame(self.rows)
+
+    @property
+    def counts(self) -> Counter:
+        """How many rows there are of each status."""
+        return Counter(row["status"] for row in self.rows)
+
+    def attach(self) -> None:
+        """Find the run again, also one that another kernel started: in the folder given, else the newest of the name.
+
+        A run that was started from the same choices as this study shows the choices as they were changed for it.
+        """
+        if not self._is_named:
+            self.folder = next((path for path in run_folder.runs(run_folder.ROOT) if self._is_mine(path)), self.folder)
+            self.folder = self.folder.resolve()
+        self.poll()
+        kept = self.folder / CHOSEN
+        if self.progress is not None and kept.exists():
+            chosen = json.loads(kept.read_text(encoding="utf-8"))
+            if chosen["given"] == json.loads(json.dumps(self.given)):
+                self.choices = complete(chosen["chosen"])
+        self._plan()
+
+    def _is_mine(self, folder: Path) -> bool:
+        found = run_folder.read(folder)
+        return found.name == self.name and (found.alive or bool(_rows(folder)))
+
+    def poll(self) -> None:
+        """Read what changed in the run folder. Takes well under a millisecond when nothing did."""
+        if not (self.folder / "progress.json").exists():
+            self.progress, self.rows = None, ()
+            return
+        was_alive = self.alive
+        self.progress = run_folder.read(self.folder)
+        stamp = tuple(_stamp(self.folder / name) for name in ("plan.json", store.FILE))
+        if self.progress.state == "starting":  # plan.json is still that of the run before
+            self.rows, self._read = (), ()
+        elif stamp != self._read:
+            self.rows, self._read = tuple(_rows(self.folder)), stamp
+        if not self.alive and (was_alive or self.stopping):
+            self.stopping = False
+            self._plan()
+
+    def _stored(self) -> list[dict]:
+        """All rows in the folder, also those of other choices: they may answer trials of these."""
+        return store.read(self.folder) if (self.folder / store.FILE).exists() else []
+
+    def start(self) -> None:
+        """Start the sweep of the present choices, or the rest of it (`ChoiceError`; `RunError` where one is at work)."""
+        spec = self.spec()
+        run_folder.start(spec, self.folder)
+        kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
+        run_folder.replace_file(self.folder / CHOSEN, kept)
+        self.trouble, self.exported, self.stopping = None, (), False
+        self.poll()
+
+    def stop(self) -> None:
+        """Ask the sweep to stop; the trial at work ends within a second, rows stay."""
+        run_folder.stop(self.folder)
+        self.stopping = self.alive
+
+    def export(self) -> None:
+        """Write the report and the rows into the run folder; `exported` names the files."""
+        from workbench import export  # loads Matplotlib
+
+        self.exported = (export.write_report(self.folder), export.write_table(self.folder))
+
+    def tell(self, error: Exception, what: str) -> None:
+        """Keep an exception where it is shown: `what` failed."""
+        self.trouble = Trouble(f"{what} failed: {error}", "".join(traceback.format_exception(error)))
+
+
+def _rows(folder: Path) -> list[dict]:
+    return run_folder.rows(folder) if (folder / store.FILE).exists() else []
+
+
+def _stamp(path: Path) -> tuple[int, int]:
+    """Size and time of a file, zeros where it is absent."""
+    if not path.exists():
+        return 0, 0
+    found = path.stat()
+    return found.st_size, found.st_mtime_ns

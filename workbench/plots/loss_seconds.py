@@ -1,0 +1,106 @@
+"""Loss against training time, one line a configuration: a step that is faster but trains worse shows here."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from workbench.analysis import cells, words
+from workbench.plots import style
+from workbench.plots.chart import Chart, message
+
+CLOSE = 1.01  # a loss within 1 % of dense's last one has reached it
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
+    """Both axes linear; a line breaks where the loss was not finite."""
+    shown = style.pick(frame, group)
+    rows = style.at_density(shown, density)
+    trained = [row for row in rows if curve_of(row).size]
+    if not trained:
+        return message(figure, f"No cell of this group has a loss curve at density {density}.")
+    axes = figure.add_subplot()
+    for row in trained:
+        seconds, loss = curve_of(row).T[:2]
+        look = style.look(row) | {"markevery": max(seconds.size // 8, 1), "markersize": 5}
+        axes.plot(seconds, loss, label=_label(row), **look)
+    if without := len(rows) - len(trained):
+        axes.plot([], [], "x", color=style.GREY, label=f"no result: {words.plural(without, 'configuration')}")
+    axes.set_xlabel("training time", fontsize=style.NORMAL)
+    axes.set_ylabel("training loss", fontsize=style.NORMAL)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.seconds(value)))
+    axes.set_xlim(left=0, right=_horizon(trained))
+    title, sentence = _finding(trained, density)
+    style.finish(figure, axes, title, shown, f"density {density}")
+    return sentence
+
+
+def curve_of(row: cells.Row) -> np.ndarray:
+    """The curve as [points, 3]: seconds, loss, step; NaN where the loss was not finite; [0, 3] without a curve."""
+    return np.array(row["curve"] or [], dtype=np.float64).reshape(-1, 3)
+
+
+def _label(row: cells.Row) -> str:
+    quality = f", {row['quality_name']} {words.number(row['quality'])}" if row["quality"] is not None else ""
+    return f"{words.short_line(row)}{quality}"
+
+
+def _horizon(rows: Sequence[cells.Row]) -> float | None:
+    """The right end of the axis: dense's end, since slower lines would squeeze the rest; the longest without dense."""
+    ends = [curve_of(row)[-1, 0] for row in rows if cells.is_dense(row)] or [curve_of(row)[-1, 0] for row in rows]
+    return max(ends) * 1.05 or None
+
+
+def reached(row: cells.Row, target: float) -> float | None:
+    """Seconds until the loss is within 1 % of the target, None where it never is."""
+    curve = curve_of(row)
+    at = np.flatnonzero(curve[:, 1] <= target * (CLOSE if target > 0 else 1.0))
+    return float(curve[at[0], 0]) if at.size else None
+
+
+def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
+    """The title, and the sentence."""
+    dense = next((row for row in rows if cells.is_dense(row)), None)
+    base = reached(dense, dense["loss_last"]) if dense is not None and dense["loss_last"] is not None else None
+    if base is None:
+        return "Loss against training time", f"At density {density} dense has no loss to compare with."
+    times = [(reached(row, dense["loss_last"]), row) for row in rows if not cells.is_dense(row)]
+    got = [(time, row) for time, row in times if time is not None]
+    if not got:
+        title = "No sparse configuration reaches the last loss of dense"
+        return title, f"At density {density} no sparse configuration reaches the last loss of dense."
+    time, row = min(got, key=lambda pair: pair[0])
+    never = [words.line(row) for time, row in times if time is None]
+    rest = f" It is never reached with {words.join(never)}." if never else ""
+    took = f"in {words.seconds(time)} instead of {words.seconds(base)}"
+    sentence = f"At density {density} {words.line(row)} reaches the last loss of dense {took}.{rest}"
+    return f"Sparse reaches the last loss of dense {took}", sentence
+
+
+def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
+    """First and last loss, time and steps trained, and quality of each configuration."""
+    rows = style.at_density(style.pick(frame, group), density)
+    return pd.DataFrame([_told(row) for row in rows])
+
+
+def _told(row: cells.Row) -> dict[str, str]:
+    tell = lambda value: "" if value is None else words.number(value)  # noqa: E731
+    curve = curve_of(row)
+    told = {
+        "configuration": words.line(row),
+        "first loss": tell(row["loss_first"]),
+        "last loss": tell(row["loss_last"]),
+    }
+    told |= {
+        "trained": words.seconds(curve[-1, 0]) if curve.size else "",
+        "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
+    }
+    told[row["quality_name"] or "quality"] = tell(row["quality"])
+    return told | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+
+
+CHART = Chart(
+    "loss_seconds", "Loss against training time", draw, table, (style.group_control(), style.density_control())
+)
