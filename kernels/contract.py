@@ -188,6 +188,10 @@ def check_operands(kernel: Kernel, args: tuple) -> bool:
         if arg.ndim != len(axes):
             raise KernelError(f"{kernel.name}: {name} has {arg.ndim} axes; it needs {len(axes)} ({kernel.operands}).")
         for length, (letter, more) in zip(arg.shape, axes, strict=True):
+            if length < more:
+                raise KernelError(
+                    f"{kernel.name}: {name} has shape {list(arg.shape)}; its axis {letter}+{more} has at least {more}."
+                )
             if sizes.setdefault(letter, length - more) != length - more:
                 _refuse_shape(kernel, name, arg.shape, letter, sizes[letter])
         flags = arg.flags

@@ -16,9 +16,6 @@ INT32_LIMIT = 2**31
 DIGIT_BITS = 11
 """Widest digit of the radix sort: 2048 counters, which fit the first-level cache beside the data."""
 
-WIDE_ENTRIES = 2**31
-"""From this many entries on, positions are int64 (tests lower it)."""
-
 
 @dataclass(frozen=True)
 class BatchPlan:
@@ -116,7 +113,7 @@ def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.nd
     bits = max(int(n_columns - 1).bit_length(), 1)
     passes = -(-bits // DIGIT_BITS)
     width = -(-bits // passes)
-    keys, order = indices, np.arange(indices.size, dtype=_order_type(indices.size))
+    keys, order = indices, np.arange(indices.size, dtype=index_type(indices.size))
     for digit in range(passes):
         keys_out, order_out = np.empty_like(keys), np.empty_like(order)
         _sort_pass(keys, order, digit * width, width, keys_out, order_out)
@@ -139,7 +136,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`.
     """
     lengths = np.diff(indptr)
-    entry_rows = np.empty(indices.size, _order_type(indices.size))
+    entry_rows = np.empty(indices.size, index_type(indices.size))
     _row_of_entry(np.array(indptr - indptr[0]), entry_rows)
     row_length = int(lengths[0]) if lengths.size and (lengths == lengths[0]).all() else -1
     return _assemble(entry_rows, indices, (lengths.size, int(n_columns)), row_length)
@@ -147,11 +144,7 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
     """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
-    return _assemble(row.astype(_order_type(row.size)), col, shape, row_length=-1)
-
-
-def _order_type(entries: int) -> type:
-    return np.int32 if entries < WIDE_ENTRIES else np.int64
+    return _assemble(row.astype(index_type(row.size)), col, shape, row_length=-1)
 
 
 def _assemble(entry_rows: np.ndarray, indices: np.ndarray, shape: tuple[int, int], row_length: int) -> BatchPlan:
@@ -160,11 +153,9 @@ def _assemble(entry_rows: np.ndarray, indices: np.ndarray, shape: tuple[int, int
             f"Column numbers lie from {indices.min()} to {indices.max()}; allowed are 0 to {shape[1] - 1}. "
             "Check the batch with workbench.formats.check(x, full=True)."
         )
-    keys, permutation = sort_columns(np.array(indices, order="C"), shape[1])
-    columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + 1, permutation.dtype)
-    touched = _segments(keys, columns, segments)
-    segments = segments[: touched + 1].copy()
+    plain = indices.flags.writeable and indices.flags.c_contiguous  # else _sort_pass would be compiled once more
+    columns, segments, permutation = sort_segments(indices if plain else np.array(indices, order="C"), shape[1])
     rows = np.empty_like(permutation)
     _gather(entry_rows, permutation, rows)
     longest = int(np.diff(segments).max(initial=0))
-    return BatchPlan(shape, columns[:touched].copy(), segments, rows, permutation, longest, row_length)
+    return BatchPlan(shape, columns, segments, rows, permutation, longest, row_length)

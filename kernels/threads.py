@@ -24,7 +24,7 @@ SERIAL_WORK = 64 * 1024
 """Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes."""
 
 BLOCK = 4096
-"""Elements of a block of fixed size, whose sum is made on one thread."""
+"""Elements of a block of fixed size: sums added up block by block have the same bits at every thread count."""
 
 LINE = 16
 """Values of a cache line, float32."""
@@ -36,8 +36,9 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"co
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
 
 compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
-"""Decorator of code whose sums may be split over the lanes of a vector: the same bits on every run, but not in the
-order of the loop."""
+"""Decorator of a sum that may be split over the lanes of a vector. The order of its terms is then that of the machine
+code, which differs where the function is compiled into another one: reach it through `call_parallel` alone, and keep in
+the function nothing but the sum, for other arithmetic is reordered as well."""
 
 compiled_parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
 """Decorator of code with a `prange` over parts."""
@@ -84,6 +85,19 @@ def is_serial(work: int) -> bool:
     return work < SERIAL_WORK or numba.get_num_threads() == 1
 
 
+def call_parallel(function: Callable, work: int, *args: object) -> None:
+    """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
+    count = numba.get_num_threads()
+    if is_serial(work) and count > 1:
+        numba.set_num_threads(1)
+        try:
+            function(*args)
+        finally:
+            numba.set_num_threads(count)
+    else:
+        function(*args)
+
+
 def parts() -> int:
     """Parts to cut a call into: a few for each thread, so that a thread that was held up delays little."""
     return 4 * numba.get_num_threads()
@@ -126,7 +140,7 @@ def column_slices(width: int) -> np.ndarray:
     Threads that own columns of the same rows then seldom write the same cache line.
     """
     lines = -(-width // LINE)
-    return np.minimum(LINE * equal_count(lines, min(lines, get_threads())), width)
+    return np.minimum(LINE * equal_count(lines, max(min(lines, get_threads()), 1)), width)
 
 
 def clear(out: np.ndarray) -> None:
@@ -141,14 +155,6 @@ def clear(out: np.ndarray) -> None:
 def _clear_parts(out, bounds):
     for part in prange(bounds.size - 1):
         out[bounds[part] : bounds[part + 1]] = 0
-
-
-def fixed_blocks(size: int, length: int) -> np.ndarray:
-    """Cut `size` things into blocks of `length`, the last one shorter: int64 [blocks + 1], whatever the threads.
-
-    For sums: added up block by block they have the same bits at every thread count.
-    """
-    return np.append(np.arange(0, size, length, dtype=np.int64), size)
 
 
 def specializations(function: Callable) -> int:

@@ -23,9 +23,6 @@ def only(found):
     return one
 
 
-# intervals
-
-
 def test_the_interval_of_a_median_lies_between_the_ranks_of_the_binomial():
     assert median_interval(range(1, 21)) == (10.5, 6.0, 15.0)
     assert median_interval([3.0, 1.0, 2.0]) == (2.0, 1.0, 3.0)
@@ -44,9 +41,6 @@ def test_the_interval_holds_the_median_as_often_as_it_says(size):
 def test_an_interval_needs_finite_samples(samples):
     with pytest.raises(ValueError, match="needs finite samples"):
         median_interval(samples)
-
-
-# cells
 
 
 def test_rounds_of_a_cell_are_pooled():
@@ -97,9 +91,6 @@ def test_a_row_that_failed_before_its_data_was_read_joins_the_group_it_agrees_wi
     assert len(only(groups(store.frame(rows))).rows) == len(rows)
 
 
-# verdicts
-
-
 def sides(sparse, dense, **known):
     made = ({"seconds_step": (a + b) / 2, "seconds_step_low": a, "seconds_step_high": b} for a, b in (sparse, dense))
     return tuple(side | {"status": "ok", "samples": [1.0] * 20} | known for side in made)
@@ -132,9 +123,6 @@ def test_the_same_thing_measured_twice_is_undecided():
     pooled = [latest(store.frame(pair)) for pair in pairs]
     told = [verdict(*(cells.records(pair)[::-1]), "seconds_step") for pair in pooled]
     assert told.count("undecided") >= 95
-
-
-# break-evens
 
 
 def test_without_noise_the_crossing_is_exact():
@@ -243,9 +231,6 @@ def test_the_same_frame_gives_the_same_break_even_whatever_else_it_holds():
     assert breakeven(store.frame()) == []
     with pytest.raises(ValueError, match="no measure 'speed'; known: seconds_step"):
         breakeven(frame(), "speed")
-
-
-# advice
 
 
 def test_the_verdict_comes_first_and_separates_time_from_memory():

@@ -1,12 +1,15 @@
 """The clock, memory and the machine record."""
 
+import os
+import subprocess
+import sys
 import time
 
 import numpy as np
 import pytest
 
 from workbench import data, train
-from workbench.measure import clock, machine, memory, stats
+from workbench.measure import blas, clock, machine, memory, stats
 
 
 def spin(seconds: float) -> dict[str, float]:
@@ -85,3 +88,19 @@ def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
     assert record["numba_threading_layer"] in record["numba_threading_layers"]
     assert record["id"] == machine.machine_id()
     assert record["id"].replace("-", "").isalnum()
+
+
+def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
+    environment = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "HOME": "/h"}
+    assert blas.holding_back(environment) == {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1"}
+    assert blas.own_environment(environment) == {"HOME": "/h"}
+
+
+def test_other_programs_are_seen_and_this_one_is_not():
+    watch = machine.OtherPrograms()
+    spin(0.2)
+    alone = watch.share()
+    watch = machine.OtherPrograms()
+    subprocess.run([sys.executable, "-c", "x = 0\nwhile x < 6_000_000: x += 1"], check=True)
+    assert 0 <= alone <= 1
+    assert watch.share() > 0.3 / (os.cpu_count() or 1)

@@ -5,6 +5,8 @@ import os
 import random
 import signal
 import statistics
+import subprocess
+import sys
 import time
 
 import pytest
@@ -188,13 +190,13 @@ def alive(pid: int) -> bool:
 def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_rest(tmp_path):
     """Ten kills at random moments of one sweep; after each the next start does only what has no row."""
     rng = random.Random(7)
-    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 6})
-    folder, total, orphans = tmp_path / "run", 72, []
+    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 4})
+    folder, total, orphans = tmp_path / "run", 48, []
     seen: dict[tuple, str] = {}
     for _ in range(10):
         progress.start(spec, folder)
         pid = wait_until_running(folder)
-        time.sleep(rng.uniform(0.0, 2.0))
+        time.sleep(rng.uniform(0.0, 1.0))
         orphans += children_of(pid)
         os.kill(pid, signal.SIGKILL)
         wait_until_free(folder)
@@ -275,3 +277,18 @@ def test_plans_skip_what_is_done_and_retry_what_failed():
 def test_the_default_cell_is_possible():
     assert not memory.available_bytes() < 0
     assert runner.describe(Cell()).startswith("dataset=stdlib model=softmax format=csr")
+
+
+def threads_started_by(statement: str) -> bool:
+    """Whether a fresh interpreter has started Numba's threads after the statement."""
+    code = f"{statement}\nimport numba.np.ufunc.parallel as p\nprint(p._is_initialized)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return out.stdout.strip() == "True"
+
+
+def test_the_fork_server_has_no_threads_when_it_forks():
+    assert not threads_started_by("import workbench.sweep.preload")
+
+
+def test_the_check_for_threads_can_fail():
+    assert threads_started_by("import numba; numba.get_num_threads()")

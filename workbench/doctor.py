@@ -7,7 +7,7 @@ import numpy as np
 
 from kernels import devices, threads
 from workbench.data import cache
-from workbench.measure import machine, memory
+from workbench.measure import blas, machine, memory
 
 
 @dataclass(frozen=True)
@@ -49,11 +49,13 @@ def _memory() -> list[Finding]:
 
 def _blas() -> list[Finding]:
     np.ones((2, 2)) @ np.ones((2, 2))
-    loaded = machine.blas()
+    loaded = blas.loaded()
     if not loaded:
         return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
-    limited = [entry for entry in loaded if entry["num_threads"] == 1] if (os.cpu_count() or 1) > 1 else []
-    advice = "BLAS runs on one thread; unset OPENBLAS_NUM_THREADS and OMP_NUM_THREADS." if limited else ""
+    advice = ""
+    if held := blas.holding_back():
+        named = " ".join(f"{name}={value}" for name, value in held.items())
+        advice = f"Held back by {named}: unset for your own work. Sweeps run without."
     shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]
     return [Finding("BLAS", "; ".join(shown), advice)]
 

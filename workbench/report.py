@@ -67,15 +67,16 @@ def markdown(
 
 def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any]) -> dict[str, Any]:
     """What both forms of the report say."""
-    groups = cells.groups(frame)
+    pooled = cells.latest(frame)
+    groups = cells.groups(pooled)
     rows = [row for group in groups for row in group.rows]
-    advice = advise(frame)
+    advice = advise(pooled)
     return {
         "title": title,
         "command": command,
         "verdict": advice.verdict,
         "advice": _sections(advice),
-        "breakevens": _breakevens(groups, {name: breakeven(frame, name) for name in MEASURES}),
+        "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
         "failures": _failures(groups),
         "machine": _table(("what", "value"), _flat(machine)),
         "versions": _table(("what", "value"), _versions(rows)),
@@ -192,9 +193,8 @@ def _method(rows: Sequence[cells.Row]) -> list[str]:
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
-        told.append(
-            f"The largest relative error is {worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there."
-        )
+        errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
+        told.append(f"The largest relative error against the reference is {errors}.")
     return told
 
 
@@ -269,6 +269,11 @@ def _plain(value: Any) -> str:
     return re.sub(r"([\\`*<>|\[\]])", r"\\\1", " ".join(str(value).split()))
 
 
+def _unbroken(value: Any) -> str:
+    """Text whose numbers stay on the line of their unit."""
+    return re.sub(r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))", "\u00a0", str(value))
+
+
 def _fenced(value: str) -> str:
     """A code block that no run of backticks in the text can end."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
@@ -284,5 +289,5 @@ def _templates() -> jinja2.Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"plain": _plain, "fenced": _fenced}
+    found.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
     return found

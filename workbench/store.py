@@ -1,7 +1,7 @@
 """Results on disk: one line of JSON a trial, only ever appended; COLUMNS says what a line holds.
 
-A file survives a kill at any moment: rows are written whole by one system call, and a line that was torn all the
-same is closed with a mark by the next append, so that it is told from a line that was damaged later.
+A file survives a kill at any moment: a row is written whole by one system call, and a line that was torn all the same
+is closed with a mark by the next append, which tells it from a line damaged later.
 """
 
 import difflib
@@ -100,6 +100,7 @@ _TABLE = {
         nnz_batch number z, mean stored entries of a batch
         touched number U, mean columns with an entry in a batch
         row_length_cv number standard deviation / mean of the entries a row
+        busy_others number share of all cores, 0 to 1, that other programs took while it was measured
         steps_timed integer steps inside the timed samples
         steps_epoch integer steps an epoch
         samples numbers seconds a step, one number a sample
@@ -149,9 +150,7 @@ SETTINGS = tuple(column.name for column in COLUMNS.values() if column.part == "s
 
 
 def new_row(**known: Any) -> dict[str, Any]:
-    """A row with every column: those given, null for the rest ("" for reason, this SCHEMA).
-
-    Unknown columns raise RowError, with the nearest name and the list of all.
+    """A row with every column: those given, null for the rest. RowError names an unknown column, its neighbour and all.
 
     >>> new_row(key="a1", status="ok", width=16)["width"]
     16
@@ -161,11 +160,10 @@ def new_row(**known: Any) -> dict[str, Any]:
 
 
 def append(path: str | os.PathLike, row: Mapping[str, Any]) -> None:
-    """Add one row to the file, which is made when absent; returns when the row is on the disk.
+    """Add one row to the file, made when absent; returns when the row is on the disk.
 
-    NumPy scalars and arrays become plain numbers and lists. NaN and infinities become null and their columns are
-    named in the row's `not_finite`. Any number of processes may append to one file. RowError where the row is not as
-    in COLUMNS, OSError where the disk did not take the whole line.
+    NumPy values become plain ones, NaN and infinities null; the columns of those are named in the row's `not_finite`.
+    Any number of processes may append. RowError where the row is not as in COLUMNS, OSError where the disk is full.
     """
     line = _encode(row)
     existed = Path(path).exists()
@@ -208,8 +206,7 @@ def frame(rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
 
     Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
     """
-    rows = list(rows)
-    for row in rows:
+    for row in (rows := list(rows)):
         _refuse_unknown(row, "a row")
     values = {name: [_plain(row.get(name), []) for row in rows] for name in COLUMNS}
     return pd.DataFrame({name: pd.Series(values[name], dtype=KINDS[COLUMNS[name].kind][1]) for name in COLUMNS})

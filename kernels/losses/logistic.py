@@ -17,7 +17,7 @@ from numba import prange
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.elementary import exp_of_negative, log1p_of_unit, maximum
 from kernels.registry import register
-from kernels.threads import BLOCK, compiled, compiled_parallel, compiled_sums, fixed_blocks, is_serial
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
 
 
 def reference(scores, targets, gradient):
@@ -33,39 +33,38 @@ def reference(scores, targets, gradient):
     return loss
 
 
+@compiled
+def _element(s, t, one):
+    """(loss, slope) of one score."""
+    e = exp_of_negative(-abs(s))
+    larger = one / (one + e)
+    loss = (maximum(s, one - one) - s * t) + log1p_of_unit(e)
+    return loss, (larger if s >= 0 else e * larger) - t
+
+
 @compiled_sums
 def _block(scores, targets, gradient, scale):
-    total, zero, one = 0.0, scores.dtype.type(0), scores.dtype.type(1)
+    total, one = 0.0, scores.dtype.type(1)
     for k in range(scores.size):
-        s, t = scores[k], targets[k]
-        e = exp_of_negative(-abs(s))
-        larger = one / (one + e)
-        gradient[k] = ((larger if s >= 0 else e * larger) - t) * scale
-        total += (maximum(s, zero) - s * t) + log1p_of_unit(e)
+        loss, slope = _element(scores[k], targets[k], one)
+        gradient[k] = slope * scale
+        total += loss
     return total
 
 
-@compiled
-def _serial(scores, targets, gradient, scale, bounds, sums):
-    for block in range(bounds.size - 1):
-        part = slice(bounds[block], bounds[block + 1])
-        sums[block] = _block(scores[part], targets[part], gradient[part], scale)
-
-
 @compiled_parallel
-def _parallel(scores, targets, gradient, scale, bounds, sums):
-    for block in prange(bounds.size - 1):
-        part = slice(bounds[block], bounds[block + 1])
+def _blocks(scores, targets, gradient, scale, length, sums):
+    for block in prange(sums.size):
+        part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
     """On the cores of this machine."""
     rows = max(scores.shape[0], 1)
-    bounds = fixed_blocks(scores.size, BLOCK)
-    sums = np.zeros(bounds.size - 1)
-    run = _serial if is_serial(8 * scores.size) else _parallel
-    run(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scores.dtype.type(1 / rows), bounds, sums)
+    sums = np.empty(-(-scores.size // BLOCK))
+    flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
+    call_parallel(_blocks, 8 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
     return float(sums.sum()) / rows
 
 

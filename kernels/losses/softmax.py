@@ -5,7 +5,7 @@ Writes     gradient [R, N], overwritten; nothing else changes; returns the loss,
 Assumes    nothing; a label outside 0..N-1 is refused within the pass, when gradient has been written in part
 Cost       18*R*N flops, exp counted as 12; reads R*N*value + R*8 bytes, writes R*N*value
 Parallel   over blocks of rows that depend on N alone, summed in float64 and then in their order: same bits always
-Limits     R*N < 2**63; a row should fit the cache, it is passed over three times; float32 exp is within 9e-8
+Limits     R*N < 2**63; a row should fit the cache, it is passed over four times; float32 exp is within 9e-8
 Source     Cross-entropy with the largest score subtracted; differs: loss and gradient in one pass
 """
 
@@ -17,7 +17,7 @@ from numba import prange
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.elementary import exp_of_negative, maximum
 from kernels.registry import register
-from kernels.threads import BLOCK, compiled, compiled_parallel, compiled_sums, fixed_blocks, is_serial
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
 
 
 def reference(scores, labels, gradient):
@@ -39,16 +39,22 @@ def reference(scores, labels, gradient):
 
 
 @compiled_sums
+def _total(values, r):
+    total = 0.0
+    for n in range(values.shape[1]):
+        total += values[r, n]
+    return total
+
+
+@compiled
 def _row(scores, gradient, label, scale, r):
     """Gradient of one row; returns its loss."""
     largest = scores.dtype.type(-np.inf)
     for n in range(scores.shape[1]):
         largest = maximum(largest, scores[r, n])
-    total = 0.0
     for n in range(scores.shape[1]):
-        e = exp_of_negative(scores[r, n] - largest)
-        gradient[r, n] = e
-        total += e
+        gradient[r, n] = exp_of_negative(scores[r, n] - largest)
+    total = _total(gradient, r)
     factor = scale / total
     for_label = (gradient[r, label] - total) * factor  # p - 1 without the cancellation
     for n in range(scores.shape[1]):
@@ -68,26 +74,20 @@ def _block(scores, labels, gradient, scale, first, last):
     return total, -1
 
 
-@compiled
-def _serial(scores, labels, gradient, scale, bounds, sums, wrong):
-    for block in range(bounds.size - 1):
-        sums[block], wrong[block] = _block(scores, labels, gradient, scale, bounds[block], bounds[block + 1])
-
-
 @compiled_parallel
-def _parallel(scores, labels, gradient, scale, bounds, sums, wrong):
-    for block in prange(bounds.size - 1):
-        sums[block], wrong[block] = _block(scores, labels, gradient, scale, bounds[block], bounds[block + 1])
+def _blocks(scores, labels, gradient, scale, length, sums, wrong):
+    for block in prange(sums.size):
+        first, last = block * length, min((block + 1) * length, labels.size)
+        sums[block], wrong[block] = _block(scores, labels, gradient, scale, first, last)
 
 
 def cpu(scores, labels, gradient):
     """On the cores of this machine."""
     rows, width = scores.shape
-    bounds = fixed_blocks(rows, max(BLOCK // max(width, 1), 1))
-    sums, wrong = np.zeros(bounds.size - 1), np.empty(bounds.size - 1, np.int64)
-    run = _serial if is_serial(4 * scores.size) else _parallel
-    run(scores, labels, gradient, 1 / max(rows, 1), bounds, sums, wrong)
-    if (wrong >= 0).any():
+    length = max(BLOCK // max(width, 1), 1)
+    sums, wrong = np.empty(-(-rows // length)), np.empty(-(-rows // length), np.int64)
+    call_parallel(_blocks, 4 * scores.size, scores, labels, gradient, 1 / max(rows, 1), length, sums, wrong)
+    if wrong.max(initial=-1) >= 0:
         r = wrong[wrong >= 0][0]
         raise KernelError(
             f"softmax: labels[{r}] is {labels[r]}; scores have {width} columns, so labels are 0 to {width - 1}. "

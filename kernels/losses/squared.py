@@ -14,7 +14,7 @@ from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.registry import register
-from kernels.threads import BLOCK, compiled, compiled_parallel, compiled_sums, fixed_blocks, is_serial
+from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums
 
 
 def reference(scores, targets, gradient):
@@ -37,27 +37,19 @@ def _block(scores, targets, gradient, scale):
     return 0.5 * total
 
 
-@compiled
-def _serial(scores, targets, gradient, scale, bounds, sums):
-    for block in range(bounds.size - 1):
-        part = slice(bounds[block], bounds[block + 1])
-        sums[block] = _block(scores[part], targets[part], gradient[part], scale)
-
-
 @compiled_parallel
-def _parallel(scores, targets, gradient, scale, bounds, sums):
-    for block in prange(bounds.size - 1):
-        part = slice(bounds[block], bounds[block + 1])
+def _blocks(scores, targets, gradient, scale, length, sums):
+    for block in prange(sums.size):
+        part = slice(block * length, min((block + 1) * length, scores.size))
         sums[block] = _block(scores[part], targets[part], gradient[part], scale)
 
 
 def cpu(scores, targets, gradient):
     """On the cores of this machine."""
     rows = max(scores.shape[0], 1)
-    bounds = fixed_blocks(scores.size, BLOCK)
-    sums = np.zeros(bounds.size - 1)
-    run = _serial if is_serial(2 * scores.size) else _parallel
-    run(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scores.dtype.type(1 / rows), bounds, sums)
+    sums = np.empty(-(-scores.size // BLOCK))
+    flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
+    call_parallel(_blocks, 2 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
     return float(sums.sum()) / rows
 
 

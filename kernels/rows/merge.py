@@ -3,7 +3,7 @@
 Arguments  indices int32|int64 [z], in any order; values float32|float64 [z, N]
 Writes     nothing; returns unique int64 [U], sorted, and sums [U, N]
 Assumes    nothing; negative indices are refused
-Cost       (z-U)*N flops; reads z*(index+N*value) bytes and sorts the indices, writes U*(8+N*value)
+Cost       z*N flops; reads z*(index+N*value) bytes, sorts the indices, writes U*(8+N*value)
 Parallel   the sums, over the unique rows in parts of equal cost; same bits on every run and thread count
 Limits     z < 2**63; time and memory do not grow with the largest index
 Source     Radix sort and segmented sum; the sort is that of the batch plan
@@ -65,7 +65,7 @@ gpu = None
 def cost(s: Sizes) -> Cost:
     """Without the sort, whose passes depend on the largest index."""
     moved = s.z * (s.index + s.N * s.value) + s.U * (8 + s.N * s.value)
-    return Cost((s.z - s.U) * s.N, moved, s.z * s.N * s.value)
+    return Cost(s.z * s.N, moved, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:

@@ -110,8 +110,9 @@ def _line(contest: Contest) -> str:
 
 
 def _crossing(even: BreakEven) -> str:
-    ends = "" if None in (even.low, even.high) else f" (95 % interval {words.span(even.low, even.high, words.density)})"
-    return f"{words.density(even.density)} density{ends if even.low != even.high else ''}"
+    known = None not in (even.low, even.high) and words.density(even.low) != words.density(even.high)
+    ends = f" (95 % interval {words.span(even.low, even.high, words.density)})" if known else ""
+    return f"{words.density(even.density)} density{ends}"
 
 
 def _among(found: Sequence[Contest]) -> str:

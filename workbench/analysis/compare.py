@@ -25,8 +25,8 @@ class Ratio(NamedTuple):
     def gain(self) -> str:
         """How many times the winner is better, with the interval where there is one."""
         ends = (self.value, self.low, self.high) if self.value >= 1 else (1 / self.value, 1 / self.high, 1 / self.low)
-        value, low, high = (words.number(end) for end in ends)
-        return f"{value} times" if low == high else f"{value} times ({low} to {high})"
+        value, *interval = words.around(*ends, words.number).split(" ", 1)
+        return " ".join([value, "times", *interval])
 
 
 class Contest(NamedTuple):

@@ -70,6 +70,15 @@ def span(low: float, high: float, tell: Any) -> str:
     return f"{first.removesuffix(' ' + unit) if unit else first} to {second}"
 
 
+def around(value: float, low: float, high: float, tell: Any) -> str:
+    """A number with its interval, without it where it is too narrow to be seen in three digits.
+
+    >>> around(0.0141, 0.0132, 0.0145, seconds), around(19.01e6, 19e6, 19.02e6, bytes_)
+    ('14.1 ms (13.2 to 14.5 ms)', '19 MB')
+    """
+    return tell(value) if tell(low) == tell(high) else f"{tell(value)} ({span(low, high, tell)})"
+
+
 def join(items: Iterable[str], last: str = "and") -> str:
     """Items as a list in a sentence.
 

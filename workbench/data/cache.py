@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.data.dataset import DataError, Dataset
-from workbench.formats import FormatError
+from workbench.data.dataset import Dataset
 from workbench.formats.compressed import assemble
 
 if TYPE_CHECKING:
@@ -49,7 +48,7 @@ def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None
     if entry.is_dir():
         try:
             return _read(entry)
-        except (OSError, ValueError, KeyError, TypeError, DataError, FormatError) as error:
+        except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
     dataset = source.make(**parameters)
     try:

@@ -13,7 +13,6 @@ from workbench import formats
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype, kept_or_widened
 
-
 ROW_NORM = 4.0
 """2-norm of the rows of the data sets made here: SGD on the squared loss is then stable at any rate below 2 / 4**2."""
 
@@ -83,9 +82,12 @@ class Dataset:
 def canonical(x: Any) -> scipy.sparse.csr_array:
     """Any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
 
-    Duplicates are summed; `x` is never changed. Values that are no finite numbers are refused (`FormatError`).
+    Duplicates are summed; `x` is never changed. Values that are not real and finite are refused (`DataError`,
+    `FormatError`).
     """
-    if scipy.sparse.issparse(x) or isinstance(x, np.ndarray):
+    if x.dtype.kind not in "biuf":
+        raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
+    with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         x = x.astype(np.float32, copy=False)
     x = formats.convert(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
@@ -128,7 +130,8 @@ def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
 def keep_features(dataset: Dataset, k: int) -> Dataset:
     """The `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
 
-    Rows may become empty, and stay. More columns than there are is refused (`DataError`). O(nnz + features).
+    Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. More columns than
+    there are is refused (`DataError`). O(nnz + features).
     """
     _check_count("features", k, dataset.features)
     x = dataset.x

@@ -5,11 +5,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 import numpy as np
 
 from workbench.data.dataset import DataError, Dataset, canonical, class_numbers
-from workbench.formats import FormatError
 
 LABELS = ("auto", "classes", "targets")
 MOST_CLASSES = 1000
@@ -25,7 +25,7 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise DataError(f"There is no file {path}; give the path of {what}.") from None
-    except (OSError, ValueError, KeyError, FormatError, OverflowError, EOFError) as error:
+    except (OSError, EOFError, ValueError, KeyError, OverflowError, BadZipFile) as error:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
 
 
@@ -46,6 +46,8 @@ def dataset_of(name: str, x: Any, y: np.ndarray, kind: str, path: str | os.PathL
     if kind not in LABELS:
         raise DataError(f"kind is {kind!r}; it is one of {', '.join(LABELS)}.")
     x, y = canonical(x), np.asarray(y)
+    if not x.shape[0]:
+        raise DataError(f"{path} holds no rows; a data set has at least one.")
     if len(y) != x.shape[0]:
         raise DataError(f"{path} has {x.shape[0]} rows and {len(y)} labels; there must be one for each row.")
     classes: tuple[str, ...] = ()

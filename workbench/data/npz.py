@@ -1,7 +1,6 @@
 """Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`. Files that hold pickles are refused."""
 
 import os
-import zipfile
 
 import numpy as np
 import scipy.sparse
@@ -20,15 +19,12 @@ def make(path: str | os.PathLike, labels: str | os.PathLike, kind: str = "auto")
     classes. Refused (`DataError`): missing or malformed files, other formats, Python objects.
     """
     with reading(labels, "NumPy labels"):
-        y = np.load(labels, allow_pickle=False)
-        if not isinstance(y, np.ndarray) or y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
-            raise DataError(f"{labels} does not hold labels; save one array of numbers or strings, one a row.")
+        with open(labels, "rb") as file:
+            y = np.lib.format.read_array(file, allow_pickle=False)
+        if y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
+            raise DataError(f"{labels} holds {y.dtype} {y.shape}; labels are numbers or strings, one for each row.")
     with reading(path, "a SciPy matrix"):
-        try:
-            x = scipy.sparse.load_npz(path)
-        except zipfile.BadZipFile as error:
-            raise ValueError(error) from error
-        return dataset_of("npz", x, y, kind, path, LICENCE)
+        return dataset_of("npz", scipy.sparse.load_npz(path), y, kind, path, LICENCE)
 
 
 register(Source("npz", make, "files of yours", LICENCE, lambda path, labels, **rest: fingerprint(path, labels)))

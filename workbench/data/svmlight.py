@@ -23,8 +23,11 @@ def make(
     """
     from sklearn.datasets import load_svmlight_file  # a second to import, and only this reader needs it
 
-    with reading(path, "svmlight text"):
-        x, y = load_svmlight_file(os.fspath(path), n_features=features, dtype=np.float64, zero_based=zero_based)
+    with reading(path, "svmlight text (each line: label column:value ...)"):
+        try:
+            x, y = load_svmlight_file(os.fspath(path), n_features=features, dtype=np.float64, zero_based=zero_based)
+        except OverflowError:
+            raise ValueError("a column number is above 2**31 - 1; hash the columns to fewer") from None
         return dataset_of("svmlight", x, y, kind, path, LICENCE)
 
 

@@ -34,7 +34,7 @@ def draw(
     values: str,
 ) -> Dataset:
     """A data set of [rows, features] at that density, drawn from the seed; the parameters are those of `power_law`."""
-    _check(rows, features, density, sigma, shift, classes, width, values)
+    _check(rows, features, density, sigma, slope, shift, classes, width, values)
     rng = np.random.default_rng(seed)
     lengths = row_lengths(rows, features, density, sigma, rng)
     keys = distinct_columns(lengths, features, slope, shift, rng)
@@ -97,9 +97,7 @@ def _integral(t: np.ndarray, slope: float, shift: float) -> np.ndarray:
     return np.log(t + shift) if slope == 1 else (t + shift) ** (1 - slope) / (1 - slope)
 
 
-def _draw_columns(
-    head: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator
-) -> np.ndarray:
+def _draw_columns(head: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator) -> np.ndarray:
     """For each entry of `head` a column from there on, by popularity: the inverse of the integral."""
     first, last = _integral(head.astype(np.float64), slope, shift), _integral(np.float64(features), slope, shift)
     area = first + rng.random(len(head)) * (last - first)
@@ -160,15 +158,26 @@ def _standardised(scores: np.ndarray) -> np.ndarray:
 
 
 def _check(
-    rows: int, features: int, density: float, sigma: float, shift: float, classes: int | None, width: int, values: str
+    rows: int,
+    features: int,
+    density: float,
+    sigma: float,
+    slope: float,
+    shift: float,
+    classes: int | None,
+    width: int,
+    values: str,
 ) -> None:
     for name, value in (("rows", rows), ("features", features), ("width", width)):
         if value < 1:
             raise DataError(f"{name} is {value}; it is 1 or more.")
     if not 0 < density <= 1:
         raise DataError(f"density is {density}; it is nnz / size, above 0 and at most 1.")
-    if sigma < 0 or shift <= 0:
-        raise DataError(f"sigma is {sigma} and shift is {shift}; sigma is 0 or more, shift is above 0.")
+    if rows * features >= 2**63:
+        raise DataError(f"rows * features is {rows * features}; it is below 2**63, the range of 64-bit numbers.")
+    if sigma < 0 or slope < 0 or shift <= 0:
+        came = f"sigma is {sigma}, slope is {slope} and shift is {shift}"
+        raise DataError(f"{came}; sigma and slope are 0 or more, shift is above 0.")
     if classes is not None and classes < 2:
         raise DataError(f"classes is {classes}; it is 2 or more, or None for float targets.")
     if values not in ("normal", "ones"):

@@ -30,8 +30,9 @@ class Coo(NamedTuple):
 class Format:
     """One format: how it is recognised, checked, converted and weighed.
 
-    `is_instance(x)`; `check(x, full, canonical)` raises `FormatError`, and so does `check_indices(x)` for indices out of
-    range, which kernels would follow outside of their arrays; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`; `nbytes(x)`; `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `direct` maps the name of
+    `is_instance(x)`; `check(x, full, canonical)` raises `FormatError`, and so does `check_indices(x)` for indices out
+    of range, which kernels would follow outside of their arrays; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`;
+    `nbytes(x)`; `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `direct` maps the name of
     another format to a conversion that need not go through COO.
     """
 

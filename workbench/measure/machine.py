@@ -5,12 +5,13 @@ import importlib.metadata
 import os
 import platform
 import re
+import time
 from pathlib import Path
 
 import psutil
-import threadpoolctl
 
 from kernels import threads
+from workbench.measure import blas
 
 PACKAGES = (
     "sparse-workbench",
@@ -55,18 +56,23 @@ def caches() -> dict[str, str]:
     return found
 
 
-def blas() -> list[dict]:
-    """BLAS libraries that are loaded: name, version, architecture it chose, threads now."""
-    wanted = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
-    info = threadpoolctl.threadpool_info()
-    return [{key: entry.get(key) for key in wanted} for entry in info if entry["user_api"] == "blas"]
+class OtherPrograms:
+    """How busy other programs keep the cores, from its making on: what spoils times, above all of parallel code."""
 
+    def __init__(self) -> None:
+        self.start = self._now()
 
-def blas_name() -> str:
-    """Names and versions of the loaded BLAS in one line."""
-    return ", ".join(
-        sorted({f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in blas()})
-    )
+    @staticmethod
+    def _now() -> tuple[float, float, float]:
+        times = psutil.cpu_times()
+        busy = times.user + times.system + getattr(times, "steal", 0.0)
+        return busy, time.process_time(), time.perf_counter()
+
+    def share(self) -> float:
+        """Mean share of all cores, 0 to 1, that other programs, and guests of the same host, took since the start."""
+        busy, own, seconds = (now - then for now, then in zip(self._now(), self.start, strict=True))
+        cores = os.cpu_count() or 1
+        return min(max((busy - own) / (cores * seconds), 0.0), 1.0) if seconds > 0 else 0.0
 
 
 def record() -> dict:
@@ -78,7 +84,7 @@ def record() -> dict:
         "caches": caches(),
         "bytes_memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
-        "blas": blas(),
+        "blas": blas.loaded(),
         "numba_threading_layer": threads.choose_layer(),
         "numba_threading_layers": threads.available_layers(),
         "versions": versions(),

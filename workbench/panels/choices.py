@@ -72,13 +72,14 @@ CHOICES = (
            "one", "stdlib", "dataset", data.names),
     Choice("model", "Model", "softmax: classes. logistic: yes or no, width 1. linear: numbers.",
            "one", "softmax", "model", models.names),
-    Choice("optimizer", "Optimizer", "How a gradient changes the weights.", "one", "sgd", "optimizer", optimizers.names),
+    Choice("optimizer", "Optimizer", "How a gradient changes the weights.",
+           "one", "sgd", "optimizer", optimizers.names),
     Choice("densities", "Densities", "Shares of entries that are not zero, between commas: 0.01, 10 %, natural.",
-           "numbers", "0.001, 0.01, 0.1, 0.3", "density"),
+           "numbers", "0.003, 0.01, 0.03, 0.1, 0.2", "density"),
     Choice("widths", "Widths", "Columns of the weights, such as the number of classes; between commas.",
            "numbers", "16", "width", whole=True),
     Choice("features", "Features", "Columns of the data, the most frequent ones; empty: all there are.",
-           "numbers", "8192", "features", whole=True),
+           "numbers", "4096", "features", whole=True),
     Choice("formats", "Sparse formats", "What a sparse batch is held in; dense is always measured too.",
            "many", ("csr",), options=sparse_formats),
     Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's (SciPy).",
@@ -93,11 +94,14 @@ CHOICES = (
            "numbers", "", "threads", whole=True, main=False),
     Choice("epochs", "Epochs", "Passes over the data to train for loss and quality; 0: only time steps.",
            "number", "0", "epochs", whole=True, main=False),
-    Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.", "number", "0.5", main=False),
+    Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.",
+           "number", "0.5", main=False),
     Choice("rounds", "Rounds", "How often everything is measured; rounds are interleaved.",
            "number", "2", whole=True, main=False),
-    Choice("path", "Your file", "For the data sets svmlight and npz: the file to read.", "text", "", "path", main=False),
-    Choice("labels", "Your labels", "For the data set npz: the file of labels.", "text", "", "labels", main=False),
+    Choice("path", "Your file", "For the data sets svmlight and npz: the file to read.",
+           "text", "", "path", main=False),
+    Choice("labels", "Your labels", "For the data set npz: the file of labels.",
+           "text", "", "labels", main=False),
 )  # fmt: skip
 BY_NAME = {choice.name: choice for choice in CHOICES}
 
@@ -143,6 +147,22 @@ def _number(choice: Choice, part: str) -> float | int | None:
     if share or value != int(value):
         raise ChoiceError(f"{choice.label}: {part!r} is not a whole number. {choice.help}")
     return int(value)
+
+
+def smaller(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices, so reduced that the sweep is done in seconds: few values, few rows and features, one short round."""
+    few = {name: _parts(values[name]) or [""] for name in ("densities", "widths", "batch_rows", "threads")}
+    two = dict.fromkeys((few["densities"][0], few["densities"][len(few["densities"]) // 2]))
+    firsts = {name: few[name][0] for name in ("widths", "batch_rows", "threads")}
+    most = {name: _at_most(BY_NAME[name], values[name], limit) for name, limit in SMALL.items()}
+    return {**values, **firsts, **most, "densities": ", ".join(two), "epochs": "0", "seconds": "0.05", "rounds": "1"}
+
+
+SMALL = {"rows": 2000, "features": 512}
+
+
+def _at_most(choice: Choice, text: str, limit: int) -> str:
+    return str(min(value or limit for value in (*numbers(choice, text), limit)))
 
 
 def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Spec:
@@ -197,7 +217,9 @@ def _refuse_empty(made: Spec, formats: Sequence[str]) -> None:
     """What cannot be measured at all is told, with the reason; a part that cannot is told too."""
     for format in formats:
         if not any(one["format"] == format for one in made.contenders):
-            raise ChoiceError(f"Sparse formats: there is no {format} with these kernels and updates; choose more of them.")
+            raise ChoiceError(
+                f"Sparse formats: there is no {format} with these kernels and updates; choose more of them."
+            )
     whole = grid.expand(made)
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]

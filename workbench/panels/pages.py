@@ -65,12 +65,15 @@ def break_evens(frame: pd.DataFrame) -> str:
     return table(("Configuration", "In", "Break-even", "What was found"), rows, caption)
 
 
-def advice(frame: pd.DataFrame) -> str:
-    """The verdict, and its grounds to unfold."""
-    found = advise(frame)
-    grounds = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in found.sentences[1:])
-    more = f"<details><summary>Why</summary><ul>{grounds}</ul></details>" if grounds else ""
-    return f'<p class="verdict"><strong>{html.escape(found.verdict)}</strong></p>{more}'
+def verdict(frame: pd.DataFrame) -> str:
+    """The answer, in a sentence or two."""
+    return f'<p class="verdict"><strong>{html.escape(advise(frame).verdict)}</strong></p>'
+
+
+def grounds(frame: pd.DataFrame) -> str:
+    """What the answer rests on, as a list."""
+    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in advise(frame).sentences[1:])
+    return f"<ul>{told}</ul>" if told else "<p>No rows yet.</p>"
 
 
 def counts(found: Mapping[str, int]) -> str:

@@ -27,7 +27,9 @@ class Picture:
         """An image that carries its own data, with the sentence as text for those who do not see it and below it."""
         data = base64.b64encode(self.svg).decode("ascii")
         alt = html.escape(f"{self.title}. {self.sentence}", quote=True)
-        image = f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="width:100%;max-width:900px">'
+        image = (
+            f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="width:100%;max-width:900px">'
+        )
         return f"<figure style='margin:0'>{image}<figcaption>{html.escape(self.sentence)}</figcaption></figure>"
 
 

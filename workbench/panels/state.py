@@ -1,6 +1,6 @@
 """The state of one study: what is chosen, what is running, what is known. It knows run folders, and no Jupyter.
 
-Whoever shows it observes its traits. Nothing here takes longer than reading a small file, so a button may call all of it.
+Whoever shows it observes its traits. Nothing here takes longer than reading a small file, so buttons may call it.
 """
 
 import json
@@ -77,6 +77,13 @@ class LabState(traitlets.HasTraits):
         return self.progress is not None and self.progress.alive
 
     @property
+    def is_current(self) -> bool:
+        """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
+        if self.progress is None or self.problem or not (self.alive or self.planned.rest == 0):
+            return False
+        return run_folder.read_spec(self.folder) == self.spec()
+
+    @property
     def status(self) -> str:
         """idle, starting, running, stopping, finished, stopped or failed."""
         if self.progress is None:
@@ -134,7 +141,7 @@ class LabState(traitlets.HasTraits):
         return store.read(self.folder) if (self.folder / store.FILE).exists() else []
 
     def start(self) -> None:
-        """Start the sweep of the present choices, or the rest of it (`ChoiceError`; `RunError` where one is at work)."""
+        """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while one is at work)."""
         spec = self.spec()
         run_folder.start(spec, self.folder)
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)

@@ -198,7 +198,7 @@ def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
 
 def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
     """One row a cell: configuration, density, each measure with its interval, what it rests on, status."""
-    ordered = sorted(rows, key=lambda row: (words.line(row), cells.density_of(row) or 0.0))
+    ordered = sorted(rows, key=lambda row: (not cells.is_dense(row), words.line(row), cells.density_of(row) or 0.0))
     return pd.DataFrame([_told(row, measures) for row in ordered])
 
 
@@ -214,6 +214,4 @@ def _quantity(row: cells.Row, measure: str) -> str:
     known = interval_of(row, measure)
     if known is None:
         return ""
-    value = words.quantity(known.value, measure)
-    ends = words.span(known.low, known.high, lambda end: words.quantity(end, measure))
-    return value if known.low == known.high else f"{value} ({ends})"
+    return words.around(known.value, known.low, known.high, lambda end: words.quantity(end, measure))

@@ -1,10 +1,11 @@
 """What the fork server loads before the first trial, so that a child starts with it: libraries, and Numba's compiler.
 
-Only serial kernels run here. A process that has started OpenMP's threads must not fork, and the first parallel call, or
-a question about the number of threads, would start them.
+Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches that).
 """
 
-from workbench.sweep.spec import Cell
-from workbench.sweep.trial import run_tiny
+import numpy as np
 
-run_tiny(Cell())
+import workbench.sweep.trial  # noqa: F401 - everything a trial needs
+from kernels import plan
+
+plan.build(np.int32([0, 2]), np.int32([1, 0]), 2)

@@ -18,6 +18,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from workbench import store
+from workbench.measure import blas
 from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
@@ -95,7 +96,7 @@ def read_spec(folder: str | Path) -> Spec:
 
 
 def rows(folder: str | Path) -> list[dict]:
-    """The rows of a run folder that answer its present spec, none before the first; rows of edited code are left out."""
+    """The rows of a run folder that answer its present spec and code; none before the first trial ended."""
     if not (Path(folder) / store.FILE).exists():
         return []
     found = store.read(folder)
@@ -141,6 +142,7 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
             stdout=log,
             stderr=log,
             start_new_session=True,
+            env=blas.own_environment(),
         )
     threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder

@@ -11,7 +11,7 @@ import threadpoolctl
 
 from kernels import threads
 from workbench import data, formats, optimizers
-from workbench.measure import machine, memory
+from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.stats import median_interval
 from workbench.sweep.check import check_step
@@ -92,7 +92,7 @@ class _Trial:
             self.train(run, problem)
         self.row["bytes_peak"] = max(memory.peak_bytes() - baseline, 0)
         self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
-        return self.row | {"versions": machine.versions(), "blas": machine.blas_name(), "status": "ok", "reason": ""}
+        return self.row | {"versions": machine.versions(), "blas": blas.name(), "status": "ok", "reason": ""}
 
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
@@ -140,7 +140,7 @@ class _Trial:
         """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
         events = run.events()
         curve = _Curve()
-        first = time.perf_counter()
+        first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         self.row["seconds_first_step"] = time.perf_counter() - first
         steps_warmup = self.policy.steps_warmup if self.setup.shuffle else self.row["steps_epoch"]
@@ -156,6 +156,7 @@ class _Trial:
             "seconds_step_high": high,
             "seconds_epoch": median * self.row["steps_epoch"],
             "steps_timed": taken.steps,
+            "busy_others": others.share(),
             "seconds_prepare": curve.seconds_prepare(),
             **curve.columns(),
         }

@@ -1,0 +1,130 @@
+"""What is refused when a kernel is declared, registered or asked for; calls are tested with the kernels."""
+
+import sys
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import kernels
+from kernels import Case, Cost, Kernel, KernelError
+from kernels.contract import HEADINGS
+from kernels.registry import Registry
+
+HEADER = "out = x\n\n" + "\n".join(f"{heading:<10} -" for heading in HEADINGS)
+
+
+def _twin(x, out):
+    out[...] = x
+
+
+def declare(header: str = HEADER, **changes: object) -> Kernel:
+    """A kernel whose header is `header`: the checks read the docstring of the module that its cpu twin is from."""
+    sys.modules[__name__].__doc__, before = header, sys.modules[__name__].__doc__
+    known = {
+        "name": "copy",
+        "operands": "x:f[R,N] out:f[R,N]",
+        "reference": _twin,
+        "cpu": _twin,
+        "gpu": None,
+        "cost": lambda s: Cost(0, 2 * s.R * s.N * s.value),
+        "arguments": lambda case: (case.dense(case.R, case.N), case.garbage(case.R, case.N)),
+    }
+    try:
+        return Kernel(**{**known, **changes})
+    finally:
+        sys.modules[__name__].__doc__ = before
+
+
+def test_right_declaration_is_accepted_and_works() -> None:
+    out = np.zeros((2, 3))
+    declare().cpu(np.ones((2, 3)), out)
+    assert out.tolist() == [[1, 1, 1], [1, 1, 1]]
+
+
+@pytest.mark.parametrize("heading", HEADINGS)
+def test_header_without_a_heading_is_refused(heading: str) -> None:
+    with pytest.raises(KernelError, match=f"copy: the docstring of .*test_contract lacks {heading}"):
+        declare(HEADER.replace(heading, heading.lower()))
+
+
+@pytest.mark.parametrize("twin", ["reference", "cpu", "gpu"])
+def test_twin_with_other_parameters_is_refused(twin: str) -> None:
+    with pytest.raises(
+        KernelError, match=rf"copy.{twin} has the parameters \['out', 'x'\]; its operands say \['x', 'o"
+    ):
+        declare(**{twin: lambda out, x: None})
+
+
+def test_writing_what_is_no_parameter_is_refused() -> None:
+    with pytest.raises(
+        KernelError, match=r"writes \['y'\], which are no parameters; the parameters are \['x', 'out'\]"
+    ):
+        declare(writes=("out", "y"))
+
+
+@pytest.mark.parametrize("operand", ["x", "x:q[R]", "x:f[R", "x f[R]"])
+def test_operand_that_cannot_be_read_is_refused(operand: str) -> None:
+    with pytest.raises(KernelError, match=r"is not of the form name:kind\[shape\]"):
+        declare(operands=f"{operand} out:f[R]")
+
+
+def test_kernel_without_cpu_twin_says_why() -> None:
+    assert declare(cpu=None, unavailable="no compiler").unavailable == "no compiler"
+
+
+def test_kind_l_is_int64_alone() -> None:
+    kernel = declare(operands="x:l[R] out:f[R]")
+    with pytest.raises(KernelError, match=r"copy: x is int32; operands of its kind are int64, all the same"):
+        kernel.cpu(np.zeros(2, np.int32), np.zeros(2))
+
+
+def test_operands_of_a_kind_share_a_type() -> None:
+    with pytest.raises(KernelError, match=r"copy: out is float64; .*the first is float32.*out.astype"):
+        declare().cpu(np.zeros((1, 1), np.float32), np.zeros((1, 1)))
+
+
+def test_empty_row_starts_are_refused() -> None:
+    kernel = declare(operands="x:i[R+1] out:f[R]")
+    with pytest.raises(KernelError, match=r"copy: x has shape \[0\]; its axis R\+1 has at least 1"):
+        kernel.cpu(np.zeros(0, np.int32), np.zeros(0))
+
+
+def test_noncontiguous_output_is_written_through() -> None:
+    roomy = np.zeros((2, 6))
+    declare().cpu(np.ones((2, 3)), roomy[:, ::2])
+    assert roomy.tolist() == [[1, 0, 1, 0, 1, 0]] * 2
+
+
+def test_case_arrays_repeat_for_a_seed_and_differ_between_salts() -> None:
+    case = Case(np.array([0, 0]), np.array([], int), np.array([], np.float32), 3, 2, seed=5)
+    assert case.dense(4, 4).dtype == np.float32
+    assert (case.dense(4, 4) == case.dense(4, 4)).all()
+    assert not (case.dense(4, 4) == case.dense(4, 4, salt=1)).any()
+
+
+def registry() -> Registry:
+    return Registry("thing", (), KeyError)
+
+
+def test_registry_refuses_a_name_that_is_taken() -> None:
+    things = registry()
+    things.register(SimpleNamespace(name="a"))
+    with pytest.raises(KeyError, match="A thing named 'a' is already registered; choose another name"):
+        things.register(SimpleNamespace(name="a"))
+
+
+def test_registry_lists_what_it_knows_when_asked_for_something_else() -> None:
+    things = registry()
+    for name in "ba":
+        things.register(SimpleNamespace(name=name))
+    assert things.names() == ["a", "b"]
+    with pytest.raises(KeyError, match="There is no thing 'c'; there is: a, b"):
+        things.get("c")
+
+
+def test_unknown_kernel_lists_the_kernels() -> None:
+    with pytest.raises(KernelError, match=r"There is no kernel 'csr_dens'; there is: .*csr_dense, .*take_rows"):
+        kernels.get("csr_dens")
+    with pytest.raises(KernelError, match="There is no kernel 'nothing'"):
+        kernels.rivals_of("nothing")

@@ -1,0 +1,110 @@
+"""The batch plan: its invariants on every hostile case, its limits, and what it refuses."""
+
+import numpy as np
+import pytest
+from cases import CASES, random_case
+
+from kernels import Case, plan
+
+every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+
+
+@every_case
+def test_plan_puts_entries_in_column_order(case: Case) -> None:
+    built = plan.build(case.indptr, case.indices, case.D)
+    rows = np.repeat(np.arange(case.R), np.diff(case.indptr))
+    order = np.argsort(case.indices, kind="stable")
+    np.testing.assert_array_equal(built.permutation, order)
+    np.testing.assert_array_equal(built.rows, rows[order])
+    columns, counts = np.unique(case.indices, return_counts=True)
+    np.testing.assert_array_equal(built.columns, columns)
+    np.testing.assert_array_equal(np.diff(built.segments), counts)
+    assert built.segments[0] == 0
+    assert built.columns.dtype == np.int64
+    assert built.segments.dtype == built.rows.dtype == built.permutation.dtype == np.int32
+    assert built.shape == (case.R, case.D)
+    assert built.touched == len(columns)
+    assert built.longest_run == counts.max(initial=0)
+
+
+@every_case
+def test_plan_leaves_the_batch_as_it_was(case: Case) -> None:
+    indptr, indices = case.indptr.copy(), case.indices.copy()
+    indptr.flags.writeable = indices.flags.writeable = False
+    plan.build(indptr, indices, case.D)
+    assert indptr.tobytes() == case.indptr.tobytes()
+    assert indices.tobytes() == case.indices.tobytes()
+
+
+def test_plan_of_a_slice_counts_from_its_first_entry() -> None:
+    case = CASES["sorted"]
+    first, last = case.indptr[[10, 20]]
+    piece = plan.build(case.indptr[10:21], case.indices[first:last], case.D)
+    alone = plan.build(case.indptr[10:21] - first, case.indices[first:last].copy(), case.D)
+    for name in ("columns", "segments", "rows", "permutation"):
+        np.testing.assert_array_equal(getattr(piece, name), getattr(alone, name))
+
+
+@every_case
+def test_plan_of_coordinates_keeps_the_order_given(case: Case) -> None:
+    row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))
+    by_row, by_coordinates = (
+        plan.build(case.indptr, case.indices, case.D),
+        plan.build_coo(row, case.indices, (case.R, case.D)),
+    )
+    back = plan.build_coo(row[::-1], case.indices[::-1], (case.R, case.D))
+    for name in ("columns", "segments", "rows", "permutation"):
+        np.testing.assert_array_equal(getattr(by_row, name), getattr(by_coordinates, name))
+    np.testing.assert_array_equal(back.columns, by_row.columns)
+    np.testing.assert_array_equal(back.rows, row[::-1][back.permutation])
+    np.testing.assert_array_equal(back.permutation, np.argsort(case.indices[::-1], kind="stable"))
+
+
+def test_plan_of_strided_indices() -> None:
+    case = CASES["plain"]
+    roomy = np.repeat(case.indices, 2)
+    np.testing.assert_array_equal(
+        plan.build(case.indptr, roomy[::2], case.D).permutation,
+        plan.build(case.indptr, case.indices, case.D).permutation,
+    )
+
+
+@pytest.mark.parametrize(("lengths", "expected"), [([2, 2, 2], 2), ([2, 1, 3], -1), ([0, 0], 0), ([], -1)])
+def test_row_length_is_told_where_all_rows_have_it(lengths: list[int], expected: int) -> None:
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    assert plan.build(indptr, np.zeros(indptr[-1], np.int32), 1).row_length == expected
+
+
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_plan_refuses_a_column_out_of_range(wrong: int) -> None:
+    case = CASES["plain"]
+    indices = case.indices.copy()
+    indices[3] = wrong
+    with pytest.raises(ValueError, match=r"lie from -?\d+ to \d+; allowed are 0 to 10.*check\(x, full=True\)"):
+        plan.build(case.indptr, indices, case.D)
+
+
+def test_positions_become_int64_where_int32_is_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["plain"]
+    narrow = plan.build(case.indptr, case.indices, case.D)
+    monkeypatch.setattr(plan, "INT32_LIMIT", case.indices.size)
+    wide = plan.build(case.indptr, case.indices, case.D)
+    assert narrow.permutation.dtype == np.int32
+    assert wide.permutation.dtype == wide.segments.dtype == wide.rows.dtype == np.int64
+    np.testing.assert_array_equal(narrow.permutation, wide.permutation)
+
+
+@pytest.mark.parametrize("bits", [1, 3, 11])
+def test_sort_is_the_same_for_every_width_of_digit(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "DIGIT_BITS", bits)
+    indices = random_case(5, 3000, 500, 1).indices
+    keys, order = plan.sort_columns(indices, 3000)
+    np.testing.assert_array_equal(order, np.argsort(indices, kind="stable"))
+    np.testing.assert_array_equal(keys, np.sort(indices))
+
+
+def test_bytes_do_not_grow_with_the_number_of_features() -> None:
+    indices = np.array([2**40, 5, 2**40, 0])
+    built = plan.build(np.array([0, 1, 4]), indices, 2**50)
+    assert built.columns.tolist() == [0, 5, 2**40]
+    assert built.nbytes == 3 * 8 + (4 + 4 + 4) * 4

@@ -1,0 +1,112 @@
+"""Partitions, the serial cut-off, the thread count and the choice of the threading layer."""
+
+import subprocess
+import sys
+from itertools import pairwise
+
+import numba
+import numpy as np
+import pytest
+
+from kernels import threads
+
+needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
+
+
+@pytest.fixture(autouse=True)
+def keep_thread_count():
+    before = threads.get_threads()
+    yield
+    threads.set_threads(before)
+
+
+def assert_partition(bounds: np.ndarray, size: int, count: int) -> None:
+    assert bounds.dtype == np.int64
+    assert len(bounds) == count + 1
+    assert (bounds[0], bounds[-1]) == (0, size)
+    assert (np.diff(bounds) >= 0).all()
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+@pytest.mark.parametrize("lengths", [[], [0], [5, 0, 0, 7], [1000, 1, 1, 1, 1, 1], list(range(50))])
+def test_equal_cost_parts_are_at_most_a_row_too_dear(lengths: list[int], count: int) -> None:
+    starts = np.concatenate(([7], 7 + np.cumsum(lengths))).astype(np.int32)  # as a slice of rows has them
+    bounds = threads.equal_cost(starts, count, per_row=2)
+    assert_partition(bounds, len(lengths), count)
+    costs = [sum(lengths[a:b]) + 2 * (b - a) for a, b in pairwise(bounds)]
+    dearest_row = max(lengths, default=0) + 2
+    assert max(costs) <= sum(costs) / count + dearest_row
+
+
+@pytest.mark.parametrize("size", [0, 1, 7, 100])
+def test_equal_count_parts_differ_by_one(size: int) -> None:
+    bounds = threads.equal_count(size, 4)
+    assert_partition(bounds, size, 4)
+    assert np.ptp(np.diff(bounds)) <= 1
+
+
+@needs_two
+@pytest.mark.parametrize(("width", "bounds"), [(0, [0, 0]), (5, [0, 5]), (32, [0, 16, 32]), (45, [0, 16, 45])])
+def test_column_slices_are_whole_cache_lines(width: int, bounds: list[int]) -> None:
+    threads.set_threads(2)
+    assert threads.column_slices(width).tolist() == bounds
+
+
+@needs_two
+def test_little_work_or_one_thread_is_serial(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SERIAL_WORK", 100)
+    threads.set_threads(2)
+    assert threads.is_serial(99)
+    assert not threads.is_serial(100)
+    threads.set_threads(1)
+    assert threads.is_serial(10**9)
+
+
+@pytest.mark.parametrize("limit", [1, 10**9])
+def test_clear_leaves_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SERIAL_WORK", limit)
+    out = np.full((3, 7), np.nan, np.float32)
+    threads.clear(out)
+    assert not out.any()
+
+
+@needs_two
+@pytest.mark.parametrize("work", [0, 10**9])
+def test_call_parallel_gives_the_thread_count_back(work: int) -> None:
+    threads.set_threads(2)
+    seen = []
+    threads.call_parallel(lambda: seen.append(threads.get_threads()), work)
+    assert seen == [1 if work == 0 else 2]
+    with pytest.raises(ZeroDivisionError):
+        threads.call_parallel(lambda: 1 / 0, work)
+    assert threads.get_threads() == 2
+
+
+@pytest.mark.parametrize("count", [0, 10_000])
+def test_thread_count_out_of_range_is_refused(count: int) -> None:
+    with pytest.raises(ValueError, match=rf"threads is {count}; this process can use 1 to \d+"):
+        threads.set_threads(count)
+
+
+def test_best_layer_that_loads_is_chosen() -> None:
+    layers = threads.available_layers()
+    assert layers[-1] == "workqueue"
+    assert layers == [layer for layer in threads.LAYERS if layer in layers]
+    assert _chosen({}) == layers[0]
+
+
+def test_layer_the_user_chose_is_kept() -> None:
+    assert _chosen({"NUMBA_THREADING_LAYER": "workqueue"}) == "workqueue"
+
+
+def _chosen(environment: dict[str, str]) -> str:
+    code = "from kernels import threads; import numba; print(numba.config.THREADING_LAYER)"
+    path = ":".join(filter(None, sys.path))
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": path, **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return child.stdout.strip()

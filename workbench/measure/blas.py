@@ -1,0 +1,40 @@
+"""The BLAS that dense baselines run on: which one is loaded, and the environment in which it makes its own choices.
+
+A baseline that is held back proves nothing. Variables that pin BLAS to the code of an older processor, or to fewer
+threads, are therefore kept from the processes of a sweep: what is measured is set in its spec and stands in its rows.
+"""
+
+import os
+from collections.abc import Mapping
+
+import threadpoolctl
+
+HOLD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS", "BLIS_ARCH_TYPE")
+THREADS = (
+    *("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS"),
+    *("BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"),
+)
+
+
+def loaded() -> list[dict]:
+    """BLAS libraries that this process has loaded: name, version, architecture it chose, threads now."""
+    wanted = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
+    info = threadpoolctl.threadpool_info()
+    return [{key: entry.get(key) for key in wanted} for entry in info if entry["user_api"] == "blas"]
+
+
+def name() -> str:
+    """Names, versions and architectures of the loaded BLAS in one line."""
+    found = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded()}
+    return ", ".join(sorted(found))
+
+
+def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """Variables that pin BLAS to other code or fewer threads than it would choose, with their values."""
+    return {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
+
+
+def own_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """The environment without those variables: what a process that measures is started in."""
+    held = holding_back(environment)
+    return {name: value for name, value in environment.items() if name not in held}

@@ -1,0 +1,109 @@
+"""The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it."""
+
+from collections.abc import Callable
+from time import monotonic
+
+import ipywidgets as widgets
+import pandas as pd
+
+from workbench import plots
+from workbench.analysis.cells import latest
+from workbench.panels import picture
+from workbench.panels.form import LABELLED
+from workbench.panels.state import LabState
+
+SECONDS_BETWEEN = 1.0
+EMPTY = "The chart appears with the first trial."
+SHARE = 10
+"""Drawing takes at most a tenth of the time: it runs beside the trials that are being timed."""
+
+
+class ChartView:
+    """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
+
+    def __init__(
+        self,
+        state: LabState,
+        guard: Callable[[str, Callable[[], None]], Callable[..., None]],
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        self.state, self.guard, self.clock = state, guard, clock
+        options = [(plots.get(name).title, name) for name in _ordered()]
+        self.picker = widgets.Dropdown(
+            options=options, description="Chart", tooltip="Which chart to show", style=LABELLED
+        )
+        self.controls: dict[str, widgets.Dropdown] = {}
+        self.chosen: dict[str, str] = {}
+        self.bar = widgets.HBox([self.picker])
+        self.bar.add_class("wb-grid")
+        self.image = widgets.HTML()
+        self.box = widgets.VBox([self.bar, self.image])
+        self.picker.observe(guard("Drawing", self._pick), names=["value"])
+        state.observe(lambda _: self._age(), names=["rows"])
+        self.stale, self.due, self._setting = True, 0.0, False
+        self._pick()
+
+    def _age(self) -> None:
+        self.stale = True
+
+    def _pick(self) -> None:
+        """Another chart: its controls in place of the old ones."""
+        for control in self.controls.values():
+            control.close()
+        self.controls, self.chosen = {}, {}
+        for control in plots.get(self.picker.value).controls:
+            made = widgets.Dropdown(description=control.name.capitalize(), tooltip=control.help, style=LABELLED)
+            made.observe(self.guard("Drawing", lambda name=control.name: self._choose(name)), names=["value"])
+            self.controls[control.name] = made
+        self.bar.children = (self.picker, *self.controls.values())
+        self.draw()
+
+    def _choose(self, name: str) -> None:
+        if not self._setting:
+            self.chosen[name] = self.controls[name].value
+            self.draw()
+
+    def refresh(self) -> None:
+        """Draw again if the rows changed and it is time; after the last row at once."""
+        if self.stale and (self.clock() >= self.due or not self.state.alive):
+            self.draw()
+
+    def draw(self) -> None:
+        """Draw now."""
+        started = self.clock()
+        self.stale = False
+        frame = self.state.frame
+        self._offer(latest(frame))
+        drawn = picture.draw(self.picker.value, frame, **self.chosen).html if len(frame) else f"<p>{EMPTY}</p>"
+        self.image.value = drawn
+        took = self.clock() - started
+        self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * took)
+
+    def _offer(self, frame: pd.DataFrame) -> None:
+        """Give the controls the choices of these rows; what the user chose stays as long as it is among them."""
+        self._setting = True
+        try:
+            for control in plots.get(self.picker.value).controls:
+                options, shown = control.options(frame), self.controls[control.name]
+                if self.chosen.get(control.name) not in options:
+                    self.chosen.pop(control.name, None)
+                if tuple(shown.options) != tuple(options):
+                    shown.options = options
+                shown.value = self.chosen.get(control.name) or control.initial(frame)
+                shown.layout.display = None if len(options) > 1 else "none"
+        finally:
+            self._setting = False
+
+    @property
+    def numbers(self) -> str:
+        """The table behind the chart, as HTML."""
+        frame = plots.table(self.picker.value, self.state.frame, **self.chosen)
+        return frame.to_html(index=False, border=0) if len(frame) else "<p>No rows yet.</p>"
+
+
+FIRST = ("time_density", "memory_density", "phases", "loss_seconds")
+
+
+def _ordered() -> list[str]:
+    """Names of all charts, the usual ones first."""
+    return sorted(plots.names(), key=lambda name: (FIRST.index(name) if name in FIRST else len(FIRST), name))

@@ -1,0 +1,95 @@
+"""The form: a field for each choice, linked with the state both ways. Labels stand above their fields."""
+
+from collections.abc import Callable
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench.panels.choices import CHOICES, Choice
+from workbench.panels.state import LabState
+
+LABELLED = {"description_width": "initial"}
+
+
+class Field:
+    """The widgets of one choice; `changed()` is called when the user changed one of them."""
+
+    def __init__(self, choice: Choice, changed: Callable[[], None]) -> None:
+        self.choice = choice
+        self.inputs = _inputs(choice)
+        label = [widgets.Label(choice.label, tooltip=choice.help)] if choice.kind == "many" else []
+        row = [widgets.HBox(self.inputs)] if choice.kind == "many" else self.inputs
+        self.box = widgets.VBox([*label, *row])
+        self.box.add_class("wb-field")
+        for one in self.inputs:
+            one.observe(lambda _: changed(), names=["value"])
+
+    @property
+    def value(self) -> tuple[str, ...] | str:
+        """As the state keeps it."""
+        if self.choice.kind == "many":
+            return tuple(one.description for one in self.inputs if one.value)
+        return self.inputs[0].value
+
+    def show(self, value: Any) -> None:
+        """Show a value of the state; one that the field cannot show is left to the words of the problem."""
+        if self.choice.kind == "many":
+            for one in self.inputs:
+                one.value = one.description in value
+        elif self.choice.kind != "one" or value in self.choice.options():
+            self.inputs[0].value = value
+
+    def enable(self, on: bool) -> None:
+        """Let the user change it, or not."""
+        for one in self.inputs:
+            one.disabled = not on
+
+
+def _inputs(choice: Choice) -> list[widgets.Widget]:
+    shared = {"tooltip": choice.help, "style": LABELLED}
+    if choice.kind == "many":
+        return [widgets.Checkbox(description=option, indent=False, **shared) for option in choice.options()]
+    if choice.kind == "one":
+        return [widgets.Dropdown(options=choice.options(), description=choice.label, **shared)]
+    return [widgets.Text(description=choice.label, continuous_update=False, **shared)]
+
+
+class Form:
+    """All fields; those that few people need unfold by a button. `guard(what, action)` wraps what a user sets off."""
+
+    def __init__(self, state: LabState, guard: Callable[[str, Callable[[], None]], Callable[..., None]]) -> None:
+        self.state = state
+        self.fields = {choice.name: Field(choice, guard("Choosing", self._choose)) for choice in CHOICES}
+        self._showing = False
+        more = self._grid(main=False)
+        more.layout.display = "none"
+        self.more = widgets.ToggleButton(
+            description="More settings", tooltip="Rows a batch, threads, epochs, seconds, rounds, files of yours"
+        )
+        self.more.observe(lambda change: setattr(more.layout, "display", None if change["new"] else "none"), "value")
+        self.box = widgets.VBox([self._grid(main=True), self.more, more])
+        state.observe(lambda _: self._show(), names=["choices"])
+        state.observe(lambda _: self._enable(), names=["progress"])
+        self._show()
+        self._enable()
+
+    def _grid(self, main: bool) -> widgets.Box:
+        box = widgets.Box([field.box for field in self.fields.values() if field.choice.main == main])
+        box.add_class("wb-grid")
+        return box
+
+    def _choose(self) -> None:
+        if not self._showing:
+            self.state.choose(**{name: field.value for name, field in self.fields.items()})
+
+    def _show(self) -> None:
+        self._showing = True  # what is shown is the state already
+        try:
+            for name, field in self.fields.items():
+                field.show(self.state.choices[name])
+        finally:
+            self._showing = False
+
+    def _enable(self) -> None:
+        for field in self.fields.values():
+            field.enable(not self.state.alive)

@@ -1,0 +1,112 @@
+"""The lab: one study in a notebook, by a panel or without.
+
+In a notebook::
+
+    from workbench.panels import lab
+
+    study = lab.study(dataset="stdlib", densities=[0.01, 0.1])
+    panel = lab.show(study)      # widgets, if somebody is there to click
+    lab.run(study, panel)        # without a panel: measure now, and wait
+    lab.chart(study, "time_density")
+"""
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
+
+from workbench.panels.choices import BY_NAME, ChoiceError, complete, make_spec, smaller
+from workbench.panels.notebook import has_front_end, injected, sources
+from workbench.panels.planned import lasting
+from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
+from workbench.panels.state import LabState
+from workbench.sweep import progress
+from workbench.sweep.spec import unknown
+
+if TYPE_CHECKING:
+    from workbench.panels.panel import Panel
+
+__all__ = [
+    "ChoiceError", "LabState", "NoResultError", "Shown", "break_evens", "chart", "gate", "has_front_end", "parameters",
+    "run", "show", "study", "trials", "verdict",
+]  # fmt: skip
+
+NAME = "can_sparse_reduce_training_time"
+SECONDS_BETWEEN = 5.0
+_shown: dict[str, "Panel"] = {}
+"""The panel of each run folder."""
+
+
+def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters of `study` in a notebook's `globals()`.
+
+    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`).
+    """
+    taken = (*BY_NAME, "smoke", "run_dir")
+    for name in injected(sources(namespace)):
+        if name not in (*taken, "show_widgets"):
+            raise ChoiceError(unknown("parameter", name, [*taken, "show_widgets"]))
+    return {name: namespace[name] for name in taken if name in namespace}
+
+
+def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
+    """A study with these choices; it finds its run again if there is one. `ChoiceError` says what is wrong with them.
+
+    The rows are in `run_dir`, which is `runs/NAME` where not given. `smoke` makes everything small: it is done in
+    seconds and shows that all works; its numbers answer nothing.
+    """
+    values = complete(chosen)
+    if smoke:
+        name, values = f"{name}-smoke", smaller(values)
+    make_spec(values, name)
+    return LabState(name, values, run_dir)
+
+
+def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
+    """Show the panel of a study and return it. `show_widgets` None: only if a front end is there, else None comes back.
+
+    Another panel of the same run in this kernel is closed.
+    """
+    if not (has_front_end() if show_widgets is None else show_widgets):
+        print("No front end, so no panel: the next cell measures.")
+        return None
+    from IPython.display import display
+
+    from workbench.panels.panel import Panel
+
+    if (before := _shown.pop(str(study.folder), None)) is not None:
+        before.close()
+    panel = _shown[str(study.folder)] = Panel(study)
+    display(panel)
+    panel.keep_still(display(panel.still(), display_id=True).update)
+    panel.watch()
+    return panel
+
+
+def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], None] = print) -> None:
+    """Measure what is not measured yet, and wait with a line every few seconds. With a panel: only say how to.
+
+    Interrupting the cell stops the sweep; its rows stay, and running the cell again does the rest.
+    """
+    study.poll()
+    if panel is not None:
+        tell("Press Run in the panel. Run the cells below whenever you want their results as they are.")
+        return
+    tell(f"{study.planned} The rows are kept in {study.folder}.")
+    if not study.is_current:
+        study.start()
+    try:
+        _wait(study, tell)
+    except KeyboardInterrupt:
+        study.stop()
+        tell("Stopped. Run this cell again to measure the rest.")
+        raise
+
+
+def _wait(study: LabState, tell: Callable[[str], None]) -> None:
+    due = SECONDS_BETWEEN
+    for found in progress.watch(study.folder):
+        if found.alive and found.seconds >= due:
+            due = found.seconds + SECONDS_BETWEEN
+            left = f", about {lasting(found.seconds_left)} left" if found.seconds_left else ""
+            tell(f"{found.done} of {found.total} trials done{left}")
+    study.poll()
+    tell(f"{found.state.capitalize()}: {found.done} of {found.total} trials. {found.message}".strip())

@@ -1,0 +1,106 @@
+"""What follows the state: plan, status, progress, troubles, exported files; each line a widget and how to fill it."""
+
+import html
+from pathlib import Path
+
+import ipywidgets as widgets
+
+from workbench.panels import pages
+from workbench.panels.planned import lasting
+from workbench.panels.state import LabState
+
+BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
+
+
+def plan_line(state: LabState) -> str:
+    """What Run would do, or what is wrong with the choices."""
+    if state.problem:
+        lines = "<br>".join(map(html.escape, state.problem.splitlines()))
+        return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
+    configurations = "; ".join(map(html.escape, state.planned.configurations))
+    return f"<div><strong>{html.escape(str(state.planned))}</strong> Configurations: {configurations}.</div>"
+
+
+def status_line(state: LabState) -> str:
+    """What the sweep is doing; read out by screen readers when it changes."""
+    sign, text = _status(state)
+    return f'<div role="status" aria-live="polite" class="wb-status wb-{state.status}">{sign} {html.escape(text)}</div>'
+
+
+def _status(state: LabState) -> tuple[str, str]:
+    told = {
+        "idle": ("○", "No run yet."),
+        "starting": ("◔", "Starting."),
+        "running": ("▶", "Running. Stop any time; finished trials stay."),
+        "stopping": ("◔", "Stopping."),
+        "stopped": ("■", "Stopped. Run does the rest."),
+        "finished": ("✓", "Finished."),
+    }
+    if state.status in told:
+        return told[state.status]
+    return "✗", f"Failed. {state.progress.message}"
+
+
+def progress_line(state: LabState) -> str:
+    """How many trials of which result, what is measured now, how long it takes still."""
+    if state.progress is None:
+        return ""
+    found = state.progress
+    parts = [f"{found.done} of {found.total} trials"]
+    if state.counts:
+        parts.append(pages.counts(state.counts))
+    if state.alive and found.seconds_left:
+        parts.append(f"about {lasting(found.seconds_left)} left")
+    now = f'<div class="wb-now">Now: {html.escape(found.current)}</div>' if state.alive and found.current else ""
+    return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
+
+
+def trouble_box(state: LabState) -> str:
+    """The last exception, its traceback folded."""
+    if state.trouble is None:
+        return ""
+    summary, details = (html.escape(text) for text in state.trouble)
+    folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>"
+    return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'
+
+
+def exported_line(state: LabState) -> str:
+    """Where the exported files are."""
+    if not state.exported:
+        return ""
+    files = ", ".join(f"<code>{html.escape(shorter(path))}</code>" for path in state.exported)
+    return f'<div role="status">Written: {files}</div>'
+
+
+def shorter(path: Path) -> str:
+    """The path from where the user is, where it is below."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+
+
+class Live:
+    """The widgets of these lines, filled again whenever what they show changed."""
+
+    def __init__(self, state: LabState) -> None:
+        self.state = state
+        self.bar = widgets.IntProgress(
+            description="Trials", tooltip="Trials done of all", style={"description_width": "initial"}
+        )
+        self.lines = {
+            line: widgets.HTML() for line in (plan_line, status_line, progress_line, trouble_box, exported_line)
+        }
+        state.observe(
+            lambda _: self.fill(), names=["problem", "planned", "progress", "rows", "stopping", "trouble", "exported"]
+        )
+        self.fill()
+
+    def fill(self) -> None:
+        """Bring all lines up to date; a line that is the same sends nothing."""
+        for line, widget in self.lines.items():
+            if line is not plan_line or self.state.problem or self.state.planned:
+                widget.value = line(self.state)
+        found = self.state.progress
+        with self.bar.hold_sync():
+            self.bar.layout.visibility = "visible" if found else "hidden"
+            self.bar.max = max(found.total, 1) if found else 1
+            self.bar.value = found.done if found else 0
+            self.bar.bar_style = BARS.get(self.state.status, "info")

@@ -1,0 +1,90 @@
+"""Results of a study as static outputs of cells: they stay in the notebook, and need no kernel to be read."""
+
+import html
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.analysis import advise, breakeven
+from workbench.panels import pages, picture
+from workbench.panels.state import LabState
+
+NOTHING = "No rows yet. Press Run in the panel, and run this cell again when trials have ended."
+
+
+class NoResultError(RuntimeError):
+    """No trial gave a result; the message counts the reasons."""
+
+
+@dataclass(frozen=True)
+class Shown:
+    """HTML for notebooks, text for the rest."""
+
+    html: str
+    text: str
+
+    def _repr_mimebundle_(self, **_options: Any) -> dict[str, str]:
+        return {"text/html": self.html, "text/plain": self.text}
+
+
+def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
+    study.poll()
+    return make() if study.rows else _said(NOTHING)
+
+
+def _said(text: str) -> Shown:
+    return Shown(f"<p>{html.escape(text)}</p>", text)
+
+
+def chart(study: LabState, name: str, **controls: Any) -> Shown:
+    """A chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
+
+    def make() -> Shown:
+        drawn = picture.draw(name, study.frame, **controls)
+        return Shown(drawn.html, f"{drawn.title}: {drawn.sentence}")
+
+    return _unless_empty(study, make)
+
+
+def verdict(study: LabState) -> Shown:
+    """The answer and its grounds."""
+
+    def make() -> Shown:
+        frame = study.frame
+        return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
+
+    return _unless_empty(study, make)
+
+
+def break_evens(study: LabState) -> Shown:
+    """Below which density each sparse configuration wins, in time and in memory."""
+
+    def make() -> Shown:
+        frame = study.frame
+        told = [even.sentence for measure in ("seconds_step", "bytes_peak") for even in breakeven(frame, measure)]
+        return Shown(pages.break_evens(frame), "\n".join(told))
+
+    return _unless_empty(study, make)
+
+
+def trials(study: LabState, most: int = 100) -> Shown:
+    """The newest trials, failures with their reasons."""
+
+    def make() -> Shown:
+        text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
+        return Shown(pages.latest_rows(study.rows, most), text)
+
+    return _unless_empty(study, make)
+
+
+def gate(study: LabState) -> Shown:
+    """How many trials gave a result; `NoResultError`, which fails the notebook, when a sweep is over and none did."""
+    study.poll()
+    good = study.counts["ok"]
+    if good:
+        return _said(f"{good} of {len(study.rows)} trials gave a result. Rows are in {study.folder}.")
+    if study.progress is None or study.alive:
+        return _said(NOTHING)
+    reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
+    told = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
+    raise NoResultError(f"None of {len(study.rows)} trials gave a result: {told}. See {study.folder / 'log.txt'}.")

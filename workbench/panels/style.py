@@ -1,0 +1,32 @@
+"""The look of a panel: JupyterLab's own colours, so that it follows the theme; fields in a grid that wraps."""
+
+SHEET = """<style>
+.workbench-lab { container-type: inline-size; max-width: 1200px; padding: 4px 2px; gap: 10px;
+  overflow: visible; color: var(--jp-ui-font-color1, #222); }
+.workbench-lab .wb-grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: 8px 20px;
+  overflow: visible; width: 100%; }
+.workbench-lab .wb-field, .workbench-lab .wb-field > * { width: auto; overflow: visible; margin: 0; }
+.workbench-lab .wb-grid .widget-text, .workbench-lab .wb-grid .widget-dropdown { display: flex; flex-direction: column;
+  align-items: stretch; width: auto; height: auto; margin: 0; }
+.workbench-lab .wb-grid .widget-text > label, .workbench-lab .wb-grid .widget-dropdown > label { text-align: left;
+  max-width: none; height: 22px; line-height: 22px; font-weight: 600; }
+.workbench-lab .wb-field > .widget-label { font-weight: 600; height: 22px; line-height: 22px; }
+.workbench-lab .wb-grid input[type=text], .workbench-lab .wb-grid select { width: 100%; }
+.workbench-lab .wb-field .widget-hbox { flex-wrap: wrap; column-gap: 14px; }
+.workbench-lab .widget-checkbox { width: auto; margin: 0; }
+.workbench-lab .widget-html, .workbench-lab .widget-html-content { line-height: 1.45; height: auto; width: 100%;
+  margin: 0; }
+.workbench-lab .wb-problem { border-left: 4px solid var(--jp-error-color1, #c62828); padding: 4px 10px; }
+.workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
+.workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
+.workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
+.workbench-lab figure img { background: #fff; }
+.workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
+.workbench-lab .scroll { overflow-x: auto; }
+.workbench-lab table { border-collapse: collapse; width: 100%; }
+.workbench-lab caption { text-align: left; font-weight: 600; padding: 2px 0; }
+.workbench-lab th, .workbench-lab td { text-align: left; padding: 3px 10px 3px 0; vertical-align: top;
+  border-bottom: 1px solid var(--jp-border-color2, #ddd); }
+.workbench-lab pre { white-space: pre-wrap; }
+.workbench-lab :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
+</style>"""
