@@ -245,7 +245,7 @@ def test_the_verdict_comes_first_and_separates_time_from_memory():
 def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time, stay dense" in advise(frame(DENSE, replace(SPARSE, fixed=0.1))).verdict
     same = advise(frame(DENSE, replace(SPARSE, fixed=8e-3, slope=0.0)))
-    assert "For time it is undecided: sparse and dense are too close to call" in same.verdict
+    assert "For time it is undecided: the intervals overlap at every density" in same.verdict
     assert "the intervals overlap" in same.time[0]
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
     assert "it runs where dense needs 82 GB and the limit is 16 GB" in advise(store.frame(rows)).verdict
@@ -258,6 +258,16 @@ def test_a_lazy_update_that_trains_worse_is_named_and_does_not_win():
     assert "lazy" not in worse.verdict
     assert any("trained a worse model" in sentence and "0.4 instead of 0.35" in sentence for sentence in worse.warnings)
     assert "lazy update" in advise(frame(DENSE, SPARSE, lazy)).verdict
+
+
+def test_a_noisy_configuration_is_not_level_with_a_better_one():
+    noisy = maker.sweep((replace(SPARSE, format="coo", fixed=2e-4),), noise=3.0, seed=3)
+    steady = maker.sweep((DENSE, SPARSE), densities=maker.DENSITIES)
+    found = compare.contests(cells.records(latest(store.frame(noisy + steady))), "seconds_step")
+    assert {contest.sparse["format"] for contest in found[:3]} == {"csr"}
+    alike = replace(SPARSE, format="csc")
+    found = compare.contests(cells.records(latest(frame(DENSE, SPARSE, alike, noise=1e-6))), "bytes_peak")
+    assert [row["format"] for row in found[0].level] == ["csc"]
 
 
 def test_losses_after_different_numbers_of_steps_are_not_compared():

@@ -163,6 +163,9 @@ def test_phases_add_up_and_name_what_is_left_out():
         densities=(0.05,), seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=2e-3
     )
     assert "+ 2 ms a batch, once" in said(drawn("phases", rows)[0])
+    scale = plots.get("phases").controls[2]
+    assert scale.initial(store.frame(maker.sweep(densities=(0.05,)))) == "time"
+    assert scale.initial(store.frame(maker.sweep(densities=(0.001,)))) == "share", "one bar would be too short to read"
     figure, _ = drawn("phases", maker.sweep(densities=(0.05,)), scale="share")
     assert max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(1.0)
 

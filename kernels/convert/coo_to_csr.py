@@ -4,7 +4,7 @@ Arguments  row int32|int64 [z]; col same type [z]; data float32|float64 [z]; n_r
 Writes     nothing; returns new arrays indptr [R+1], indices [z], data [z]; index type of row, int64 if z needs it
 Assumes    nothing of row, which is checked; the order within a row and duplicates are kept
 Cost       no flops; reads z*(3*index+value) bytes, writes z*(index+value) + (R+1)*index
-Parallel   over entries, one counter a row and thread, while those are fewer than the entries; the result is unique
+Parallel   over entries where there are few rows against them: one counter a row and thread; the result is unique
 Limits     z < 2**63; the int32 to int64 switch is tested with the limit lowered
 Source     Counting sort, Knuth vol. 3, 5.2; differs: the counters become the row starts
 """
@@ -16,6 +16,9 @@ from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.plan import index_type
 from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial
+
+COUNTER_COST = 4
+"""What a counter of a further thread costs, in entries."""
 
 
 def reference(row, col, data, n_rows):
@@ -78,7 +81,8 @@ def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, wor
     key's end, which is the start of the next: the cursors are then the pointer of the result.
     """
     kind = index_type(key.size, key.dtype)
-    threads = 1 if is_serial(2 * key.size) or n_keys * get_threads() > key.size else get_threads()
+    few = n_keys * get_threads() * COUNTER_COST <= key.size
+    threads = get_threads() if few and not is_serial(2 * key.size) else 1
     counts, bounds = np.zeros((threads, n_keys + 1), kind), equal_count(key.size, threads)
     wrong, other_out, data_out = np.empty(threads, np.int64), np.empty(key.size, kind), np.empty_like(data)
     if threads == 1:

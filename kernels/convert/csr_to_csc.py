@@ -4,7 +4,7 @@ Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; data fl
 Writes     nothing; returns new indptr [D+1], indices [z], data [z]; index type of indptr, int64 if R or z needs it
 Assumes    indptr starts at 0 and ends at z; columns are checked; rows ascend in a column, duplicates keep their order
 Cost       no flops; reads z*(4*index+value) + (R+1)*index bytes, writes z*(2*index+value) + (D+1)*index
-Parallel   over entries, one counter a column and thread, while those are fewer than the entries; the result is unique
+Parallel   over entries where there are few columns against them: one counter a column and thread; the result is unique
 Limits     z < 2**63; the pointer of D+1 makes the cost grow with D whatever the batch
 Source     Gustavson 1978, permuted transposition; here A in CSC is A.T in CSR, grouped by column from coordinates
 """

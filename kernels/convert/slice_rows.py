@@ -43,8 +43,8 @@ def _starts(indptr, rows, starts):
 @compiled
 def _copy(indptr, indices, data, rows, starts, out_indices, out_data, first, last):
     for i in range(first, last):
-        source, target = np.int64(indptr[rows[i]]), starts[i]
-        for k in range(starts[i + 1] - target):
+        source, target, end = np.uint64(indptr[rows[i]]), np.uint64(starts[i]), np.uint64(starts[i + 1])
+        for k in range(end - target):
             out_indices[target + k] = indices[source + k]
             out_data[target + k] = data[source + k]
 

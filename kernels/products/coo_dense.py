@@ -36,10 +36,11 @@ def reference(row, col, data, x, out):
 
 
 @compiled
-def _entries(row, col, data, x, out):
+def _entries(row, col, data, x, out, first, last):
+    """The columns `first` to `last` of out."""
     for k in range(data.size):
         value, r, c = data[k], np.uint64(row[k]), np.uint64(col[k])
-        for n in range(out.shape[1]):
+        for n in range(np.uint64(first), np.uint64(last)):
             out[r, n] += value * x[c, n]
 
 
@@ -54,14 +55,20 @@ def _entries_of_one(row, col, data, x, out):
 def _entries_parallel(row, col, data, x, out, bounds):
     for i in prange(bounds.size - 1):
         part = slice(bounds[i], bounds[i + 1])
-        _entries(row[part], col[part], data[part], x, out)
+        _entries(row[part], col[part], data[part], x, out, 0, out.shape[1])
+
+
+@compiled_parallel
+def _entries_of_one_parallel(row, col, data, x, out, bounds):
+    for i in prange(bounds.size - 1):
+        part = slice(bounds[i], bounds[i + 1])
+        _entries_of_one(row[part], col[part], data[part], x, out)
 
 
 @compiled_parallel
 def _columns_parallel(row, col, data, x, out, bounds):
     for part in prange(bounds.size - 1):
-        mine = slice(bounds[part], bounds[part + 1])
-        _entries(row, col, data, x[:, mine], out[:, mine])
+        _entries(row, col, data, x, out, bounds[part], bounds[part + 1])
 
 
 @compiled
@@ -84,14 +91,19 @@ def cpu(row, col, data, x, out):
     clear(out)
     width = out.shape[1]
     serial = is_serial(data.size * width)
-    if not serial and _is_sorted(row):
+    by_row = not serial and _is_sorted(row)
+    if width == 1:
+        x, out = x.reshape(-1), out.reshape(-1)
+        if by_row:
+            _entries_of_one_parallel(row, col, data, x, out, _between_rows(row))
+        else:
+            _entries_of_one(row, col, data, x, out)
+    elif by_row:
         _entries_parallel(row, col, data, x, out, _between_rows(row))
     elif not serial and width >= 2 * LINE:
         _columns_parallel(row, col, data, x, out, column_slices(width))
-    elif width == 1:
-        _entries_of_one(row, col, data, x.reshape(-1), out.reshape(-1))
     else:
-        _entries(row, col, data, x, out)
+        _entries(row, col, data, x, out, 0, width)
 
 
 gpu = None

@@ -4,7 +4,7 @@ Arguments  indptr int32|int64 [D+1] - column starts; indices same type [z]; data
 Writes     out [R, N], overwritten; nothing else changes
 Assumes    0 <= indices < R; duplicates are summed; rows of a column may be unsorted
 Cost       2*z*N flops; reads z*(index+value) + (D+1)*index + U*N*value bytes, writes R*N*value; grows with D
-Parallel   rows sorted: over ranges of rows of out; else N >= 32: over columns of x; else serial. Every element is
+Parallel   N = 1: serial; rows sorted: over ranges of rows of out; N >= 32: over columns of x. Every element is
            summed in the order of the entries: same bits on every run and thread count
 Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, outer-product form; differs: a thread finds its entries of a column by bisection
@@ -31,11 +31,12 @@ def reference(indptr, indices, data, x, out):
 
 
 @compiled
-def _columns(indptr, indices, data, x, out):
+def _columns(indptr, indices, data, x, out, first, last):
+    """The columns `first` to `last` of out."""
     for c in range(indptr.size - 1):
         for k in range(np.uint64(indptr[c]), np.uint64(indptr[c + 1])):
             value, row = data[k], np.uint64(indices[k])
-            for n in range(out.shape[1]):
+            for n in range(np.uint64(first), np.uint64(last)):
                 out[row, n] += value * x[c, n]
 
 
@@ -81,8 +82,7 @@ def _rows_parallel(indptr, indices, data, x, out, bounds):
 @compiled_parallel
 def _columns_parallel(indptr, indices, data, x, out, bounds):
     for part in prange(bounds.size - 1):
-        mine = slice(bounds[part], bounds[part + 1])
-        _columns(indptr, indices, data, x[:, mine], out[:, mine])
+        _columns(indptr, indices, data, x, out, bounds[part], bounds[part + 1])
 
 
 @compiled
@@ -112,17 +112,16 @@ def cpu(indptr, indices, data, x, out):
     clear(out)
     width, threads = out.shape[1], get_threads()
     work, searches = data.size * width, threads * (indptr.size - 1)
-    if not is_serial(work):
-        if SEARCH_COST * searches < work * (threads - 1) and _is_sorted(indptr, indices):
-            _rows_parallel(indptr, indices, data, x, out, _row_ranges(indices, out.shape[0]))
-            return
-        if width >= 2 * LINE:
-            _columns_parallel(indptr, indices, data, x, out, column_slices(width))
-            return
     if width == 1:
         _columns_of_one(indptr, indices, data, x.reshape(-1), out.reshape(-1))
+    elif is_serial(work):
+        _columns(indptr, indices, data, x, out, 0, width)
+    elif SEARCH_COST * searches < work * (threads - 1) and _is_sorted(indptr, indices):
+        _rows_parallel(indptr, indices, data, x, out, _row_ranges(indices, out.shape[0]))
+    elif width >= 2 * LINE:
+        _columns_parallel(indptr, indices, data, x, out, column_slices(width))
     else:
-        _columns(indptr, indices, data, x, out)
+        _columns(indptr, indices, data, x, out, 0, width)
 
 
 gpu = None

@@ -40,10 +40,27 @@ def _sum(values, order, segments, sums, first, last):
                 sums[u, n] += values[source, n]
 
 
+@compiled
+def _sum_of_one(values, order, segments, sums, first, last):
+    """`_sum` for N = 1: the sum stays in a register."""
+    for u in range(first, last):
+        start, end = np.uint64(segments[u]), np.uint64(segments[u + 1])
+        total = values[np.uint64(order[start])]
+        for k in range(start + np.uint64(1), end):
+            total += values[np.uint64(order[k])]
+        sums[u] = total
+
+
 @compiled_parallel
-def _parallel(values, order, segments, sums, bounds):
+def _sum_parallel(values, order, segments, sums, bounds):
     for part in prange(bounds.size - 1):
         _sum(values, order, segments, sums, bounds[part], bounds[part + 1])
+
+
+@compiled_parallel
+def _sum_of_one_parallel(values, order, segments, sums, bounds):
+    for part in prange(bounds.size - 1):
+        _sum_of_one(values, order, segments, sums, bounds[part], bounds[part + 1])
 
 
 def cpu(indices, values):
@@ -52,10 +69,13 @@ def cpu(indices, values):
         raise KernelError(f"merge_rows: an index is {least}; rows count from 0.")
     unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
     sums = np.empty((unique.size, values.shape[1]), values.dtype)
+    serial, parallel, target = _sum, _sum_parallel, sums
+    if values.shape[1] == 1:
+        serial, parallel, values, target = _sum_of_one, _sum_of_one_parallel, values.reshape(-1), sums.reshape(-1)
     if is_serial(values.size):
-        _sum(values, order, segments, sums, 0, unique.size)
+        serial(values, order, segments, target, 0, unique.size)
     else:
-        _parallel(values, order, segments, sums, equal_cost(segments, parts()))
+        parallel(values, order, segments, target, equal_cost(segments, parts()))
     return unique, sums
 
 

@@ -9,7 +9,7 @@ import pandas as pd
 
 from workbench.analysis import cells, flags, words
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.analysis.compare import Contest, contests
+from workbench.analysis.compare import LEAST_SAMPLES, Contest, contests, too_few
 from workbench.analysis.intervals import interval_of
 
 # what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
@@ -72,16 +72,17 @@ def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tu
     won = [contest for contest in found if contest.verdict == "sparse"]
     lost = [contest for contest in found if contest.verdict == "dense"]
     if not won:
-        return _without_win(found, lost, name, f"{verb} {better}")
+        return _without_win(found, lost, measure)
     if all(contest.ratio is None for contest in won):
         does = f"it runs where {_did_not(won[0].dense)}"
         return f"Sparse runs where {_did_not(won[0].dense)}", f"For {name}, go sparse with {_line(won[0])}: {does}."
     first = next(contest for contest in won if contest.ratio is not None)
     most = f"{_line(first)} {verb} {first.ratio.gain()} {better} than dense{_at(first)}"
     if not lost:
-        every = "every density measured" if len(won) == len(found) else f"every density that is decided, {_listed(won)}"
-        most = f"For {name}, go sparse: {most}, and sparse wins at {every}{_among(found)}."
-        return f"Sparse {verb} {better} than dense at {every}", most
+        all_won = len(won) == len(found)
+        where = "every density measured" if all_won else f"{_listed(won)}; no other density is decided"
+        most = f"For {name}, go sparse: {most}, and sparse wins at {where}{_among(found) if all_won else ''}."
+        return f"Sparse {verb} {better} than dense at {where}", most
     even = next((even for even in evens if _is_of(even, group, won[-1].sparse)), None)
     if even is None or even.status != "crossing":
         both = f"sparse wins at {_listed(won)}, dense at {_listed(lost)}"
@@ -94,15 +95,22 @@ def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tu
     )
 
 
-def _without_win(found: Sequence[Contest], lost: Sequence[Contest], name: str, is_better: str) -> tuple[str, str]:
+def _without_win(found: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
+    name, verb, better = MEASURES[measure]
     if lost:
-        most = f"no sparse configuration {is_better} than dense at any density measured{_among(found)}"
+        most = f"no sparse configuration {verb} {better} than dense at any density measured{_among(found)}"
         return f"Dense is never beaten in {name}{_among(found)}", f"For {name}, stay dense: {most}."
-    if any(contest.ratio for contest in found):
-        close = f"sparse and dense are too close to call at every density measured{_among(found)}"
+    compared = [contest for contest in found if contest.ratio]
+    if compared:
+        close = f"{_why_undecided(compared[0], measure)} at every density measured{_among(found)}"
         return f"Undecided: {close}", f"For {name} it is undecided: {close}."
     none = "no density has a result from both sparse and dense"
     return f"No comparison: {none}", f"For {name} there is no answer yet: {none}."
+
+
+def _why_undecided(contest: Contest, measure: str) -> str:
+    few = too_few(contest.sparse, contest.dense, measure)
+    return f"fewer than {LEAST_SAMPLES} samples decide nothing" if few else "the intervals overlap"
 
 
 def _line(contest: Contest) -> str:
@@ -152,7 +160,7 @@ def _stretch(found: Sequence[Contest], measure: str, bare: bool) -> str:
     elif first.verdict == "undecided":
         sides = f"{_side(first.sparse, measure)}, {_side(first.dense, measure)}"
         more = f" (at {words.density(first.density)})" if len(found) > 1 else ""
-        text = f"{_where(found)} {MEASURES[measure][0]} is undecided: {sides}{more}; the intervals overlap."
+        text = f"{_where(found)} {MEASURES[measure][0]} is undecided: {sides}{more}; {_why_undecided(first, measure)}."
     else:
         line = words.line(first.sparse)
         sides = f"{line} beats dense" if first.verdict == "sparse" else f"dense beats the best sparse, {line}"

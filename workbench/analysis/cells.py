@@ -20,6 +20,7 @@ GROUP = (
     *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
     *("dtype", "threads", "shuffle", "epochs", "device", "machine"),
 )
+NATURAL = "the data's own"
 _POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
 _EXTRA = ("rounds", "rounds_failed", "round_values")
 
@@ -147,7 +148,7 @@ def density_of(row: Row) -> float | None:
 
 def density_label(row: Row) -> str:
     """The density asked for, in words."""
-    return "as the data has it" if row["density"] is None else words.density(row["density"])
+    return NATURAL if row["density"] is None else words.density(row["density"])
 
 
 def by_density(rows: Iterable[Row]) -> dict[float | None, list[Row]]:

@@ -50,14 +50,15 @@ def verdict(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure
     if fits == {"ok", "memory"}:
         return "sparse" if sparse_row["status"] == "ok" else "dense"
     sparse, dense = (interval_of(row, measure) for row in (sparse_row, dense_row))
-    if fits != {"ok"} or sparse is None or dense is None or _too_few(sparse_row, dense_row, measure):
+    if fits != {"ok"} or sparse is None or dense is None or too_few(sparse_row, dense_row, measure):
         return "undecided"
     if sparse.high < dense.low:
         return "sparse"
     return "dense" if sparse.low > dense.high else "undecided"
 
 
-def _too_few(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure: str) -> bool:
+def too_few(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure: str) -> bool:
+    """Whether a side has so few samples of a time that falling apart could be chance."""
     rows = (sparse_row, dense_row)
     return measure == "seconds_step" and any(
         row.get("samples") is not None and len(row["samples"]) < LEAST_SAMPLES for row in rows
@@ -83,7 +84,7 @@ def contests(rows: Iterable[Mapping[str, Any]], measure: str) -> list[Contest]:
     found = list(cells.by_density(rows).values())
     best = [_best([row for row in at if not cells.is_dense(row) and id(row) not in worse], measure) for at in found]
     wins = Counter(_line(row) for level in best for row in level)
-    ranked = [sorted(level, key=lambda row: -wins[_line(row)]) for level in best]
+    ranked = [sorted(level, key=lambda row: (-wins[_line(row)], _rank(row, measure))) for level in best]
     contests = [_contest(at, level, measure) for at, level in zip(found, ranked, strict=True)]
     return sorted(contests, key=lambda contest: contest.density or 0.0)
 
@@ -100,7 +101,7 @@ def _contest(at: list[Mapping[str, Any]], level: list[Mapping[str, Any]], measur
 
 
 def _best(rows: list[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any]]:
-    """The rows that cannot be told from the best: their interval reaches it, or they are within 1 % of it."""
+    """The rows as good as the best: their number lies in its interval, or within 1 % of it; noise does not help."""
     if not rows:
         return []
     first = min(rows, key=lambda row: _rank(row, measure))
@@ -108,7 +109,7 @@ def _best(rows: list[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any]
     if first["status"] != "ok" or top is None:
         return [first]
     reach = max(top.high, LEVEL * top.value)
-    return [row for row in rows if _rank(row, measure)[0] == 0 and interval_of(row, measure).low <= reach]
+    return [row for row in rows if _rank(row, measure) <= (0, reach)]
 
 
 def _line(row: Mapping[str, Any]) -> tuple:

@@ -26,6 +26,8 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     few = sum(len(row["samples"] or ()) < LEAST_SAMPLES for row in ok)
     if few:
         yield f"{_of(few, ok)} timed with fewer than {LEAST_SAMPLES} samples; those decide nothing about time."
+    if any(row["rounds"] == 1 and not cells.is_dense(row) for row in ok):
+        yield "Memory was measured once in some cells, so differences in it have no interval there."
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
     if lost:
         counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())

@@ -50,6 +50,7 @@ def kept(source: "Source", parameters: dict[str, Any], where: Path | None = None
             return _read(entry)
         except (OSError, EOFError, ValueError, KeyError, TypeError) as error:
             warnings.warn(f"The cached data set {entry} is damaged ({error}); it is made anew.", stacklevel=3)
+            shutil.rmtree(entry, ignore_errors=True)
     dataset = source.make(**parameters)
     try:
         _write(entry, dataset)
@@ -98,8 +99,6 @@ def _write(entry: Path, dataset: Dataset) -> None:
         meta = {name: getattr(dataset, name) for name in ("name", "classes", "source", "licence", "facts")}
         meta |= {"shape": dataset.x.shape, "sums": {name: _sum(array) for name, array in arrays.items()}}
         (beside / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
-        if entry.exists():
-            shutil.rmtree(entry)
         try:
             beside.rename(entry)
         except OSError:  # another process was first: its entry is as good

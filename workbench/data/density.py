@@ -32,7 +32,7 @@ def highest_density(dataset: Dataset, rows_least: int = 1) -> float:
     """The most that `with_density` can reach with at least `rows_least` rows left."""
     if not dataset.classes or not dataset.x.nnz:
         return dataset.density
-    return max(_density_joined(dataset, m) for m in _doubling(_most_joined(dataset, rows_least)))
+    return max(float(_density_joined(dataset, m)) for m in _doubling(_most_joined(dataset, rows_least)))
 
 
 def _entries(dataset: Dataset, density: float) -> int:

@@ -6,7 +6,7 @@ lengths are lognormal. Labels come from a planted linear teacher, so that there 
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
-from workbench.data.synthetic import draw
+from workbench.data.synthetic import LICENCE, ORIGIN, Recipe, draw
 
 
 def make(
@@ -28,7 +28,8 @@ def make(
     labels, or None for float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`,
     |N(0, 1)| with rows of 2-norm 4, or `ones`.
     """
-    return draw("power_law", rows, features, density, seed, sigma, slope, shift, classes, width, noise, values)
+    recipe = Recipe(rows, features, density, seed, sigma, slope, shift, classes, width, noise, values)
+    return draw("power_law", recipe)
 
 
-register(Source("power_law", make, "drawn from a seed by Sparse Workbench", "none needed"))
+register(Source("power_law", make, ORIGIN, LICENCE))

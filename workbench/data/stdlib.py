@@ -1,8 +1,8 @@
 """The source text of the running Python's own standard library: real, skewed text that is on every machine.
 
 Its `.py` files are cut into pieces of 16 lines. A piece is a sample, identifiers are features, and the label is the
-top-level module or package that the piece is from. Packages that are installed are left out, and so are tests: a third
-to two thirds of all text, missing from many installations, and no module of their own.
+top-level module or package that the piece is from. Packages that are installed are left out, and so are tests: half of
+all text, missing from many installations, and no module of their own.
 
 Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm `ROW_NORM`.
 Neighbouring pieces resemble each other, so eight of them, 128 lines, make a group that a split never parts. Splitting
@@ -60,7 +60,7 @@ class _Numbers(dict):
 
 
 def make(lines: int = 16, tests: bool = False, counts: bool = False) -> Dataset:
-    """About 21,000 pieces x 50,000 identifiers, 39 a piece, 201 classes with Python 3.11; half a second.
+    """About 21,000 pieces x 50,000 identifiers, 39 a piece, 201 classes with Python 3.11; made in about a second.
 
     `lines` of a piece; `tests=True` takes the tests too, mostly as one class named test; `counts=True` gives the plain
     counts as values. Files that cannot be read are left out, counted in `facts["unreadable"]`, and told in a warning.

@@ -1,5 +1,7 @@
 """What synthetic data is drawn with: row lengths, distinct columns by popularity, and a teacher that labels them."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
 import kernels
@@ -14,37 +16,87 @@ DENSE_FROM = 1 / 64
 BLOCK = 1 << 22
 """Elements drawn at once."""
 ROUNDS = 24
-"""Redraws before the rows that still lack columns are drawn element by element."""
+"""Redraws before the rows that still lack columns are completed element by element."""
 RANK = 16
 """Most directions that the teacher's weights span."""
 
+ORIGIN = "drawn from a seed by Sparse Workbench"
+LICENCE = "none needed"
 
-def draw(
-    name: str,
-    rows: int,
-    features: int,
-    density: float,
-    seed: int,
-    sigma: float,
-    slope: float,
-    shift: float,
-    classes: int | None,
-    width: int,
-    noise: float,
-    values: str,
-) -> Dataset:
-    """A data set of [rows, features] at that density, drawn from the seed; the parameters are those of `power_law`."""
-    _check(rows, features, density, sigma, slope, shift, classes, width, values)
-    rng = np.random.default_rng(seed)
-    lengths = row_lengths(rows, features, density, sigma, rng)
-    keys = distinct_columns(lengths, features, slope, shift, rng)
+
+@dataclass(frozen=True)
+class Popularity:
+    """Column j of `features` has a chance proportional to the integral of (t + shift)**-slope from j to j + 1."""
+
+    features: int
+    slope: float
+    shift: float
+
+    def integral(self, t: np.ndarray) -> np.ndarray:
+        """Of (t + shift)**-slope, up to a constant."""
+        if self.slope == 1:
+            return np.log(t + self.shift)
+        return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)
+
+    def draw(self, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+        """For each entry of `first` a column from there on, by popularity: the inverse of the integral. int64."""
+        low, high = self.integral(first.astype(np.float64)), self.integral(np.float64(self.features))
+        area = low + rng.random(len(first)) * (high - low)
+        t = np.exp(area) if self.slope == 1 else (area * (1 - self.slope)) ** (1 / (1 - self.slope))
+        return np.clip((t - self.shift).astype(np.int64), first, self.features - 1)
+
+    def chances(self) -> np.ndarray:
+        """Of each column, relative to their mean, float32 [features]."""
+        chances = np.diff(self.integral(np.arange(self.features + 1.0)))
+        return (chances / chances.mean()).astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """What a synthetic data set is drawn by; the fields are the parameters of `power_law`. Refuses the impossible."""
+
+    rows: int
+    features: int
+    density: float
+    seed: int
+    sigma: float
+    slope: float
+    shift: float
+    classes: int | None
+    width: int
+    noise: float
+    values: str
+
+    def __post_init__(self) -> None:
+        for name in ("rows", "features", "width"):
+            if getattr(self, name) < 1:
+                raise DataError(f"{name} is {getattr(self, name)}; it is 1 or more.")
+        if self.rows * self.features >= 2**63:
+            raise DataError(f"rows * features is {self.rows * self.features}; it is below 2**63, the range of int64.")
+        if not 0 < self.density <= 1:
+            raise DataError(f"density is {self.density}; it is nnz / size, above 0 and at most 1.")
+        if self.sigma < 0 or self.slope < 0 or self.shift <= 0:
+            came = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
+            raise DataError(f"{came}; sigma and slope are 0 or more, shift is above 0.")
+        if self.classes is not None and self.classes < 2:
+            raise DataError(f"classes is {self.classes}; it is 2 or more, or None for float targets.")
+        if self.values not in ("normal", "ones"):
+            raise DataError(f"values is {self.values!r}; it is one of normal, ones.")
+
+
+def draw(name: str, recipe: Recipe) -> Dataset:
+    """A data set of [rows, features], the same for the same recipe. O(nnz), or O(size) from a density of 1/64 on."""
+    rng = np.random.default_rng(recipe.seed)
+    rows, features = recipe.rows, recipe.features
+    lengths = row_lengths(rows, features, recipe.density, recipe.sigma, rng)
+    keys = distinct_columns(lengths, Popularity(features, recipe.slope, recipe.shift), rng)
     indptr = np.searchsorted(keys, np.arange(rows + 1) * features)
     dtype = index_dtype(rows, features, len(keys))
-    data = _values(values, indptr, rng)
+    data = _values(recipe.values, indptr, rng)
     x = assemble("csr", indptr.astype(dtype), (keys % features).astype(dtype), data, (rows, features))
-    names, y = _labels(x, classes, width, noise, rng)
-    facts = {"density_asked": density, "density": len(keys) / (rows * features)}
-    return Dataset(name, x, y, names, "drawn from a seed by Sparse Workbench", "none needed", None, facts)
+    classes, y = _labels(x, recipe, rng)
+    facts = {"density_asked": recipe.density, "density": len(keys) / (rows * features)}
+    return Dataset(name, x, y, classes, ORIGIN, LICENCE, None, facts)
 
 
 def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.random.Generator) -> np.ndarray:
@@ -60,28 +112,27 @@ def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.
     return np.minimum(np.diff(ends, prepend=0), features)
 
 
-def distinct_columns(
-    lengths: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator
-) -> np.ndarray:
+def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random.Generator) -> np.ndarray:
     """row * features + column of every entry, int64 [nnz], sorted.
 
-    Each row draws columns one after the other, column j with a chance proportional to the integral of
-    (t + shift)**-slope from j to j + 1, and redraws those it has, until it has `lengths` distinct ones.
+    Each row draws columns one after the other by popularity, and redraws those it has, until it has `lengths` distinct
+    ones. A column that would surely be redrawn, as the row has all more popular ones and it too, is not drawn at all.
     """
-    if lengths.mean() > DENSE_FROM * features:
-        return _by_element(np.arange(len(lengths)), lengths, features, slope, shift, rng)
+    features, rows = popularity.features, np.arange(len(lengths))
     keys, missing, head = np.empty(0, np.int64), lengths, np.zeros(len(lengths), np.int64)
+    if lengths.mean() > DENSE_FROM * features:
+        return _race(rows, keys, lengths, popularity, rng)
     for _ in range(ROUNDS):
-        rows = np.repeat(np.arange(len(lengths)), missing)
-        drawn = np.sort(rows * features + _draw_columns(head[rows], features, slope, shift, rng))
+        drawing = np.repeat(rows, missing)
+        drawn = np.sort(drawing * features + popularity.draw(head[drawing], rng))
         keys = np.sort(np.concatenate([keys, drawn]), kind="stable")  # a merge of two sorted runs
         keys = keys[np.concatenate([[True], keys[1:] != keys[:-1]])[: len(keys)]]
         missing, head = _progress(keys, lengths, features)
         if not missing.any():
             return keys
-    late = np.flatnonzero(missing)
-    keys = keys[missing[keys // features] == 0]
-    return np.sort(np.concatenate([keys, _by_element(late, lengths, features, slope, shift, rng)]))
+    done = missing[keys // features] == 0
+    late = _race(np.flatnonzero(missing), keys[~done], lengths, popularity, rng)
+    return np.sort(np.concatenate([keys[done], late]))
 
 
 def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.ndarray, np.ndarray]:
@@ -92,33 +143,24 @@ def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.
     return lengths - np.diff(starts), np.bincount(rows, gapless, len(lengths)).astype(np.int64)
 
 
-def _integral(t: np.ndarray, slope: float, shift: float) -> np.ndarray:
-    """Integral of (t + shift)**-slope, up to a constant."""
-    return np.log(t + shift) if slope == 1 else (t + shift) ** (1 - slope) / (1 - slope)
-
-
-def _draw_columns(head: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator) -> np.ndarray:
-    """For each entry of `head` a column from there on, by popularity: the inverse of the integral."""
-    first, last = _integral(head.astype(np.float64), slope, shift), _integral(np.float64(features), slope, shift)
-    area = first + rng.random(len(head)) * (last - first)
-    t = np.exp(area) if slope == 1 else (area * (1 - slope)) ** (1 / (1 - slope))
-    return np.clip((t - shift).astype(np.int64), head, features - 1)
-
-
-def _by_element(
-    rows: np.ndarray, lengths: np.ndarray, features: int, slope: float, shift: float, rng: np.random.Generator
+def _race(
+    rows: np.ndarray, owned: np.ndarray, lengths: np.ndarray, popularity: Popularity, rng: np.random.Generator
 ) -> np.ndarray:
-    """The same draw, by a race: each column arrives after an exponential time, and the first ones win. O(size)."""
-    chance = np.diff(_integral(np.arange(features + 1.0), slope, shift))
-    chance = (chance / chance.mean()).astype(np.float32)
-    found = []
-    step = max(1, BLOCK // features)
-    for start in range(0, len(rows), step):
+    """The same draw for `rows`, which have the entries `owned` already: keys of all their entries, sorted. O(size).
+
+    Each column arrives after an exponential time, and the first ones win; those owned have arrived.
+    """
+    features, chances = popularity.features, popularity.chances()
+    found = [np.empty(0, np.int64)]
+    for start in range(0, len(rows), step := max(1, BLOCK // features)):
         block = rows[start : start + step]
-        times = rng.standard_exponential((len(block), features), np.float32) / chance
-        limit = np.sort(times, axis=1)[np.arange(len(block)), np.maximum(lengths[block], 1) - 1]
-        limit[lengths[block] == 0] = -1
-        at, column = np.nonzero(times <= limit[:, None])
+        times = rng.standard_exponential((len(block), features), np.float32) / chances
+        first, last = np.searchsorted(owned, [block[0] * features, (block[-1] + 1) * features])
+        row, column = np.divmod(owned[first:last], features)
+        times[np.searchsorted(block, row), column] = -1
+        limits = np.sort(times, axis=1)[np.arange(len(block)), np.maximum(lengths[block], 1) - 1]
+        limits[lengths[block] == 0] = -2
+        at, column = np.nonzero(times <= limits[:, None])
         found.append(block[at] * features + column)
     return np.concatenate(found)
 
@@ -133,52 +175,23 @@ def _values(values: str, indptr: np.ndarray, rng: np.random.Generator) -> np.nda
     return data * np.repeat(ROW_NORM / np.sqrt(np.maximum(sums, 1e-6)), np.diff(indptr)).astype(np.float32)
 
 
-def _labels(
-    x: object, classes: int | None, width: int, noise: float, rng: np.random.Generator
-) -> tuple[tuple[str, ...], np.ndarray]:
+def _labels(x: object, recipe: Recipe, rng: np.random.Generator) -> tuple[tuple[str, ...], np.ndarray]:
     """Classes by the largest, or targets by the value, of a linear function of low rank plus noise."""
-    outputs = width if classes is None else classes
+    outputs = recipe.width if recipe.classes is None else recipe.classes
     rank = min(outputs, RANK)
     hidden = np.empty((x.shape[0], rank), np.float32)
     weights = rng.standard_normal((x.shape[1], rank), np.float32)
     weights *= np.sqrt(np.bincount(x.indices, minlength=x.shape[1]), dtype=np.float32)[:, None]  # teach what is seen
     kernels.get("csr_dense").cpu(x.indptr, x.indices, x.data, weights, hidden)
-    scores = _standardised(hidden) @ rng.standard_normal((rank, outputs), np.float32)
-    scores = _standardised(scores)
-    scores += np.float32(noise) * rng.standard_normal(scores.shape, np.float32)
-    if classes is None:
-        return (), scores[:, 0].copy() if width == 1 else scores
-    names, y = class_numbers(np.concatenate([scores.argmax(axis=1), np.arange(classes)]))  # every class has its name
+    scores = _standardised(_standardised(hidden) @ rng.standard_normal((rank, outputs), np.float32))
+    scores += np.float32(recipe.noise) * rng.standard_normal(scores.shape, np.float32)
+    if recipe.classes is None:
+        return (), scores[:, 0].copy() if recipe.width == 1 else scores
+    every = np.arange(recipe.classes)  # so that a class without rows has its name, too
+    names, y = class_numbers(np.concatenate([scores.argmax(axis=1), every]))
     return names, y[: len(scores)]
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:
     deviation = scores.std(axis=0)
     return (scores - scores.mean(axis=0)) / np.where(deviation > 0, deviation, 1)
-
-
-def _check(
-    rows: int,
-    features: int,
-    density: float,
-    sigma: float,
-    slope: float,
-    shift: float,
-    classes: int | None,
-    width: int,
-    values: str,
-) -> None:
-    for name, value in (("rows", rows), ("features", features), ("width", width)):
-        if value < 1:
-            raise DataError(f"{name} is {value}; it is 1 or more.")
-    if not 0 < density <= 1:
-        raise DataError(f"density is {density}; it is nnz / size, above 0 and at most 1.")
-    if rows * features >= 2**63:
-        raise DataError(f"rows * features is {rows * features}; it is below 2**63, the range of 64-bit numbers.")
-    if sigma < 0 or slope < 0 or shift <= 0:
-        came = f"sigma is {sigma}, slope is {slope} and shift is {shift}"
-        raise DataError(f"{came}; sigma and slope are 0 or more, shift is above 0.")
-    if classes is not None and classes < 2:
-        raise DataError(f"classes is {classes}; it is 2 or more, or None for float targets.")
-    if values not in ("normal", "ones"):
-        raise DataError(f"values is {values!r}; it is one of normal, ones.")

@@ -2,7 +2,7 @@
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
-from workbench.data.synthetic import draw
+from workbench.data.synthetic import LICENCE, ORIGIN, Recipe, draw
 
 
 def make(
@@ -22,7 +22,8 @@ def make(
     float targets of `width`; `noise` relative to the spread of the scores. `values` are `normal`, |N(0, 1)| with rows
     of 2-norm 4, or `ones`.
     """
-    return draw("uniform", rows, features, density, seed, sigma, 0.0, 1.0, classes, width, noise, values)
+    recipe = Recipe(rows, features, density, seed, sigma, 0.0, 1.0, classes, width, noise, values)
+    return draw("uniform", recipe)
 
 
-register(Source("uniform", make, "drawn from a seed by Sparse Workbench", "none needed"))
+register(Source("uniform", make, ORIGIN, LICENCE))

@@ -63,10 +63,12 @@ class ChartView:
             self.chosen[name] = self.controls[name].value
             self.draw()
 
-    def refresh(self) -> None:
-        """Draw again if the rows changed and it is time; after the last row at once."""
-        if self.stale and (self.clock() >= self.due or not self.state.alive):
+    def refresh(self) -> bool:
+        """Draw again if the rows changed and it is time, after the last row at once; whether it did."""
+        due = self.stale and (self.clock() >= self.due or not self.state.alive)
+        if due:
             self.draw()
+        return due
 
     def draw(self) -> None:
         """Draw now."""

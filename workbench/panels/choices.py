@@ -79,7 +79,7 @@ CHOICES = (
     Choice("widths", "Widths", "Columns of the weights, such as the number of classes; between commas.",
            "numbers", "16", "width", whole=True),
     Choice("features", "Features", "Columns of the data, the most frequent ones; empty: all there are.",
-           "numbers", "4096", "features", whole=True),
+           "numbers", "2048", "features", whole=True),
     Choice("formats", "Sparse formats", "What a sparse batch is held in; dense is always measured too.",
            "many", ("csr",), options=sparse_formats),
     Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's (SciPy).",

@@ -9,6 +9,8 @@ from workbench.panels import pages
 from workbench.panels.planned import lasting
 from workbench.panels.state import LabState
 
+FEW = 3
+"""Trials before the time left is told: the first ones load data and compile."""
 BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 
@@ -49,7 +51,7 @@ def progress_line(state: LabState) -> str:
     parts = [f"{found.done} of {found.total} trials"]
     if state.counts:
         parts.append(pages.counts(state.counts))
-    if state.alive and found.seconds_left:
+    if state.alive and found.seconds_left and found.done - found.reused >= FEW:
         parts.append(f"about {lasting(found.seconds_left)} left")
     now = f'<div class="wb-now">Now: {html.escape(found.current)}</div>' if state.alive and found.current else ""
     return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
@@ -98,9 +100,10 @@ class Live:
         for line, widget in self.lines.items():
             if line is not plan_line or self.state.problem or self.state.planned:
                 widget.value = line(self.state)
+                widget.layout.display = None if widget.value else "none"
         found = self.state.progress
         with self.bar.hold_sync():
-            self.bar.layout.visibility = "visible" if found else "hidden"
+            self.bar.layout.display = None if found else "none"
             self.bar.max = max(found.total, 1) if found else 1
             self.bar.value = found.done if found else 0
             self.bar.bar_style = BARS.get(self.state.status, "info")

@@ -37,7 +37,7 @@ class Panel:
         self.view = widgets.ToggleButtons(
             options=VIEWS, description="Show", style=LABELLED, tooltip="Which table to show"
         )
-        self.view.observe(self.guard("Showing a table", self._fill), names=["value"])
+        self.view.observe(self.guard("Showing a table", self._turn), names=["value"])
         state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
@@ -50,6 +50,8 @@ class Panel:
         lines = self.live.lines
         buttons = widgets.HBox([self.run, self.stop, self.export, lines[live.status_line]])
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
+        for row in (buttons, progress):
+            row.add_class("wb-row")
         return [
             widgets.HTML(SHEET),
             self.form.box,
@@ -84,9 +86,7 @@ class Panel:
     def step(self) -> None:
         """Read the run folder, and show what changed."""
         self.state.poll()
-        stale = self.chart.stale
-        self.chart.refresh()
-        if stale and not self.chart.stale:
+        if self.chart.refresh():
             self._fill()
         if self._still_due():
             self._still_of = len(self.state.rows)
@@ -100,8 +100,12 @@ class Panel:
 
     def _fill(self) -> None:
         """Verdict and table."""
+        self.verdict.value = pages.verdict(self.state.frame)
+        self._turn()
+
+    def _turn(self) -> None:
+        """The table that is asked for."""
         state = self.state
-        self.verdict.value = pages.verdict(state.frame)
         made = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
             "Break-evens": lambda: pages.break_evens(state.frame),

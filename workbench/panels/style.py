@@ -11,15 +11,24 @@ SHEET = """<style>
 .workbench-lab .wb-grid .widget-text > label, .workbench-lab .wb-grid .widget-dropdown > label { text-align: left;
   max-width: none; height: 22px; line-height: 22px; font-weight: 600; }
 .workbench-lab .wb-field > .widget-label { font-weight: 600; height: 22px; line-height: 22px; }
-.workbench-lab .wb-grid input[type=text], .workbench-lab .wb-grid select { width: 100%; }
+.workbench-lab .wb-grid input[type=text], .workbench-lab .wb-grid select { width: 100%; flex: none; height: 28px; }
 .workbench-lab .wb-field .widget-hbox { flex-wrap: wrap; column-gap: 14px; }
 .workbench-lab .widget-checkbox { width: auto; margin: 0; }
 .workbench-lab .widget-html, .workbench-lab .widget-html-content { line-height: 1.45; height: auto; width: 100%;
   margin: 0; }
+.workbench-lab .wb-row { align-items: center; gap: 6px 12px; flex-wrap: wrap; overflow: visible; }
+.workbench-lab .wb-row > .widget-html { width: auto; flex: 1 1 260px; }
+.workbench-lab .wb-row > .jupyter-button { margin: 0; }
+.workbench-lab .wb-row > .widget-hprogress { flex: 0 1 340px; margin: 0; }
+.workbench-lab .widget-toggle-button { margin: 6px 0; align-self: flex-start; }
+.workbench-lab .widget-toggle-buttons { flex-direction: column; }
+.workbench-lab .widget-toggle-buttons > label { text-align: left; font-weight: 600; }
+.workbench-lab .widget-toggle-button, .workbench-lab .widget-toggle-buttons button { width: auto; padding: 0 14px; }
 .workbench-lab .wb-problem { border-left: 4px solid var(--jp-error-color1, #c62828); padding: 4px 10px; }
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
+.workbench-lab figure { margin: 8px 0 0; }
 .workbench-lab figure img { background: #fff; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
 .workbench-lab .scroll { overflow-x: auto; }

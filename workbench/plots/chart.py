@@ -31,10 +31,10 @@ class Control:
         return self.choices(frame) if callable(self.choices) else self.choices
 
     def initial(self, frame: pd.DataFrame) -> str | None:
-        """What is chosen where nobody chose; None where the frame offers nothing."""
-        if not self.options(frame):
-            return None
-        return self.default(frame) if callable(self.default) else self.default
+        """What is chosen where nobody chose; None where that depends on the frame and it is empty."""
+        if not callable(self.default):
+            return self.default
+        return None if frame.empty else self.default(frame)
 
 
 @dataclass(frozen=True)

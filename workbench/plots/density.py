@@ -104,6 +104,8 @@ def axes_of(figure: Figure, shown: Shown, measure: str, label: str) -> Axes:
     unit = words.seconds if measure.startswith("seconds") else words.bytes_
     style.log_axis(axes.xaxis, words.density, "density (stored entries / size)")
     style.log_axis(axes.yaxis, unit, label)
+    if len(set(densities)) == 1:
+        axes.set_xticks(densities[:1])
     return axes
 
 

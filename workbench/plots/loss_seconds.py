@@ -11,7 +11,7 @@ from workbench.analysis import cells, words
 from workbench.plots import style
 from workbench.plots.chart import Chart, message
 
-CLOSE = 1.01  # a loss within 1 % of dense's last one has reached it
+CLOSE = 1.01  # a loss within 1 % of dense's final one has reached it
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
@@ -20,7 +20,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     rows = style.at_density(shown, density)
     trained = [row for row in rows if curve_of(row).size]
     if not trained:
-        return message(figure, f"No cell of this group has a loss curve at density {density}.")
+        return message(figure, f"No cell of this group has a loss curve at {density} density.")
     axes = figure.add_subplot()
     for row in trained:
         seconds, loss = curve_of(row).T[:2]
@@ -53,30 +53,35 @@ def _horizon(rows: Sequence[cells.Row]) -> float | None:
     return max(ends) * 1.05 or None
 
 
+def smooth(row: cells.Row) -> np.ndarray:
+    """The losses of a curve without the scatter of single batches: medians of nine neighbours, [points]."""
+    return pd.Series(curve_of(row)[:, 1]).rolling(9, center=True, min_periods=1).median().to_numpy()
+
+
 def reached(row: cells.Row, target: float) -> float | None:
-    """Seconds until the loss is within 1 % of the target, None where it never is."""
-    curve = curve_of(row)
-    at = np.flatnonzero(curve[:, 1] <= target * (CLOSE if target > 0 else 1.0))
-    return float(curve[at[0], 0]) if at.size else None
+    """Seconds until the smoothed loss is within 1 % of the target, None where it never is."""
+    at = np.flatnonzero(smooth(row) <= target * (CLOSE if target > 0 else 1.0))
+    return float(curve_of(row)[at[0], 0]) if at.size else None
 
 
 def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
     """The title, and the sentence."""
     dense = next((row for row in rows if cells.is_dense(row)), None)
-    base = reached(dense, dense["loss_last"]) if dense is not None and dense["loss_last"] is not None else None
+    target = smooth(dense)[-1] if dense is not None else np.nan
+    base = reached(dense, target) if dense is not None else None
     if base is None:
-        return "Loss against training time", f"At density {density} dense has no loss to compare with."
-    times = [(reached(row, dense["loss_last"]), row) for row in rows if not cells.is_dense(row)]
+        return "Loss against training time", f"{style.where(density)} dense has no loss to compare with."
+    times = [(reached(row, target), row) for row in rows if not cells.is_dense(row)]
     got = [(time, row) for time, row in times if time is not None]
     if not got:
-        title = "No sparse configuration reaches the last loss of dense"
-        return title, f"At density {density} no sparse configuration reaches the last loss of dense."
+        title = "No sparse configuration reaches the final loss of dense"
+        return title, f"{style.where(density)} no sparse configuration reaches the final loss of dense."
     time, row = min(got, key=lambda pair: pair[0])
     never = [words.line(row) for time, row in times if time is None]
     rest = f" It is never reached with {words.join(never)}." if never else ""
     took = f"in {words.seconds(time)} instead of {words.seconds(base)}"
-    sentence = f"At density {density} {words.line(row)} reaches the last loss of dense {took}.{rest}"
-    return f"Sparse reaches the last loss of dense {took}", sentence
+    sentence = f"{style.where(density)} {words.line(row)} reaches the final loss of dense {took}.{rest}"
+    return f"Sparse reaches the final loss of dense {took}", sentence
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:

@@ -22,6 +22,7 @@ PHASES = {
     "update": "#D55E00",
 }
 DARK = ("forward", "gradient", "update")  # white letters can be read on these
+READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.075  # share of the axis that a segment needs to carry its name
 
 
@@ -30,7 +31,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     if not any(row["status"] == "ok" for row in rows):
-        return message(figure, f"No cell of this group was timed at density {density}.")
+        return message(figure, f"No cell of this group was timed at {density} density.")
     axes = figure.add_subplot()
     totals = [sum(phases_of(row).values()) for row in rows]
     longest = 1.0 if scale == "share" else max(totals) or 1.0
@@ -52,7 +53,8 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
     start = 0.0
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
-        axes.barh(place, width, left=start, height=0.62, color=PHASES[name], edgecolor="white", linewidth=0.8)
+        edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
+        axes.barh(place, width, left=start, height=0.62, color=PHASES[name], edgecolor="white", linewidth=edge)
         if width > ROOM * longest:
             colour = "white" if name in DARK else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)
@@ -90,11 +92,11 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
     sparse = [row for row in rows if row["status"] == "ok" and not cells.is_dense(row)]
     phases = phases_of(sparse[0] if sparse else next(row for row in rows if row["status"] == "ok"))
     if not any(phases.values()):
-        return f"At density {density} no phase was timed"
+        return f"{style.where(density)} no phase was timed"
     most = max(phases, key=phases.get)
     share = words.density(phases[most] / sum(phases.values()))
     which = "the fastest sparse step" if sparse else "the dense step"
-    return f"At density {density} {which} spends {share} of its time in {most}"
+    return f"{style.where(density)} {which} spends {share} of its time in {most}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
@@ -112,6 +114,13 @@ def _told(row: cells.Row) -> dict[str, str]:
     return told | {"result": "ok" if phases else f"{row['status']}: {row['reason']}"}
 
 
+def _scale(frame: pd.DataFrame) -> str:
+    """Shares at first where the slowest bar would leave the fastest too short to be read."""
+    group, density = style.pick(frame, None), style.density_control().initial(frame)
+    totals = [sum(phases_of(row).values()) for row in style.at_density(group, density) if row["status"] == "ok"]
+    return "share" if totals and max(totals) > READABLE * min(totals) else "time"
+
+
 CHART = Chart(
     "phases",
     "Where the time of a step goes",
@@ -120,6 +129,6 @@ CHART = Chart(
     (
         style.group_control(),
         style.density_control(),
-        Control("scale", "seconds, or shares of each step", ("time", "share"), "time"),
+        Control("scale", "seconds, or shares of each step", ("time", "share"), _scale),
     ),
 )

@@ -52,6 +52,11 @@ def density_control() -> Control:
     return Control("density", "density to show", _densities, _busiest)
 
 
+def where(label: str | None) -> str:
+    """The start of a sentence about one density, as the control spells it."""
+    return f"At {label} density"
+
+
 def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
     """Rows of a group at one density, dense first, then by time a step, cells without a result last."""
     rows = [row for row in group.rows if cells.density_label(row) == label]

@@ -104,7 +104,8 @@ def rows(folder: str | Path) -> list[dict]:
     if not plan.exists():
         return found
     keys = set(json.loads(plan.read_text(encoding="utf-8"))["keys"])
-    return [row for row in found if row["key"] in keys]
+    last = {(row["key"], row["round"]): row for row in found if row["key"] in keys}  # a trial done again counts once
+    return list(last.values())
 
 
 def runs(root: str | Path = ROOT) -> list[Path]:

@@ -23,6 +23,7 @@ from workbench import store
 from workbench.measure import machine, memory
 from workbench.sweep import grid, progress
 from workbench.sweep.spec import Cell, Spec
+from workbench.sweep.trial import settings_of
 
 FINAL = ("ok", "memory", "unsupported", "wrong")
 """Statuses that a resumed run does not try again; failed, timeout and stopped are."""
@@ -151,7 +152,7 @@ class Supervisor:
         child = self.context.Process(target=_child, args=(theirs, json.dumps(settings)))
         child.start()
         theirs.close()
-        row = self.await_row(child, ours, started)
+        row = settings_of(task.cell) | self.await_row(child, ours, started)
         seconds = time.monotonic() - started
         own = {"key": task.key, "round": task.round, "run": self.folder.name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
