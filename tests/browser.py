@@ -1,4 +1,4 @@
-"""A real Chromium and a real JupyterLab for tests: found or skipped, started on a loopback port, ended with the test."""
+"""A real Chromium and a real JupyterLab for tests: found or skipped, on a loopback port, ended with the test."""
 
 import contextlib
 import json

@@ -131,8 +131,8 @@ def test_unreadable_files_are_counted_and_told(source):
     assert made.facts["unreadable"] == 1
 
 
-def test_tests_are_taken_on_demand(source):
-    assert stdlib.of_folder(source, tests=True).features == stdlib.of_folder(source).features + 1
+def test_tests_can_be_left_out(source):
+    assert stdlib.of_folder(source, tests=False).features == stdlib.of_folder(source).features - 1
 
 
 def test_a_folder_without_source_is_refused(tmp_path):

@@ -31,7 +31,7 @@ ALLOWED = {
     "workbench.export": {"store", "report", "sweep"},
     "workbench.demo": {"store", "report", "analysis", "sweep", "export"},
     "workbench.doctor": {"data", "measure"},
-    "workbench.terminal": {"doctor", "sweep"},
+    "workbench.terminal": {"demo", "doctor", "sweep"},
     "workbench.live": {"formats", "ops", "data", "measure", "train", "sweep", "terminal"},
     "workbench.lab": set(),
     "workbench.panels": {

@@ -22,9 +22,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
     trained = demo.train_both(root, terminal.follow)
     terminal.console.print(terminal.trained_table(trained))
     rows = trained + demo.sweep_density(root, terminal.follow)
-    advice, path = demo.conclude(rows, root)
-    terminal.console.print("\n".join(advice.sentences), markup=False, highlight=False)
-    terminal.console.print(f"\nReport: {path.resolve()}", markup=False, soft_wrap=True)
+    terminal.conclude(demo.conclude(rows, root))
 
 
 @app.command()

@@ -2,10 +2,12 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 from workbench import report, store
-from workbench.analysis.advisor import Advice, advise
+from workbench.analysis.advisor import MEASURES, advise
+from workbench.analysis.breakeven import breakeven
 from workbench.sweep import progress, spec
 
 SPECS = Path(__file__).parent / "specs"
@@ -36,11 +38,23 @@ def sweep_density(root: Path, tell: Tell) -> list[dict]:
     return run("demo_density", root, "Sweeping density and format", tell)
 
 
-def conclude(rows: list[dict], root: Path) -> tuple[Advice, Path]:
-    """The verdict over all rows, and the path of the report that was written."""
+@dataclass(frozen=True)
+class Conclusion:
+    """What the demo ends with: the verdict, a sentence for each break-even, what makes them doubtful, the report."""
+
+    verdict: str
+    breakevens: tuple[str, ...]
+    warnings: tuple[str, ...]
+    report: Path
+
+
+def conclude(rows: list[dict], root: Path) -> Conclusion:
+    """The verdict and break-evens over all rows; the report is written under `root`."""
     frame = store.frame(rows)
     machine = json.loads((root / "demo_density" / "machine.json").read_text(encoding="utf-8"))
     path = root / "report.html"
     report.html(frame, path, title=TITLE, command=COMMAND, machine=machine)
     report.markdown(frame, root / "report.md", title=TITLE, command=COMMAND, machine=machine)
-    return advise(frame), path
+    advice = advise(frame)
+    evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
+    return Conclusion(advice.verdict, tuple(even.sentence for even in evens), advice.warnings, path)

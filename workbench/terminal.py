@@ -5,9 +5,13 @@ from pathlib import Path
 
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
+from workbench.demo import Conclusion
 from workbench.doctor import Finding
 from workbench.sweep import progress
 
@@ -79,3 +83,14 @@ def findings_table(findings: Iterable[Finding]) -> Table:
         shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
         table.add_row(*shown, style="yellow" if finding.advice else None)
     return table
+
+
+def conclude(ended: Conclusion) -> None:
+    """The demo's last words: the verdict, break-evens, what makes them doubtful, where the report is."""
+    console.print(Panel(Text(ended.verdict), title="Verdict", title_align="left"))
+    for heading, sentences in (("Break-even densities", ended.breakevens), ("Mind", ended.warnings)):
+        if sentences:
+            console.print(heading, style="bold")
+            for sentence in sentences:
+                console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 2)))
+    console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)

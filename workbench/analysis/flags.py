@@ -8,6 +8,7 @@ from workbench.analysis import cells, words
 from workbench.analysis.compare import LEAST_SAMPLES, trained_worse
 from workbench.analysis.intervals import interval_of
 
+BUSY = 0.1  # other programs on more of the cores than this hold up parallel code
 NOISY = 0.1  # an interval wider than this share of its median says little about differences of that size
 _SETTINGS = {"width": "width", "batch_rows": "batch rows", "threads": "threads", "dataset": "data", "model": "model",
              "optimizer": "optimizer", "dtype": "dtype", "machine": "machine"}  # fmt: skip
@@ -23,6 +24,13 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     noisy = sum(_is_noisy(row) for row in ok)
     if noisy:
         yield f"{_of(noisy, ok)} timed with an interval wider than {words.number(100 * NOISY)} % of the median."
+    busy = [row["busy_others"] for row in ok if (row["busy_others"] or 0.0) > BUSY]
+    if busy:
+        most = words.number(100 * max(busy))
+        yield (
+            f"{_of(len(busy), ok)} timed while other programs took up to {most} % of the cores; "
+            "times there are too long, those on several threads most of all."
+        )
     few = sum(len(row["samples"] or ()) < LEAST_SAMPLES for row in ok)
     if few:
         yield f"{_of(few, ok)} timed with fewer than {LEAST_SAMPLES} samples; those decide nothing about time."

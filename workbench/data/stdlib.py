@@ -1,8 +1,8 @@
 """The source text of the running Python's own standard library: real, skewed text that is on every machine.
 
 Its `.py` files are cut into pieces of 16 lines. A piece is a sample, identifiers are features, and the label is the
-top-level module or package that the piece is from. Packages that are installed are left out, and so are tests: half of
-all text, missing from many installations, and no module of their own.
+top-level module or package that the piece is from. Installed packages are left out. The standard library's own tests
+are half of its text and, mostly, one class named test; installations that lack them give a smaller set.
 
 Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm `ROW_NORM`.
 Neighbouring pieces resemble each other, so eight of them, 128 lines, make a group that a split never parts. Splitting
@@ -59,16 +59,16 @@ class _Numbers(dict):
         return number
 
 
-def make(lines: int = 16, tests: bool = False, counts: bool = False) -> Dataset:
-    """About 21,000 pieces x 50,000 identifiers, 39 a piece, 201 classes with Python 3.11; made in about a second.
+def make(lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
+    """About 54,000 pieces x 113,000 identifiers, 33 a piece, 202 classes with Python 3.11; made in about 2.5 s.
 
-    `lines` of a piece; `tests=True` takes the tests too, mostly as one class named test; `counts=True` gives the plain
-    counts as values. Files that cannot be read are left out, counted in `facts["unreadable"]`, and told in a warning.
+    `lines` of a piece; `tests=False` leaves the tests out, which gives 21,000 pieces x 50,000 identifiers of 201
+    classes, the largest 9.5 % of them; `counts=True` gives the plain counts as values. Files that cannot be read are left out, counted in `facts["unreadable"]`, and told in a warning.
     """
     return of_folder(Path(sysconfig.get_path("stdlib")), lines, tests, counts)
 
 
-def of_folder(folder: Path, lines: int = 16, tests: bool = False, counts: bool = False) -> Dataset:
+def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
     """The same for any folder of Python source."""
     if lines < 1:
         raise DataError(f"lines is {lines}; it is the number of lines of a piece, 1 or more.")

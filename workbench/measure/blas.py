@@ -13,6 +13,7 @@ HOLD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_DEBUG_CPU_TYPE", "MKL
 THREADS = (
     *("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS"),
     *("BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"),
+    *("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY"),
 )
 
 
@@ -30,7 +31,7 @@ def name() -> str:
 
 
 def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables that pin BLAS to other code or fewer threads than it would choose, with their values."""
+    """Variables that pin BLAS or its threads to something else than they would choose, with their values."""
     return {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
 
 

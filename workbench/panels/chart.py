@@ -76,8 +76,10 @@ class ChartView:
         self.stale = False
         frame = self.state.frame
         self._offer(latest(frame))
-        drawn = picture.draw(self.picker.value, frame, **self.chosen).html if len(frame) else f"<p>{EMPTY}</p>"
-        self.image.value = drawn
+        if frame.empty:
+            self.image.value = f"<p>{EMPTY}</p>"
+            return
+        self.image.value = picture.draw(self.picker.value, frame, **self.chosen).html
         took = self.clock() - started
         self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * took)
 

@@ -39,6 +39,7 @@ class Panel:
         )
         self.view.observe(self.guard("Showing a table", self._turn), names=["value"])
         state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
+        state.observe(lambda _: self.view.value == VIEWS[0] and self._turn(), names=["rows"])
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
         self.watcher = Watcher(self.guard("Watching the run", self.step))

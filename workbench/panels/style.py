@@ -3,7 +3,7 @@
 SHEET = """<style>
 .workbench-lab { container-type: inline-size; max-width: 1200px; padding: 4px 2px; gap: 10px;
   overflow: visible; color: var(--jp-ui-font-color1, #222); }
-.workbench-lab .wb-grid { display: grid; grid-template-columns: repeat(auto-fit, minmax(230px, 1fr)); gap: 8px 20px;
+.workbench-lab .wb-grid { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 8px 20px;
   overflow: visible; width: 100%; }
 .workbench-lab .wb-field, .workbench-lab .wb-field > * { width: auto; overflow: visible; margin: 0; }
 .workbench-lab .wb-grid .widget-text, .workbench-lab .wb-grid .widget-dropdown { display: flex; flex-direction: column;
@@ -18,7 +18,7 @@ SHEET = """<style>
   margin: 0; }
 .workbench-lab .wb-row { align-items: center; gap: 6px 12px; flex-wrap: wrap; overflow: visible; }
 .workbench-lab .wb-row > .widget-html { width: auto; flex: 1 1 260px; }
-.workbench-lab .wb-row > .jupyter-button { margin: 0; }
+.workbench-lab .wb-row > .jupyter-button { margin: 0; width: 110px; }
 .workbench-lab .wb-row > .widget-hprogress { flex: 0 1 340px; margin: 0; }
 .workbench-lab .widget-toggle-button { margin: 6px 0; align-self: flex-start; }
 .workbench-lab .widget-toggle-buttons { flex-direction: column; }
@@ -36,6 +36,9 @@ SHEET = """<style>
 .workbench-lab caption { text-align: left; font-weight: 600; padding: 2px 0; }
 .workbench-lab th, .workbench-lab td { text-align: left; padding: 3px 10px 3px 0; vertical-align: top;
   border-bottom: 1px solid var(--jp-border-color2, #ddd); }
+.workbench-lab td:not(:last-child), .workbench-lab th { white-space: nowrap; }
+@container (max-width: 640px) { .workbench-lab .wb-grid { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
+@container (max-width: 340px) { .workbench-lab .wb-grid { grid-template-columns: minmax(0, 1fr); } }
 .workbench-lab pre { white-space: pre-wrap; }
 .workbench-lab :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 </style>"""

@@ -104,7 +104,11 @@ def rows(folder: str | Path) -> list[dict]:
     if not plan.exists():
         return found
     keys = set(json.loads(plan.read_text(encoding="utf-8"))["keys"])
-    last = {(row["key"], row["round"]): row for row in found if row["key"] in keys}  # a trial done again counts once
+    last: dict[tuple, dict] = {}
+    for row in found:
+        if row["key"] in keys:
+            last.pop((row["key"], row["round"]), None)  # a trial that was done again counts once, as the newer
+            last[row["key"], row["round"]] = row
     return list(last.values())
 
 

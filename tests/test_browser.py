@@ -1,0 +1,168 @@
+"""In a real Chromium: the notebook in JupyterLab, with its panel clicked; and the report."""
+
+import re
+import time
+from pathlib import Path
+
+import pytest
+import rows as made
+from browser import browser, jupyterlab, open_page
+
+from workbench import report, store
+from workbench.panels import lab
+from workbench.sweep import progress
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+NOTEBOOK = Path(__file__).parent.parent / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+LONG = {
+    "dataset": '"uniform"',
+    "densities": "[0.01, 0.03, 0.1]",
+    "widths": "[4]",
+    "features": "512",
+    "rows": "2000",
+    "seconds": "0.05",
+    "rounds": "50",
+}
+"""Parameters of a sweep of small trials that goes on until it is stopped."""
+SECONDS_STOP = 3.0
+
+
+def with_parameters(text: str, changed: dict[str, str]) -> str:
+    """The notebook's text with other values in its cell of parameters."""
+    for name, value in changed.items():
+        text, count = re.subn(
+            rf'("{name}: \w+ = ).*?(  #)', lambda m, v=value: m[1] + v.replace('"', '\\"') + m[2], text
+        )
+        assert count == 1, name
+    return text
+
+
+class Lab:
+    """The notebook in a browser, as a user handles it."""
+
+    def __init__(self, page, shots: Path) -> None:
+        self.page, self.shots = page, shots
+        shots.mkdir()
+
+    def open(self, address: str) -> None:
+        self.page.goto(address.replace("/lab?", "/lab/tree/notebook.ipynb?"))
+        self.idle()
+
+    def idle(self) -> None:
+        self.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+
+    def menu(self, menu: str, entry: str) -> None:
+        self.page.get_by_role("menuitem", name=menu, exact=True).click()
+        self.page.get_by_role("menuitem", name=entry).first.click()
+
+    def run_all(self) -> None:
+        self.menu("Run", "Run All Cells")
+        self.found()
+
+    def restart(self) -> None:
+        """Restart the kernel, run all cells, and wait for the new panel in place of the old one."""
+        self.panel.evaluate("panel => panel.dataset.old = 'yes'")
+        self.menu("Kernel", "Restart Kernel and Run All Cells…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        self.found()
+
+    def found(self) -> None:
+        self.page.locator(".workbench-lab:not([data-old])").wait_for(timeout=90_000)
+        self.panel.scroll_into_view_if_needed()
+
+    @property
+    def panel(self):
+        return self.page.locator(".workbench-lab").first
+
+    def click(self, button: str) -> None:
+        self.panel.get_by_role("button", name=button, exact=True).click()
+
+    def wait(self, status: str, seconds: float = 60.0) -> float:
+        """Wait for a status; how many seconds it took."""
+        started = time.monotonic()
+        self.panel.locator(f".wb-{status}").wait_for(timeout=1000 * seconds)
+        return time.monotonic() - started
+
+    def chart(self, other_than: str = "") -> str:
+        """The source of the chart's picture, once it is another one."""
+        image = self.panel.locator("img.chart")
+        image.wait_for(timeout=90_000)
+        end = time.monotonic() + 60
+        while (source := image.get_attribute("src")) == other_than and time.monotonic() < end:
+            time.sleep(0.2)
+        return source
+
+    def done(self) -> int:
+        """Trials done, as the panel says."""
+        return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
+
+    def shot(self, name: str) -> None:
+        self.page.screenshot(path=self.shots / f"{name}.png")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a copy of the notebook; a sweep left in it is ended."""
+    text = with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG)
+    (tmp_path / "notebook.ipynb").write_text(text, encoding="utf-8")
+    yield tmp_path
+    for run in progress.runs(tmp_path / "runs"):
+        progress.stop(run)
+        for _ in progress.watch(run):
+            pass
+
+
+def test_run_live_chart_stop_restart_and_the_run_is_found_again(folder):
+    run = folder / "runs" / lab.NAME
+    with browser() as opened, jupyterlab(folder) as address:
+        page = Lab(open_page(opened), folder / "shots")
+        page.open(address)
+        page.run_all()
+        page.wait("idle")
+        page.shot("1-opened")
+
+        page.click("Run")
+        page.wait("running")
+        first = page.chart()
+        assert first.startswith("data:image/svg+xml")
+        assert page.chart(other_than=first) != first
+        page.shot("2-running")
+
+        before = page.done()
+        pid = progress.read(run).pid
+        page.restart()
+        page.wait("running")
+        assert page.done() >= before > 0
+        assert progress.read(run).pid == pid  # the same supervisor: the restart did not touch it
+        page.shot("3-running-after-restart")
+
+        page.click("Stop")
+        seconds = page.wait("stopped")
+        assert seconds < SECONDS_STOP
+        page.shot("4-stopped")
+        before, rows = page.done(), len(progress.rows(run))
+
+        page.restart()
+        page.wait("stopped")
+        assert page.done() == before
+        assert len(progress.rows(run)) == rows
+        assert page.chart().startswith("data:image/svg+xml")
+        page.shot("5-found-again")
+        assert page.page.refused == []
+
+
+def test_the_report_opens_without_a_network(tmp_path):
+    path = tmp_path / "report.html"
+    frame = store.frame(made.rich())
+    report.html(frame, path, title="Sparse or dense", command="workbench report", machine={"cores": 2})
+    with browser() as opened:
+        page = open_page(opened)
+        failures = []
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.goto(path.as_uri())
+        assert "go sparse" in page.locator("body").inner_text()
+        charts = page.locator("svg")
+        assert charts.count() >= 4
+        assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
+        assert (page.refused, failures) == ([], [])
