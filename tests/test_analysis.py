@@ -163,12 +163,12 @@ def test_one_round_of_memory_has_no_interval_and_says_so():
 @pytest.mark.parametrize(
     ("law", "status", "words"),
     [
-        (replace(SPARSE, slope=1e-3), "sparse", "sparse wins at every density measured, up to 30.1 %, where it is"),
-        (replace(SPARSE, fixed=0.02), "dense", "dense wins at every density measured, from 0.1 %, where it is"),
+        (replace(SPARSE, slope=1e-3), "sparse", "beats dense in time at every density measured, up to 30.1 %"),
+        (replace(SPARSE, fixed=0.02), "dense", "in time at every density measured, from 0.1 %, where it is"),
         (
             replace(SPARSE, fixed=8e-3, slope=0.0),
             "undecided",
-            "cannot be told from dense at any density measured, from 0.1",
+            "cannot be told from dense in time at any density measured, from 0.1",
         ),
     ],
 )
@@ -190,7 +190,7 @@ def test_several_crossings_are_not_made_into_one():
     even = only(breakeven(with_law({0.001: 1e-3, 0.01: 2e-2, 0.1: 2e-3, 0.3: 4e-2})))
     assert even.status == "several"
     assert (
-        "sparse at 0.1 %, dense at 1 %, sparse at 10 % and dense at 30.1 %; there is no one break-even" in even.sentence
+        "sparse at 0.1 %, dense at 1 %, sparse at 10 % and dense at 30.1 %; no one break-even" in even.sentence
     )
     assert even.low == even.density < even.high
     assert only(breakeven(with_law({0.001: 2e-2, 0.1: 1e-3}))).status == "several", (

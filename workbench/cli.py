@@ -112,3 +112,7 @@ def main() -> None:
             typer.secho(f"workbench: {error}", fg="red", err=True)
             raise SystemExit(1) from None
         raise
+
+
+if __name__ == "__main__":
+    main()

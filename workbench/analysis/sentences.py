@@ -16,14 +16,15 @@ def of_breakeven(
     """The sentence of one break-even: its status, (density, low, high), the rows and pairs it was made of."""
     who = words.line(rows[0])
     won = [pair for pair in pairs if pair.verdict != "undecided"]
+    what = _what(measure)
     say = {
-        "crossing": lambda: (
-            f"{who} beats dense in {_what(measure)} below {_at(ends, pairs, measure)}, dense wins above."
+        "crossing": lambda: f"{who} beats dense in {what} below {_at(ends, pairs, measure)}, dense wins above.",
+        "several": lambda: (
+            f"{who}: the winner in {what} changes more than once, {_segments(pairs)}; no one break-even."
         ),
-        "several": lambda: f"{who}: the winner changes more than once, {_segments(pairs)}; there is no one break-even.",
-        "sparse": lambda: f"{who}: sparse wins {_where(won, pairs, 'up to', -1)}.",
-        "dense": lambda: f"{who}: dense wins {_where(won, pairs, 'from', 0)}.",
-        "undecided": lambda: f"{who} cannot be told from dense at any density measured, {_range(pairs)}.",
+        "sparse": lambda: f"{who} beats dense in {what} {_where(won, pairs, 'up to', -1)}.",
+        "dense": lambda: f"Dense beats {who} in {what} {_where(won, pairs, 'from', 0)}.",
+        "undecided": lambda: f"{who} cannot be told from dense in {what} at any density measured, {_range(pairs)}.",
         "feasible": lambda: f"{who} wins by fitting: {_needs(dense)}; it ran up to {words.density(ends[1])} density.",
         "infeasible": lambda: f"{who} gave no result where dense did: {_reasons(rows)}.",
         "no_baseline": lambda: f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}.",

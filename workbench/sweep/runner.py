@@ -133,7 +133,7 @@ class Supervisor:
             store.append(trials, row)
             self.state.done += 1
             self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
-            self.beat()
+            self.write()
         self.state.state, self.state.current = "stopped" if self.stopping else "finished", ""
         self.state.seconds_left = 0.0
         self.write()

@@ -1,0 +1,180 @@
+"""The command line: every command as a user types it, its errors, and how fast its help is there."""
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import time
+
+import pytest
+from typer.testing import CliRunner
+
+from workbench import cli, demo, doctor, store, terminal
+from workbench.measure import blas
+from workbench.sweep import grid, progress, spec
+
+SPEC = """
+name = "small"
+[axes]
+dataset = "uniform"
+rows = 60
+features = 30
+batch_rows = 20
+density = [0.1, 0.3]
+epochs = {epochs}
+[[contenders]]
+format = "csr"
+[[contenders]]
+format = "dense"
+engine = "dense"
+gradient = "dense"
+update = "standard"
+[measure]
+seconds_warmup = 0.0
+seconds_sample = 0.0
+seconds_total = 0.0
+rounds = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(terminal.console, "width", 200)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def spec_file(tmp_path, epochs: int = 0, name: str = "small"):
+    path = tmp_path / f"{name}.toml"
+    path.write_text(SPEC.format(epochs=epochs), encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize("command", ["", "demo", "sweep", "report", "train", "lab", "doctor"])
+def test_every_command_has_help(command):
+    came = run(*command.split(), "--help")
+    assert came.exit_code == 0
+    assert "Usage" in came.output
+
+
+def test_help_is_there_at_once():
+    """The aim is 0.5 s; the bound leaves room for a busy machine, the median of five for a hiccup."""
+    seconds = []
+    for _ in range(5):
+        start = time.perf_counter()
+        subprocess.run([sys.executable, "-m", "workbench.cli", "--help"], check=True, capture_output=True)
+        seconds.append(time.perf_counter() - start)
+    assert statistics.median(seconds) < 1.5
+
+
+def test_a_sweep_then_its_report(tmp_path):
+    came = run("sweep", str(spec_file(tmp_path)))
+    assert came.exit_code == 0, came.output
+    assert "finished: 8 ok" in came.output
+    again = run("sweep", str(tmp_path / "small.toml"))
+    assert "8 found done" in again.output
+    came = run("report", "runs/small")
+    page = (tmp_path / "runs/small/report.html").read_text(encoding="utf-8")
+    assert came.output.strip() == "runs/small/report.html"
+    assert page.count("<svg") >= 3
+    assert "workbench report runs/small" in page
+    assert run("report", "runs/small", "--markdown", "--out", "r.md").exit_code == 0
+    assert "Break-even" in (tmp_path / "r.md").read_text(encoding="utf-8")
+
+
+def test_a_detached_sweep_goes_on_by_itself(tmp_path):
+    came = run("sweep", str(spec_file(tmp_path)), "--detach", "--run", "elsewhere")
+    assert "Started in elsewhere" in came.output
+    *_, last = progress.watch("elsewhere", 0.05)
+    assert last.counts == {"ok": 8}
+
+
+def test_training_shows_loss_phases_memory_and_quality():
+    came = run(
+        "train", "--dataset", "uniform", "--rows", "200", "--features", "50", "--density", "0.2", "--epochs", "2"
+    )
+    assert came.exit_code == 0, came.output
+    for text in ("loss", "gradient", "held-out accuracy", "arrays hold", "dense it would be"):
+        assert text in came.output
+
+
+@pytest.mark.parametrize("format", ["dense", "csc", "coo", "row_sparse"])
+def test_training_fills_in_what_suits_the_format(format):
+    came = run(
+        "train", "--dataset", "uniform", "--rows", "60", "--features", "20", "--density", "0.3", "--format", format
+    )
+    assert came.exit_code == 0, came.output
+
+
+def entry(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "workbench.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["report", "nowhere"], "no results at"),
+        (["sweep", "none.toml"], "No such file"),
+        (["train", "--format", "cssr"], "there is: dense, csr"),
+        (["train", "--dataset", "svmlight"], "needs the axis path"),
+        (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
+    ],
+)
+def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, text):
+    came = entry(*arguments)
+    assert came.returncode == 1
+    assert text in came.stderr
+    assert "Traceback" not in came.stderr
+
+
+def test_the_doctor_names_what_it_looked_at():
+    found = {finding.what: finding for finding in doctor.examine()}
+    assert set(found) >= {"processor", "cores", "memory available", "BLAS", "Numba threading layer", "GPU", "versions"}
+    came = run("doctor")
+    assert all(what in came.output for what in found)
+
+
+def test_the_doctor_says_what_holds_blas_back(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert blas.holding_back()["OPENBLAS_CORETYPE"] == "Haswell"
+    advice = next(finding.advice for finding in doctor.examine() if finding.what == "BLAS")
+    assert "OPENBLAS_CORETYPE=Haswell" in advice
+
+
+def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
+    for file in sorted(demo.SPECS.glob("*.toml")):
+        cells = grid.expand(spec.load(file))
+        assert not cells.dropped, file
+        assert {"dense", "csr"} <= {cell.format for cell in cells.cells}, file
+
+
+def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
+    for name, epochs in (("demo_train", 2), ("demo_density", 0)):
+        spec_file(tmp_path, epochs, name)
+    monkeypatch.setattr(demo, "SPECS", tmp_path)
+    came = run("demo", "--root", "runs/demo")
+    assert came.exit_code == 0, came.output
+    for text in (
+        "held-out accuracy",
+        "Verdict",
+        "Break-even densities",
+        f"Report: {tmp_path / 'runs/demo/report.html'}",
+    ):
+        assert text in came.output
+    rows = store.read("runs/demo/demo_train")
+    assert {row["format"] for row in rows if row["quality"] is not None} == {"csr", "dense"}
+    assert json.loads((tmp_path / "runs/demo/demo_density/machine.json").read_text(encoding="utf-8"))["cores"] >= 1
+
+
+def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):
+    from workbench import lab
+
+    monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'sparse-workbench\[lab\]'"):
+        lab.start()
