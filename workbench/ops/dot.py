@@ -76,7 +76,7 @@ def _stored_rows_t(kernel, x, g, out, plan):
 def _planned(kernel, x, g, out, plan):
     values = np.empty((plan.touched, g.shape[1]), g.dtype)  # [U, N]
     kernel(plan.segments, plan.rows, plan.permutation, x.data, g, values)
-    return formats.RowSparse(values, plan.columns, (x.shape[1], g.shape[1]))
+    return formats.RowSparse.assemble(values, plan.columns, (x.shape[1], g.shape[1]))
 
 
 def _filled_columns(kernel, x, g, out, plan):
@@ -85,7 +85,7 @@ def _filled_columns(kernel, x, g, out, plan):
     starts = np.append(x.indptr[columns], x.indptr[-1]).astype(x.indptr.dtype)  # [U + 1]
     values = np.empty((columns.size, g.shape[1]), g.dtype)  # [U, N]
     kernel(starts, x.indices, x.data, g, values)
-    return formats.RowSparse(values, columns, (x.shape[1], g.shape[1]))
+    return formats.RowSparse.assemble(values, columns, (x.shape[1], g.shape[1]))
 
 
 RULES = (
