@@ -12,6 +12,7 @@ from workbench.ops.dot import default_engine
 from workbench.sweep.grid import setup_of, why_dropped
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate
+from workbench.sweep.trial import warm_kernels
 from workbench.terminal import console
 from workbench.train import PHASES, Run
 
@@ -38,6 +39,8 @@ def train(settings: dict) -> None:
     cell = cell_of(settings)
     problem = make_problem(cell)
     show_problem(cell, problem)
+    with console.status("loading kernels, or compiling them the first time"):
+        warm_kernels(cell)
     run = Run(setup_of(cell), problem.held(cell), problem.y, problem.width)
     phases, shown, start, losses = Counter(), 0.0, time.perf_counter(), []
     with Live(console=console, refresh_per_second=8) as live:
@@ -49,6 +52,8 @@ def train(settings: dict) -> None:
                 live.update(table(run, phases, losses, event.epoch, start))
         live.update(table(run, phases, losses, event.epoch, start))
     seconds = time.perf_counter() - start
+    if not console.is_terminal:  # there Live leaves the line open
+        console.print()
     quality = run.quality(problem.x_held_out, problem.y_held_out)
     console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}")
     held, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
@@ -68,11 +73,11 @@ def show_problem(cell: Cell, problem: Problem) -> None:
 
 
 def table(run: Run, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
-    """Step, epoch, loss (mean of the last 20 steps) and the share of each phase."""
-    shown = Table("epoch", "step", "loss", "ms a step", *PHASES)
+    """Epoch, step, loss (mean of the last 20 steps), and where the time of a step goes."""
+    shown = Table("epoch", "step", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0
     recent = sum(losses[-20:]) / len(losses[-20:])
-    shares = (f"{phases[phase] / total:.0%}" for phase in PHASES)
+    shares = ", ".join(f"{phase} {phases[phase] / total:.0%}" for phase in PHASES if phases[phase] >= 0.005 * total)
     milliseconds = 1e3 * (time.perf_counter() - start) / run.step
-    shown.add_row(str(epoch + 1), str(run.step), f"{recent:.4f}", f"{milliseconds:.3g}", *shares)
+    shown.add_row(str(epoch + 1), str(run.step), f"{recent:.4f}", f"{milliseconds:.3g}", shares)
     return shown

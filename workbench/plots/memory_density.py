@@ -28,8 +28,17 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     _attempted(axes, shown.rows)
     density.marks(axes, shown, MEASURE, crossings)
     title, sentence = headline(shown.group, MEASURE, shown.evens)
-    style.finish(figure, axes, title, shown.group, "markers, set side by side: peak of the process above its start")
+    note = f"markers, set side by side: peak of the process above its start{_rows_trained(shown.rows)}"
+    style.finish(figure, axes, title, shown.group, note)
     return sentence
+
+
+def _rows_trained(rows: list[cells.Row]) -> str:
+    """Where joining rows made some densities, how many rows are left: less data takes less memory."""
+    known = sorted((cells.density_of(row), row["rows_trained"]) for row in rows if row["rows_trained"])
+    if not known or known[0][1] == known[-1][1]:
+        return ""
+    return f"; {known[0][1]:,} rows at the lowest density, {known[-1][1]:,} joined ones at the highest"
 
 
 def _predicted(axes: Axes, rows: list[cells.Row]) -> None:
