@@ -23,6 +23,8 @@ from typing import Any
 
 import numpy as np
 
+from kernels.checks import quick_check
+
 HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Source")
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -98,7 +100,9 @@ class Kernel:
     `operands` names every parameter in order with its kind and shape, for example
     `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
     int32 or int64, the same for all; l is int64; s a scalar. A call is checked against it. `writes` names the
-    parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
+    parameters that a call may change. `rival_of` names the kernel that this one is a rival of. `prepare`, of rivals
+    with data structures of their own, takes the operands and returns a call without arguments, which a benchmark times:
+    its result is what was computed, or None where `out` holds it.
     """
 
     name: str
@@ -111,6 +115,7 @@ class Kernel:
     writes: tuple[str, ...] = ("out",)
     rival_of: str | None = None
     unavailable: str = ""
+    prepare: Callable[..., Callable[[], Any]] | None = None
     parsed: tuple = field(init=False, repr=False, default=())
 
     def __post_init__(self) -> None:
@@ -154,13 +159,13 @@ def _checked(kernel: Kernel) -> Callable:
     """
     raw, parsed = kernel.cpu, kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)
+    is_right = quick_check(parsed, KINDS)
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
-        plain = check_operands(kernel, args)
-        if plain:
+        if is_right(args) or check_operands(kernel, args):
             return raw(*args)
         ready = [_plain(arg, writes) for arg, writes in zip(args, written, strict=True)]
         result = raw(*ready)

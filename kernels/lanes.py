@@ -1,285 +1,230 @@
 """Vector code for Numba: row loops whose sums stay in registers. The one place that emits LLVM IR.
 
 Numba's own code for an inner loop over N either unrolls it into scalar code (N known and small) or loads and stores
-every sum for every stored entry. Here a kernel says in Python what to do with a tile of up to a few vectors, and gets
-an intrinsic that does it with sums in registers, several in flight, a masked load at the edge, and prefetches where the
-dense operand does not fit the cache. The same code runs wherever LLVM has vectors: lanes are as wide as the processor's
-registers, and LLVM splits what is wider.
+every sum for every stored entry. Here a kernel says in Python what to do with a row, and gets code that does it with
+sums in registers, several in flight, a masked load at the edge, and prefetches where the operand does not fit the
+cache. The same code runs wherever LLVM has vectors: lanes are as wide as the processor's registers.
 
-    @functools.cache
-    def row(tile):
-        def emit(lane, indices, data, x, out, start, stop, r, j):
-            total = lane.sum(start, stop, lambda k: (data[k], x.row(indices[k], j)))
-            out.row(r, j).store(total)
-        return lanes.intrinsic(tile, emit)
+    def row(lane, u, indptr, indices, data, x, out):
+        def block(j):
+            total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
+            out.row(u, j).store(total)
+        lane.blocks(block)
 
-Inside `emit` array arguments are `Array`, integers are `Int`, floats are `Scalar`; `lane.sum` returns one `Vec` for each
-vector of the tile. Source of the technique: register-tiled row loops with code made when N is known, as in JITSPMM
-(Fu, Rolinger and Huang, CGO 2024) and FBGEMM.
+Such a function runs while code is made, not while it works: its arguments stand for an `Array`, an integer (`Int`) or a
+float (`Float`) of the finished program, and `kernels.gather` calls the result for every row `u`. All arithmetic is as
+written: no flag lets LLVM change the order of a sum, so the same row has the same bits wherever it is computed.
+
+Source of the technique: row loops with sums in registers and code made when N is known, as in JITSPMM (Fu, Rolinger and
+Huang, CGO 2024) and FBGEMM.
 """
 
-import functools
-import inspect
+import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
-import llvmlite.binding
-import numba
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic as numba_intrinsic
+from numba.extending import intrinsic
+
+from kernels.tiles import LINE, Cut, Tile
+from kernels.values import Float, Int
 
 I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-LINE = 64
-"""Bytes of a cache line."""
 
-IN_FLIGHT = 4
-"""Independent sums wanted at least: a fused multiply-add takes four cycles."""
 
 AHEAD = 16
-"""Stored entries between a prefetch and its use."""
+"""Rows between a prefetch and its use, where each is visited once."""
 
 
-@functools.cache
-def features() -> frozenset[str]:
-    """The vector extensions that Numba compiles for on this machine."""
-    if numba.config.CPU_FEATURES is not None:
-        return frozenset(entry[1:] for entry in numba.config.CPU_FEATURES.split(",") if entry.startswith("+"))
-    found = llvmlite.binding.get_host_cpu_features()
-    return frozenset(name for name, there in found.items() if there)
+class Program(NamedTuple):
+    """What is made into code: a row's work, and how its columns are cut."""
+
+    row: Callable
+    cut: Cut
 
 
-@functools.cache
-def register_bytes() -> int:
-    """Width of a vector register: 64 with AVX-512, 32 with AVX, else 16."""
-    return 64 if "avx512f" in features() else 32 if "avx" in features() else 16
-
-
-@functools.cache
-def most_vectors() -> int:
-    """Sums that fit the registers beside what else a loop holds."""
-    return 16 if "avx512f" in features() else 8
-
-
-@dataclass(frozen=True)
-class Tile:
-    """Columns that one pass over a row's entries sums: `vectors` of `lanes` elements, the last one masked or not."""
-
-    bits: int
-    lanes: int
-    vectors: int
-    masked: bool
-    prefetch: bool = False
-
-    @property
-    def width(self) -> int:
-        """Columns of a full tile."""
-        return self.lanes * self.vectors
-
-    @property
-    def unroll(self) -> int:
-        """Entries summed side by side, so that enough sums are in flight."""
-        return max(1, IN_FLIGHT // self.vectors)
-
-
-def full_lanes(bits: int) -> int:
-    """Elements of a register."""
-    return register_bytes() * 8 // bits
-
-
-def widest(bits: int) -> int:
-    """Columns of the widest tile: wider operands take several passes, a full tile each and one for the rest."""
-    return full_lanes(bits) * most_vectors()
-
-
-@functools.cache
-def tile_for(width: int, bits: int, prefetch: bool = False) -> Tile:
-    """The tile for `width` columns, 1 to `widest(bits)`: the narrowest vectors that hold them."""
-    lanes = full_lanes(bits)
-    while lanes // 2 >= width:
-        lanes //= 2
-    vectors = -(-width // lanes)
-    return Tile(bits, lanes, vectors, masked=width % lanes != 0, prefetch=prefetch)
+programs: dict[str, Program] = {}
+"""Programs by the text that stands for each in compiled code and in the names of cached code."""
 
 
 class Lane:
-    """What `emit` writes code with: one function's builder and the tile."""
+    """What a row's code is written with: the builder, the tile at work, and the row's width."""
 
-    def __init__(self, context, builder, tile: Tile) -> None:
-        self.context, self.builder, self.tile = context, builder, tile
-        self.element = ir.FloatType() if tile.bits == 32 else ir.DoubleType()
-        self.vector = ir.VectorType(self.element, tile.lanes) if tile.lanes > 1 else self.element
+    def __init__(self, context, builder, cut: Cut, width: ir.Value) -> None:
+        self.context, self.builder, self.cut = context, builder, cut
+        self.width = Int(self, width)
+        self.bits = cut.rest.bits
+        self.element = ir.FloatType() if self.bits == 32 else ir.DoubleType()
+        self.use(cut.rest)
+
+    def use(self, tile: Tile) -> None:
+        """Work with this tile from here on."""
+        self.tile = tile
+        self.vector = self.vector_of(self.element)
         self.mask = None
 
-    @property
-    def suffix(self) -> str:
-        """How LLVM's intrinsics name the vector type."""
-        name = f"f{self.tile.bits}"
-        return f"v{self.tile.lanes}{name}" if self.tile.lanes > 1 else name
+    def vector_of(self, element: ir.Type) -> ir.Type:
+        """One element for each lane of the tile."""
+        return ir.VectorType(element, self.tile.lanes) if self.tile.lanes > 1 else element
 
     def declare(self, name: str, result, *arguments):
         """LLVM's own function of that name."""
         return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
 
-    def spread(self, scalar) -> ir.Value:
+    def spread(self, scalar: ir.Value) -> ir.Value:
         """A scalar in every lane."""
         if self.tile.lanes == 1:
             return scalar
-        undefined = ir.Constant(self.vector, ir.Undefined)
+        undefined = ir.Constant(self.vector_of(scalar.type), ir.Undefined)
         first = self.builder.insert_element(undefined, scalar, I32(0))
-        zeros = ir.Constant(ir.VectorType(I32, self.tile.lanes), [0] * self.tile.lanes)
-        return self.builder.shuffle_vector(first, undefined, zeros)
+        return self.builder.shuffle_vector(first, undefined, self._numbers(I32, [0] * self.tile.lanes))
 
-    def constant(self, value: float) -> "Vec":
-        """A number in every lane."""
-        return Vec(self, self.spread(ir.Constant(self.element, value)))
+    def _numbers(self, kind: ir.Type, numbers: Iterable[int]) -> ir.Constant:
+        return ir.Constant(self.vector_of(kind), list(numbers))
 
-    def edge(self, columns: "Int") -> None:
-        """Say how many columns the tile's last vector has; called once, before its loads and stores."""
-        if not self.tile.masked:
-            return
-        wide = ir.VectorType(I64, self.tile.lanes)
-        undefined = ir.Constant(wide, ir.Undefined)
-        first = self.builder.insert_element(undefined, columns.value, I32(0))
-        zeros = ir.Constant(ir.VectorType(I32, self.tile.lanes), [0] * self.tile.lanes)
-        limit = self.builder.shuffle_vector(first, undefined, zeros)
-        numbers = ir.Constant(wide, list(range(self.tile.lanes)))
-        self.mask = self.builder.icmp_signed("<", numbers, limit)
+    def integer(self, number: int) -> Int:
+        """An integer that is known while code is made."""
+        return Int(self, I64(number))
 
-    def sum(self, start: "Int", stop: "Int", term: Callable[["Int"], tuple], prefetch=None) -> list["Vec"]:
-        """Sum over k in start..stop-1 of scale * row, for each vector of the tile.
+    def number(self, number: float) -> Float:
+        """A single float that is known while code is made."""
+        return Float(self, ir.Constant(self.element, float(number)))
 
-        `term(k)` gives (scale, row): a `Scalar` or None for one, and a `Row`. `prefetch(k)` is called `AHEAD` entries
-        ahead of each k. Entries are taken `tile.unroll` at a time, in as many sums, added at the end in a fixed order.
+    def zeros(self) -> ir.Constant:
+        """Zero in every lane."""
+        return ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
+
+    def _edge(self, columns: Int) -> None:
+        """Make the mask of the tile's last vector, which has so many columns."""
+        if self.tile.masked:
+            numbers = self._numbers(I64, range(self.tile.lanes))
+            self.mask = self.builder.icmp_signed("<", numbers, self.spread(columns.value))
+
+    def blocks(self, body: Callable[[Int, list], list | None], carried: list | None = None) -> list:
+        """`carried = body(j, carried)` for the first column `j` of each tile of the row; the last `carried`.
+
+        `carried` holds `Float`s and may be left out.
         """
-        builder, unroll = self.builder, self.tile.unroll
-        zero = ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
-        zeros = [zero] * self.tile.vectors
-        count = builder.sub(stop.value, start.value)
-        main_stop = builder.sub(stop.value, builder.srem(count, I64(unroll)))
+        carried, start, full = carried or [], Int(self, I64(0)), self.cut.full
+        if full is not None:
+            stop = self.width - (full.width - 1)
+            self.use(full)
+            carried = self.loop(start, stop, full.width, carried, body)
+            start = self.width.rounded_down(full.width)
+        self.use(self.cut.rest)
+        rest = self.tile
+        self._edge(self.width - start - (rest.vectors - 1) * rest.lanes)
+        if full is None:
+            return body(start, carried)
+        return self.loop(start, self.width, rest.width, carried, body)  # at most once, or not at all
 
-        def body(k, sums: list) -> list:
-            groups = [sums[i : i + self.tile.vectors] for i in range(0, len(sums), self.tile.vectors)]
+    def sum(self, start: Int, stop: Int, term: Callable[[Int], tuple], last: Int) -> list[Float]:
+        """Sum over k from start to stop of scale * row, for each vector of the tile.
+
+        `term(k)` gives (scale, row): a `Float` or None for one, and a `Row`. Where rows are far, those of later entries
+        up to `last` are asked for. Entries are taken `unroll` at a time, in as many sums, added up at the end.
+        """
+        unroll, vectors = self.tile.unroll, self.tile.vectors
+        ahead = self._ahead(stop, last) if self.cut.far_rows else None
+
+        def entries(k: Int, sums: list[Float], count: int) -> list[Float]:
             added = []
-            for number, group in enumerate(groups):
-                at = Int(self, builder.add(k, I64(number)))
-                if prefetch is not None:
-                    prefetch(at)
-                added += self._add(term(at), group)
+            for number in range(count):
+                at = k + number
+                if ahead is not None:
+                    term(at + ahead)[1].prefetch()
+                added += self._add(term(at), sums[number * vectors : (number + 1) * vectors])
             return added
 
-        sums = zeros * unroll
+        first, start = self._head(start, stop, term)
+        sums = first + [Float(self, self.zeros())] * (vectors * (unroll - 1))
         if unroll > 1:
-            sums = self._loop(start.value, main_stop, unroll, sums, body)
-            while len(sums) > self.tile.vectors:
+            main_stop = start + (stop - start).rounded_down(unroll)
+            sums = self.loop(start, main_stop, unroll, sums, lambda k, sums: entries(k, sums, unroll))
+            start = main_stop
+            while len(sums) > vectors:
                 half = len(sums) // 2
-                sums = [builder.fadd(a, b) for a, b in zip(sums[:half], sums[half:], strict=True)]
-        first = main_stop if unroll > 1 else start.value
-        return [Vec(self, value) for value in self._loop(first, stop.value, 1, sums, body)]
+                sums = [a + b for a, b in zip(sums[:half], sums[half:], strict=True)]
+        return self.loop(start, stop, 1, sums, lambda k, sums: entries(k, sums, 1))
 
-    def _add(self, term: tuple, sums: list) -> list:
+    def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
+        """The sum of the first `cut.head` entries without a branch, for short rows, whose lengths no processor guesses.
+
+        There must be one entry; what stands for those that are not there is zero times zero.
+        """
+        zeros = [Float(self, self.zeros())] * self.tile.vectors
+        if not self.cut.head:
+            return zeros, start
+        sums = self._add(term(start), zeros)
+        for number in range(1, self.cut.head):
+            at = start + number
+            there = self.builder.icmp_signed("<", at.value, stop.value)
+            scale, row = term(Int(self, self.builder.select(there, at.value, start.value)))
+            bits = self.builder.sext(there, ir.IntType(self.bits))
+            kept = [vec.masked(bits) for vec in row.load()]
+            sums = self._add((scale and scale.masked(bits), kept), sums)
+        after = start + self.cut.head
+        return sums, after.least(stop)
+
+    def _ahead(self, stop: Int, last: Int) -> Int:
+        """How many entries ahead to ask for: none in the last rows, where there may be no such entry."""
+        ahead = self.integer(self.tile.ahead)
+        there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
+        return Int(self, self.builder.select(there, ahead.value, I64(0)))
+
+    def _add(self, term: tuple, sums: list[Float]) -> list[Float]:
         scale, row = term
-        loaded = row.load()
+        pairs = zip(sums, row.load() if isinstance(row, Row) else row, strict=True)
         if scale is None:
-            return [self.builder.fadd(total, vec.value) for total, vec in zip(sums, loaded, strict=True)]
-        spread = self.spread(scale.value)
-        fma = self.declare(f"llvm.fma.{self.suffix}", self.vector, *[self.vector] * 3)
-        return [self.builder.call(fma, [spread, vec.value, total]) for total, vec in zip(sums, loaded, strict=True)]
+            return [total + vec for total, vec in pairs]
+        scale = scale.spread()
+        return [scale.times_plus(vec, total) for total, vec in pairs]
 
-    def _loop(self, start, stop, step: int, carried: list, body: Callable) -> list:
-        """`for k in range(start, stop, step): carried = body(k, carried)`; the carried values afterwards."""
-        builder = self.builder
-        before = builder.block
+    def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
+        """`for k in range(start, stop, step): carried = body(k, carried)`; the last `carried`."""
+        builder, before = self.builder, self.builder.block
         head, inside, after = (builder.append_basic_block(f"lanes.{part}") for part in ("head", "body", "after"))
         builder.branch(head)
         builder.position_at_end(head)
         k = builder.phi(I64)
-        k.add_incoming(start, before)
-        phis = [builder.phi(value.type) for value in carried]
-        for phi, value in zip(phis, carried, strict=True):
-            phi.add_incoming(value, before)
-        builder.cbranch(builder.icmp_signed("<", k, stop), inside, after)
+        k.add_incoming(start.value, before)
+        phis = [builder.phi(float_.value.type) for float_ in carried]
+        for phi, float_ in zip(phis, carried, strict=True):
+            phi.add_incoming(float_.value, before)
+        builder.cbranch(builder.icmp_signed("<", k, stop.value), inside, after)
         builder.position_at_end(inside)
-        results = body(k, phis)
-        following = builder.add(k, I64(step))
-        k.add_incoming(following, builder.block)
-        for phi, value in zip(phis, results, strict=True):
-            phi.add_incoming(value, builder.block)
+        results = body(Int(self, k), [Float(self, phi) for phi in phis]) or []
+        k.add_incoming(builder.add(k, I64(step)), builder.block)
+        for phi, result in zip(phis, results, strict=True):
+            phi.add_incoming(result.value, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
-        return phis
+        return [Float(self, phi) for phi in phis]
 
+    def prefetch(self, pointer: ir.Value) -> None:
+        """Ask the cache for the line at `pointer`."""
+        function = self.declare("llvm.prefetch.p0", ir.VoidType(), I8.as_pointer(), I32, I32, I32)
+        at = self.builder.bitcast(pointer, I8.as_pointer())
+        self.builder.call(function, [at, I32(0), I32(3), I32(1)])
 
-@dataclass(frozen=True)
-class Int:
-    """An integer in emitted code, int64."""
-
-    lane: Lane
-    value: ir.Value
-
-    def _binary(self, operation: str, other) -> "Int":
-        other = other.value if isinstance(other, Int) else I64(other)
-        return Int(self.lane, getattr(self.lane.builder, operation)(self.value, other))
-
-    def __add__(self, other) -> "Int":
-        return self._binary("add", other)
-
-    def __sub__(self, other) -> "Int":
-        return self._binary("sub", other)
-
-    def __mul__(self, other) -> "Int":
-        return self._binary("mul", other)
-
-    def least(self, other: "Int") -> "Int":
-        """The smaller of two."""
-        builder = self.lane.builder
-        smaller = builder.icmp_signed("<", self.value, other.value)
-        return Int(self.lane, builder.select(smaller, self.value, other.value))
-
-
-@dataclass(frozen=True)
-class Scalar:
-    """One float in emitted code."""
-
-    lane: Lane
-    value: ir.Value
-
-    def spread(self) -> "Vec":
-        """It in every lane."""
-        return Vec(self.lane, self.lane.spread(self.value))
-
-
-@dataclass(frozen=True)
-class Vec:
-    """A vector of the tile in a register; the four operations work lane by lane, also with a `Scalar` or a number."""
-
-    lane: Lane
-    value: ir.Value
-
-    def _other(self, other) -> ir.Value:
-        if isinstance(other, Scalar):
-            return other.spread().value
-        return other.value if isinstance(other, Vec) else self.lane.constant(other).value
-
-    def __add__(self, other) -> "Vec":
-        return Vec(self.lane, self.lane.builder.fadd(self.value, self._other(other)))
-
-    def __sub__(self, other) -> "Vec":
-        return Vec(self.lane, self.lane.builder.fsub(self.value, self._other(other)))
-
-    def __mul__(self, other) -> "Vec":
-        return Vec(self.lane, self.lane.builder.fmul(self.value, self._other(other)))
-
-    def __truediv__(self, other) -> "Vec":
-        return Vec(self.lane, self.lane.builder.fdiv(self.value, self._other(other)))
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def unary(self, name: str) -> "Vec":
-        """LLVM's unary function of that name, such as sqrt or fabs."""
-        function = self.lane.declare(f"llvm.{name}.{self.lane.suffix}", self.lane.vector, self.lane.vector)
-        return Vec(self.lane, self.lane.builder.call(function, [self.value]))
+    def total(self, vectors: list[Float]) -> Float:
+        """Sum over all columns of the tile, halves added to halves: a scalar."""
+        vectors = list(vectors)
+        if self.mask is not None:
+            kept = self.builder.select(self.mask, vectors[-1].value, self.zeros())
+            vectors[-1] = Float(self, kept)
+        value = sum(vectors[1:], vectors[0]).value
+        lanes = self.tile.lanes
+        while lanes > 1:
+            lanes //= 2
+            halves = [ir.Constant(ir.VectorType(I32, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
+            value = self.builder.fadd(*(self.builder.shuffle_vector(value, value, half) for half in halves))
+        if self.tile.lanes > 1:
+            value = self.builder.extract_element(value, I32(0))
+        return Float(self, value)
 
 
 @dataclass(frozen=True)
@@ -295,89 +240,97 @@ class Row:
             at = lane.builder.gep(self.pointer, [I64(number * tile.lanes)])
             yield lane.builder.bitcast(at, lane.vector.as_pointer()), tile.masked and number == tile.vectors - 1
 
-    def load(self) -> list[Vec]:
+    def load(self) -> list[Float]:
         """The tile's vectors; lanes beyond the edge are zero."""
-        return [Vec(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
+        return [Float(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
 
-    def _load(self, pointer, masked: bool) -> ir.Value:
+    def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
         lane = self.lane
         if not masked:
             value = lane.builder.load(pointer)
-            value.align = lane.tile.bits // 8
+            value.align = lane.bits // 8
             return value
-        zero = ir.Constant(lane.vector, [0.0] * lane.tile.lanes)
-        kinds = (lane.vector.as_pointer(), I32, lane.mask.type, lane.vector)
-        function = lane.declare(f"llvm.masked.load.{lane.suffix}.p0", lane.vector, *kinds)
-        return lane.builder.call(function, [pointer, I32(lane.tile.bits // 8), lane.mask, zero])
+        kinds = (pointer.type, I32, lane.mask.type, lane.vector)
+        function = lane.declare(f"llvm.masked.load.v{lane.tile.lanes}f{lane.bits}.p0", lane.vector, *kinds)
+        return lane.builder.call(function, [pointer, I32(lane.bits // 8), lane.mask, lane.zeros()])
 
-    def store(self, vectors: list[Vec]) -> None:
+    def store(self, vectors: list[Float]) -> None:
         """Write the tile's vectors; lanes beyond the edge are left alone."""
         lane = self.lane
         for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
             if masked:
-                kinds = (lane.vector, lane.vector.as_pointer(), I32, lane.mask.type)
-                function = lane.declare(f"llvm.masked.store.{lane.suffix}.p0", ir.VoidType(), *kinds)
-                lane.builder.call(function, [vec.value, pointer, I32(lane.tile.bits // 8), lane.mask])
+                kinds = (lane.vector, pointer.type, I32, lane.mask.type)
+                function = lane.declare(f"llvm.masked.store.v{lane.tile.lanes}f{lane.bits}.p0", ir.VoidType(), *kinds)
+                lane.builder.call(function, [vec.value, pointer, I32(lane.bits // 8), lane.mask])
             else:
-                stored = lane.builder.store(vec.value, pointer)
-                stored.align = lane.tile.bits // 8
+                lane.builder.store(vec.value, pointer).align = lane.bits // 8
 
     def prefetch(self) -> None:
         """Ask the cache for every line of the tile."""
-        lane, tile = self.lane, self.lane.tile
-        function = lane.declare("llvm.prefetch.p0", ir.VoidType(), I8.as_pointer(), I32, I32, I32)
-        for offset in range(0, tile.width, LINE * 8 // tile.bits):
-            at = lane.builder.bitcast(lane.builder.gep(self.pointer, [I64(offset)]), I8.as_pointer())
-            lane.builder.call(function, [at, I32(0), I32(3), I32(1)])
+        for offset in range(0, self.lane.tile.width, LINE * 8 // self.lane.bits):
+            self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
 
 
 class Array:
-    """An array argument in emitted code: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
+    """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
 
-    def __init__(self, lane: Lane, kind: types.Array, value) -> None:
+    def __init__(self, lane: Lane, kind: types.Array, value: ir.Value) -> None:
         struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
         self.lane, self.kind, self.data = lane, kind, struct.data
-        self.columns = cgutils.unpack_tuple(lane.builder, struct.shape)[-1]
+        lengths = cgutils.unpack_tuple(lane.builder, struct.shape)
+        self.last = Int(lane, lengths[0]) - 1
+        self.columns = lengths[-1]
 
-    def __getitem__(self, k: Int) -> Int | Scalar:
+    def _pointer(self, k: Int) -> ir.Value:
+        return self.lane.builder.gep(self.data, [k.value])
+
+    def __getitem__(self, k: Int) -> Int | Float:
         builder = self.lane.builder
-        loaded = builder.load(builder.gep(self.data, [k.value]))
+        loaded = builder.load(self._pointer(k))
         if isinstance(self.kind.dtype, types.Float):
-            return Scalar(self.lane, loaded)
+            return Float(self.lane, loaded)
         if loaded.type != I64:  # row and column numbers are never negative
             loaded = builder.zext(loaded, I64)
         return Int(self.lane, loaded)
 
+    def __setitem__(self, k: Int, number: Float) -> None:
+        self.lane.builder.store(number.value, self._pointer(k))
+
+    def moved(self, start: Int) -> "Array":
+        """The array from element `start` on."""
+        other = copy.copy(self)
+        other.data = self._pointer(start)
+        return other
+
     def row(self, r: Int, j: Int) -> Row:
         """Row `r` from column `j` on."""
-        builder = self.lane.builder
-        offset = builder.add(builder.mul(r.value, self.columns), j.value)
-        return Row(self.lane, builder.gep(self.data, [offset]))
+        return Row(self.lane, self._pointer(r * Int(self.lane, self.columns) + j))
+
+    def prefetch(self, k: Int) -> None:
+        """Ask the cache for element `k`."""
+        self.lane.prefetch(self._pointer(k))
 
 
-def intrinsic(tile: Tile, emit: Callable) -> Callable:
-    """A Numba intrinsic without result whose code `emit(lane, *arguments)` writes.
-
-    Its parameters are those of `emit` after `lane`; arrays must be C-contiguous, integers are taken as int64.
-    """
-    names = list(inspect.signature(emit).parameters)[1:]
-
-    def typing(typing_context, *kinds):
-        wanted = [kind if isinstance(kind, types.Array | types.Float) else types.int64 for kind in kinds]
-
-        def generate(context, builder, signature, values):
-            lane = Lane(context, builder, tile)
-            emit(lane, *(_wrap(lane, *pair) for pair in zip(signature.args, values, strict=True)))
-            return context.get_dummy_value()
-
-        return types.void(*wanted), generate
-
-    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in ("context", *names)]
-    typing.__signature__ = inspect.Signature(parameters)
-    return numba_intrinsic(typing)
-
-
-def _wrap(lane: Lane, kind, value):
+def _argument(lane: Lane, kind: types.Type, value: ir.Value) -> Array | Float | Int:
     if isinstance(kind, types.Array):
         return Array(lane, kind, value)
-    return Scalar(lane, value) if isinstance(kind, types.Float) else Int(lane, value)
+    if isinstance(kind, types.Float):
+        return Float(lane, lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
+    return Int(lane, lane.context.cast(lane.builder, value, kind, types.int64))
+
+
+@intrinsic(prefer_literal=True)
+def emit(typing_context, name, u, width, arguments):
+    """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
+    if not isinstance(name, types.StringLiteral):
+        return None
+
+    def generate(context, builder, signature, values):
+        program = programs[name.literal_value]
+        lane = Lane(context, builder, program.cut, values[2])
+        parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
+        made = [_argument(lane, *pair) for pair in zip(arguments, parts, strict=True)]
+        program.row(lane, Int(lane, values[1]), *made)
+        return context.get_dummy_value()
+
+    return types.void(name, types.int64, types.int64, arguments), generate

@@ -8,13 +8,11 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
+from kernels import radix
 from kernels.threads import compiled
 
 INT32_LIMIT = 2**31
 """Positions and index values from here on need int64; a test lowers it."""
-
-DIGIT_BITS = 11
-"""Widest digit of the radix sort: 2048 counters, which fit the first-level cache beside the data."""
 
 
 @dataclass(frozen=True)
@@ -53,51 +51,35 @@ class BatchPlan:
 
 
 @compiled
-def _row_of_entry(indptr, rows):
-    for r in range(indptr.size - 1):
-        for k in range(indptr[r], indptr[r + 1]):
+def _row_of_entry(starts, rows):
+    for r in range(starts.size - 1):
+        for k in range(starts[r] - starts[0], starts[r + 1] - starts[0]):
             rows[k] = r
 
 
 @compiled
-def _sort_pass(keys, order, shift, bits, keys_out, order_out):
-    """One stable counting pass over `bits` bits of the keys, counters local to the call.
-
-    Places are unsigned, because for a signed one Numba also compiles the case that it counts from the end.
-    """
-    one, low, mask = np.uint64(1), np.uint64(shift), np.uint64((1 << bits) - 1)
-    starts = np.zeros((1 << bits) + 1, np.uint64)
-    for k in range(keys.size):
-        starts[((np.uint64(keys[k]) >> low) & mask) + one] += one
-    for digit in range(1 << bits):
-        starts[digit + 1] += starts[digit]
-    for k in range(keys.size):
-        digit = (np.uint64(keys[k]) >> low) & mask
-        place = starts[digit]
-        starts[digit] = place + one
-        keys_out[place] = keys[k]
-        order_out[place] = order[k]
+def _gather(source, places, out):
+    for k in range(places.size):
+        out[k] = source[np.uint64(places[k])]
 
 
 @compiled
-def _segments(keys, columns, segments):
-    """Distinct sorted keys and where each starts; returns their number.
-
-    Every entry writes the end of its run, the last one stays: runs are short, and a branch would be guessed wrong.
-    """
-    count, one = np.uint64(0), np.uint64(1)
-    segments[0] = 0
-    for k in range(keys.size):
-        columns[count] = keys[k]
-        segments[count + one] = k + 1
-        count += np.uint64(k + 1 == keys.size or keys[k + 1] != keys[k])
-    return count
+def _longest_run(segments):
+    longest = 0
+    for u in range(segments.size - 1):
+        longest = max(longest, segments[u + 1] - segments[u])
+    return longest
 
 
 @compiled
-def _gather(rows_of_entries, permutation, rows):
-    for k in range(permutation.size):
-        rows[k] = rows_of_entries[permutation[k]]
+def _row_length(starts):
+    """Entries of every row, or -1 where rows differ or there are none."""
+    if starts.size == 1:
+        return -1
+    same = True
+    for r in range(starts.size - 1):
+        same &= starts[r + 1] - starts[r] == starts[1] - starts[0]
+    return starts[1] - starts[0] if same else -1
 
 
 def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
@@ -105,57 +87,50 @@ def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
 
 
-def sort_columns(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray]:
-    """Stable sort of column numbers below `n_columns`: (sorted [z], permutation [z]), O(z * digits), no O(D) memory.
-
-    Least-significant-digit radix sort restricted to the bits that `n_columns` has (Knuth vol. 3, 5.2.5).
-    """
-    bits = max(int(n_columns - 1).bit_length(), 1)
-    passes = -(-bits // DIGIT_BITS)
-    width = -(-bits // passes)
-    keys, order = indices, np.arange(indices.size, dtype=index_type(indices.size))
-    for digit in range(passes):
-        keys_out, order_out = np.empty_like(keys), np.empty_like(order)
-        _sort_pass(keys, order, digit * width, width, keys_out, order_out)
-        keys, order = keys_out, order_out
-    return keys, order
+def _plain(array: np.ndarray) -> np.ndarray:
+    """`array`, or a copy where the sort would be compiled once more for its layout."""
+    flags = array.flags
+    return array if flags.c_contiguous and flags.writeable else np.array(array, order="C")
 
 
-def sort_segments(indices: np.ndarray, n_columns: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def sort_segments(
+    indices: np.ndarray, n_columns: int, kind: np.dtype | None = None
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group entries by column: (distinct columns int64 [U], where each starts [U + 1], permutation [z])."""
-    keys, permutation = sort_columns(indices, n_columns)
-    columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + 1, permutation.dtype)
-    touched = _segments(keys, columns, segments)
-    return columns[:touched].copy(), segments[: touched + 1].copy(), permutation
+    starts = np.array([0, indices.size], index_type(indices.size, indices.dtype))
+    found = radix.sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
+    return found.columns, found.segments, found.permutation
 
 
 def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
 
     Columns of a row may be unsorted and repeated. `indptr` may start above zero, as a slice of rows does: positions
-    count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`.
+    count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`, and where the row
+    starts speak of another number of entries.
     """
-    lengths = np.diff(indptr)
-    entry_rows = np.empty(indices.size, index_type(indices.size))
-    _row_of_entry(np.array(indptr - indptr[0]), entry_rows)
-    row_length = int(lengths[0]) if lengths.size and (lengths == lengths[0]).all() else -1
-    return _assemble(entry_rows, indices, (lengths.size, int(n_columns)), row_length)
+    starts = _plain(indptr)
+    if starts[-1] - starts[0] != indices.size:
+        raise ValueError(
+            f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
+            "indices[indptr[0]:indptr[-1]]."
+        )
+    kind = index_type(max(indices.size, starts.size))
+    columns, segments, rows, permutation = radix.sort(starts, _plain(indices), int(n_columns), kind)
+    if rows is None:
+        of_entry, rows = np.empty_like(permutation), np.empty_like(permutation)
+        _row_of_entry(starts, of_entry)
+        _gather(of_entry, permutation, rows)
+    shape, longest = (starts.size - 1, int(n_columns)), int(_longest_run(segments))
+    return BatchPlan(shape, columns, segments, rows, permutation, longest, int(_row_length(starts)))
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
     """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
-    return _assemble(row.astype(index_type(row.size)), col, shape, row_length=-1)
-
-
-def _assemble(entry_rows: np.ndarray, indices: np.ndarray, shape: tuple[int, int], row_length: int) -> BatchPlan:
-    if indices.size and not (indices.min() >= 0 and indices.max() < shape[1]):
-        raise ValueError(
-            f"Column numbers lie from {indices.min()} to {indices.max()}; allowed are 0 to {shape[1] - 1}. "
-            "Check the batch with workbench.formats.check(x, full=True)."
-        )
-    plain = indices.flags.writeable and indices.flags.c_contiguous  # else _sort_pass would be compiled once more
-    columns, segments, permutation = sort_segments(indices if plain else np.array(indices, order="C"), shape[1])
-    rows = np.empty_like(permutation)
-    _gather(entry_rows, permutation, rows)
-    longest = int(np.diff(segments).max(initial=0))
-    return BatchPlan(shape, columns, segments, rows, permutation, longest, row_length)
+    if row.size != col.size:
+        raise ValueError(f"row has {row.size} entries and col {col.size}; each entry needs both.")
+    kind = index_type(max(row.size, shape[0]))
+    columns, segments, permutation = sort_segments(col, int(shape[1]), kind)
+    rows = np.empty(permutation.size, kind)
+    _gather(_plain(row), permutation, rows)
+    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest_run(segments)), -1)

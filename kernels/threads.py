@@ -11,7 +11,9 @@ negative Numba also compiles the case that it counts from the end, and LLVM then
 
 import importlib.util
 import os
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import numba
 import numpy as np
@@ -82,14 +84,36 @@ def set_threads(count: int) -> None:
     numba.set_num_threads(count)
 
 
+_this_thread = threading.local()
+
+
+@contextmanager
+def serial() -> Iterator[None]:
+    """Keep the calls that this thread makes inside the `with` on this thread alone, whatever `set_threads` says.
+
+    For a thread that prepares data beside the one that computes: the cores are busy with the other's parallel calls.
+    """
+    before = getattr(_this_thread, "is_serial", False)
+    _this_thread.is_serial = True
+    try:
+        yield
+    finally:
+        _this_thread.is_serial = before
+
+
 def get_threads() -> int:
-    """Threads the next parallel call of this process runs on."""
-    return numba.get_num_threads()
+    """Threads the next parallel call of this thread runs on."""
+    return 1 if getattr(_this_thread, "is_serial", False) else numba.get_num_threads()
 
 
 def is_serial(work: int) -> bool:
     """Whether a call of `work` multiply-adds should stay on one thread."""
-    return work < SERIAL_WORK or numba.get_num_threads() == 1
+    return work < SERIAL_WORK or get_threads() == 1
+
+
+def may_overlap() -> bool:
+    """Whether two threads may make parallel calls at the same time: the layer `workqueue` ends the process then."""
+    return numba.config.THREADING_LAYER in ("omp", "tbb", "safe", "threadsafe")
 
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
@@ -107,7 +131,7 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
 
 def parts() -> int:
     """Parts to cut a call into: a few for each thread, so that a thread that was held up delays little."""
-    return 4 * numba.get_num_threads()
+    return 4 * get_threads()
 
 
 @compiled

@@ -68,6 +68,7 @@ def row(
         "index_dtype": "int32",
         "threads": 2,
         "shuffle": False,
+        "ahead": False,
         "epochs": 1,
         "learning_rate": 0.1,
         "seed": 0,

@@ -189,9 +189,7 @@ def with_law(seconds, **known):
 def test_several_crossings_are_not_made_into_one():
     even = only(breakeven(with_law({0.001: 1e-3, 0.01: 2e-2, 0.1: 2e-3, 0.3: 4e-2})))
     assert even.status == "several"
-    assert (
-        "sparse at 0.1 %, dense at 1 %, sparse at 10 % and dense at 30.1 %; no one break-even" in even.sentence
-    )
+    assert "sparse at 0.1 %, dense at 1 %, sparse at 10 % and dense at 30.1 %; no one break-even" in even.sentence
     assert even.low == even.density < even.high
     assert only(breakeven(with_law({0.001: 2e-2, 0.1: 1e-3}))).status == "several", (
         "dense first is no break-even either"

@@ -1,12 +1,15 @@
 """In a real Chromium: the notebook in JupyterLab, with its panel clicked; and the report."""
 
 import re
+import shutil
 import time
 from pathlib import Path
 
+import nbconvert
+import nbformat
 import pytest
 import rows as made
-from browser import browser, jupyterlab, open_page
+from browser import browser, chromium, jupyterlab, open_page
 
 from workbench import report, store
 from workbench.panels import lab
@@ -78,6 +81,20 @@ class Lab:
     def click(self, button: str) -> None:
         self.panel.get_by_role("button", name=button, exact=True).click()
 
+    def press(self, button: str) -> None:
+        """The same by the keyboard."""
+        self.panel.get_by_role("button", name=button, exact=True).focus()
+        self.page.keyboard.press("Enter")
+
+    def exported(self, path: Path) -> str:
+        """The saved notebook as a page for readers without a kernel: the first one that says that the run is over."""
+        self.page.locator("details", has_text="Stopped.").wait_for(state="attached")
+        end = time.monotonic() + 20
+        while "Stopped." not in (text := path.read_text(encoding="utf-8")) and time.monotonic() < end:
+            self.page.keyboard.press("Control+s")
+            time.sleep(0.5)
+        return nbconvert.HTMLExporter().from_notebook_node(nbformat.reads(text, as_version=4))[0]
+
     def wait(self, status: str, seconds: float = 60.0) -> float:
         """Wait for a status; how many seconds it took."""
         started = time.monotonic()
@@ -129,26 +146,29 @@ def test_run_live_chart_stop_restart_and_the_run_is_found_again(folder):
         assert page.chart(other_than=first) != first
         page.shot("2-running")
 
-        before = page.done()
-        pid = progress.read(run).pid
-        page.restart()
-        page.wait("running")
-        assert page.done() >= before > 0
-        assert progress.read(run).pid == pid  # the same supervisor: the restart did not touch it
-        page.shot("3-running-after-restart")
-
-        page.click("Stop")
-        seconds = page.wait("stopped")
-        assert seconds < SECONDS_STOP
-        page.shot("4-stopped")
+        page.press("Stop")
+        assert page.wait("stopped") < SECONDS_STOP
+        page.shot("3-stopped")
         before, rows = page.done(), len(progress.rows(run))
+        assert before > 0
+        assert "Stopped." in page.exported(folder / "notebook.ipynb")
 
         page.restart()
         page.wait("stopped")
-        assert page.done() == before
-        assert len(progress.rows(run)) == rows
+        assert (page.done(), len(progress.rows(run))) == (before, rows)
         assert page.chart().startswith("data:image/svg+xml")
-        page.shot("5-found-again")
+        page.shot("4-stopped-after-restart")
+
+        page.click("Run")
+        page.wait("running")
+        pid = progress.read(run).pid
+        page.restart()
+        page.wait("running")
+        assert progress.read(run).pid == pid  # the same supervisor: the restart did not touch it
+        assert page.done() >= before
+        page.shot("5-running-after-restart")
+        page.press("Stop")
+        page.wait("stopped")
         assert page.page.refused == []
 
 
@@ -166,3 +186,13 @@ def test_the_report_opens_without_a_network(tmp_path):
         assert charts.count() >= 4
         assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
         assert (page.refused, failures) == ([], [])
+
+
+def test_a_missing_browser_skips_here_and_fails_in_ci(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no Chromium on the PATH"):
+        chromium()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="in CI the browser tests must run"):
+        chromium()

@@ -28,6 +28,8 @@ ALLOWED = {
     "workbench.plots": {"store", "analysis"},
     "workbench.report": {"store", "analysis", "plots"},
     "workbench.sweep": {"formats", "ops", "models", "optimizers", "data", "metrics", "train", "measure", "store"},
+    "workbench.bench": {"data", "measure", "store"},
+    "workbench.bench_report": {"store", "analysis", "plots", "report"},
     "workbench.export": {"store", "report", "sweep"},
     "workbench.demo": {"store", "report", "analysis", "sweep", "export"},
     "workbench.doctor": {"data", "measure"},
@@ -39,7 +41,11 @@ ALLOWED = {
         *("formats", "ops", "data", "models", "optimizers"),
     },
     "workbench.cluster": {"sweep", "store"},
-    "workbench.cli": {"demo", "doctor", "export", "lab", "live", "sweep", "terminal"},
+    "workbench.cli": {
+        *("analysis", "bench", "bench_report", "demo", "doctor", "export", "lab", "live"),
+        *("store", "sweep", "terminal"),
+    },
+    "workbench.__main__": {"cli"},
 }  # fmt: skip
 
 HEAVY = ("cupy", "dask", "distributed", "torch", "tensorflow", "ipywidgets", "matplotlib", "sklearn", "pandas")
@@ -124,6 +130,13 @@ def loaded_by(statement: str) -> set[str]:
 @pytest.mark.parametrize("statement", ["import workbench", "import kernels; kernels.names()", "import workbench.cli"])
 def test_light_imports_load_nothing_heavy(statement):
     assert not loaded_by(statement)
+
+
+def test_the_command_line_loads_no_numerics_before_a_command_needs_them():
+    """Which is what lets its help come in a fraction of a second."""
+    code = "import workbench.cli, sys\nprint(*sys.modules, sep='\\n')"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert not {name.split(".")[0] for name in out.split()} & {"numpy", "numba", "scipy", "pydantic", "kernels"}
 
 
 def test_a_sweep_never_loads_cupy_or_widgets():

@@ -1,10 +1,12 @@
 """The batch plan: its invariants on every hostile case, its limits, and what it refuses."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 from cases import CASES, random_case
 
-from kernels import Case, plan
+from kernels import Case, plan, radix, threads
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -84,6 +86,14 @@ def test_plan_refuses_a_column_out_of_range(wrong: int) -> None:
         plan.build(case.indptr, indices, case.D)
 
 
+def test_plan_refuses_parts_of_different_lengths() -> None:
+    case = CASES["sorted"]
+    with pytest.raises(ValueError, match=r"indptr speaks of \d+ entries, indices holds \d+; pass the slice"):
+        plan.build(case.indptr[10:21], case.indices, case.D)
+    with pytest.raises(ValueError, match="row has 2 entries and col 3"):
+        plan.build_coo(np.array([0, 1]), np.array([0, 1, 2]), (2, 3))
+
+
 def test_positions_become_int64_where_int32_is_too_narrow(monkeypatch: pytest.MonkeyPatch) -> None:
     case = CASES["plain"]
     narrow = plan.build(case.indptr, case.indices, case.D)
@@ -94,13 +104,55 @@ def test_positions_become_int64_where_int32_is_too_narrow(monkeypatch: pytest.Mo
     np.testing.assert_array_equal(narrow.permutation, wide.permutation)
 
 
-@pytest.mark.parametrize("bits", [1, 3, 11])
-def test_sort_is_the_same_for_every_width_of_digit(bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plan, "DIGIT_BITS", bits)
-    indices = random_case(5, 3000, 500, 1).indices
-    keys, order = plan.sort_columns(indices, 3000)
-    np.testing.assert_array_equal(order, np.argsort(indices, kind="stable"))
-    np.testing.assert_array_equal(keys, np.sort(indices))
+PLAN_ARRAYS = ("columns", "segments", "rows", "permutation")
+
+
+def assert_same_plan(one: plan.BatchPlan, other: plan.BatchPlan) -> None:
+    for name in PLAN_ARRAYS:
+        assert getattr(one, name).dtype == getattr(other, name).dtype
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
+    assert (one.longest_run, one.row_length, one.shape) == (other.longest_run, other.row_length, other.shape)
+
+
+@pytest.mark.parametrize("bits", [4, 5, 12])
+@pytest.mark.parametrize("parts", [1, 2, 3, 8])
+@pytest.mark.parametrize("n_columns", [30, 5000, 2**33])
+def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, parts, n_columns, monkeypatch) -> None:
+    case = random_case(50, min(n_columns, 3000), 900, 1, index=np.int64)
+    indices = case.indices * (n_columns // case.D)
+    expected = plan.build(case.indptr, indices, n_columns)
+    np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
+    monkeypatch.setattr(radix, "DIGIT_BITS", bits)
+    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(radix, "get_threads", lambda: parts)
+    assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
+
+
+@every_case
+@pytest.mark.parametrize("parts", [2, 8])
+def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = plan.build(case.indptr, case.indices, case.D)
+    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(radix, "get_threads", lambda: parts)
+    assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
+
+
+@every_case
+@pytest.mark.parametrize("spare", [0, -1, -100], ids=["just fits", "no room for rows", "no room for places"])
+def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = plan.build(case.indptr, case.indices, case.D)
+    ends = case.indices.size - 1, case.R - 1, case.D - 1
+    monkeypatch.setattr(radix, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
+    assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
+
+
+def test_plan_of_two_threads_at_once_is_that_of_each() -> None:
+    cases = [random_case(400, 10**6, 15_000, 1, seed=seed) for seed in range(8)]
+    expected = [plan.build(case.indptr, case.indices, case.D) for case in cases]
+    with ThreadPoolExecutor(2) as pool:
+        built = list(pool.map(lambda case: plan.build(case.indptr, case.indices, case.D), cases))
+    for one, other in zip(built, expected, strict=True):
+        assert_same_plan(one, other)
 
 
 def test_bytes_do_not_grow_with_the_number_of_features() -> None:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench import data, models, train
+from workbench import data, models, optimizers, train
 from workbench.ops.dot import NoRuleError
 
 FORMATS = ("csr", "csc", "coo", "row_sparse", "dense")
@@ -78,7 +78,7 @@ def test_an_event_has_a_time_for_each_phase(made):
     assert [(event.step, event.epoch, event.rows) for event in events[3:6]] == [(4, 0, 20), (5, 0, 10), (6, 1, 20)]
     for event in events:
         assert tuple(event.seconds) == train.PHASES
-        assert all(event.seconds[phase] > 0 for phase in train.PHASES)
+        assert {phase for phase in train.PHASES if event.seconds[phase] == 0} == {"wait"}
         assert event.seconds_step == sum(event.seconds.values())
 
 
@@ -90,6 +90,27 @@ def test_batches_that_repeat_are_prepared_once_and_their_memory_is_counted(made)
     assert all(event.seconds["plan"] > 0 for event in first)
     assert all(event.seconds[phase] == 0 for event in second for phase in ("slice", "convert", "plan"))
     assert run.bytes_held - held == sum(batch.plan.nbytes for batch in run.kept.values()) > 0
+
+
+def test_batches_prepared_ahead_train_the_same_and_cost_what_was_waited(made):
+    here, _ = losses(made)
+    ahead, run = losses(made, ahead=True)
+    assert ahead == here
+    event = next(run.events())
+    assert event.seconds["wait"] > 0
+    assert all(event.seconds[phase] == 0 for phase in ("slice", "convert", "plan"))
+    assert event.seconds_prepare > 0
+
+
+@pytest.mark.parametrize("format", ["csr", "coo"])
+@pytest.mark.parametrize("optimizer", [name for name in optimizers.names() if optimizers.get(name).fused])
+@pytest.mark.parametrize("shuffle", [True, False])
+def test_a_fused_gradient_trains_as_one_that_is_held(made, format, optimizer, shuffle):
+    shared = {"format": format, "optimizer": optimizer, "shuffle": shuffle}
+    fused, run = losses(made, gradient="fused", **shared)
+    held, _ = losses(made, **shared)
+    np.testing.assert_allclose(fused, held, rtol=1e-9)
+    assert run.full is None
 
 
 def test_a_shuffled_run_is_reproducible_from_its_seed(made):
@@ -121,6 +142,8 @@ def test_reset_makes_a_run_as_new(made):
         ({"gradient": "dense", "update": "lazy"}, "a dense gradient names none"),
         ({"format": "dense"}, "No rule computes X @ W as dense by engine 'ours' for X in format 'dense'"),
         ({"format": "row_sparse"}, "No rule computes X.T @ G as row_sparse"),
+        ({"gradient": "fused", "update": "standard"}, "its update is lazy"),
+        ({"gradient": "fused", "format": "csc"}, "which csc has none of; csr and coo have"),
         ({"model": "logistic"}, "The logistic model has width 1; asked for was width 3"),
     ],
 )

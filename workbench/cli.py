@@ -12,6 +12,13 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
 )
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
+bench = typer.Typer(help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.")
+app.add_typer(bench, name="bench", no_args_is_help=True)
+Quick = Annotated[bool, typer.Option(help="A selection that takes about two minutes.")]
+Rows = Annotated[Path | None, typer.Option(help="Run folder, runs/bench-SUITE by default; resumed if it has rows.")]
+Only = Annotated[str, typer.Option(help="One task alone.")]
+OnShape = Annotated[str, typer.Option(help="One shape alone.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="All cores by default.")]
 
 
 @app.command()
@@ -101,6 +108,48 @@ def doctor() -> None:
     from workbench import doctor, terminal
 
     terminal.console.print(terminal.findings_table(doctor.examine()))
+
+
+@bench.command("kernels")
+def bench_kernels(
+    quick: Quick = False, run: Rows = None, only: Only = "", shape: OnShape = "", threads: Threads = None
+) -> None:
+    """Time every kernel against its rivals on many shapes and widths; stop with Ctrl-C and lose nothing."""
+    _bench("kernels", quick, run, only, shape, threads)
+
+
+@bench.command("step")
+def bench_step(quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None) -> None:
+    """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
+    _bench("step", quick, run, "", shape, threads)
+
+
+@bench.command("report")
+def bench_report(
+    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark.")],
+    out: Annotated[Path | None, typer.Option(help="Where to write; by default report.html in the run folder.")] = None,
+    markdown: Annotated[bool, typer.Option(help="Markdown instead of HTML.")] = False,
+) -> None:
+    """Write what was to be reached and what was, the charts, and every cell."""
+    from workbench import bench_report as reports
+
+    typer.echo(reports.write(run, out, markdown=markdown))
+
+
+def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, threads: int | None) -> None:
+    from workbench import bench_report as reports
+    from workbench import store
+    from workbench.analysis.goals import goals
+    from workbench.bench import screen, suites
+    from workbench.bench.rounds import Policy
+    from workbench.bench.runner import Runner
+
+    folder = run or Path("runs") / f"bench-{suite}"
+    cells = suites.cells_of(suite, quick, only, shape)
+    starts = () if only or shape else suites.starts_of(suite, quick)
+    screen.run(Runner(folder, Policy(), threads), cells, starts)
+    screen.console.print(screen.goals_table(goals(store.BENCH.frame(store.BENCH.read(folder)))))
+    typer.echo(f"Report: {reports.write(folder)}")
 
 
 def main() -> None:

@@ -36,7 +36,7 @@ def html(frame: pd.DataFrame, path: str | Path, *, title: str, command: str, mac
     """
     content = _content(frame, title, command, machine) | {"charts": [_svg_chart(*spec) for spec in _charts(frame)]}
     path = Path(path)
-    path.write_text(_templates().get_template("report_template.html").render(content), encoding="utf-8")
+    path.write_text(templates().get_template("report_template.html").render(content), encoding="utf-8")
     return path
 
 
@@ -56,7 +56,7 @@ def markdown(
     path = Path(path)
     specs = _charts(frame) if pictures else []
     content = _content(frame, title, command, machine) | {"charts": [_png_chart(path, *spec) for spec in specs]}
-    template = _templates().get_template("report_template.md.jinja")
+    template = templates().get_template("report_template.md.jinja")
     for most in (1000, 100, 30, 10, 3):
         text = template.render({name: _cut(value, most) for name, value in content.items()})
         if len(text.encode()) < MARKDOWN_BYTES:
@@ -78,10 +78,10 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "advice": _sections(advice),
         "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
         "failures": _failures(groups),
-        "machine": _table(("what", "value"), _flat(machine)),
-        "versions": _table(("what", "value"), _versions(rows)),
+        "machine": table_of(("what", "value"), flat(machine)),
+        "versions": table_of(("what", "value"), _versions(rows)),
         "method": _method(rows),
-        "columns": _table(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
+        "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
         "rows": len(frame),
         "groups_left": max(len(groups) - GROUPS_DRAWN, 0),
     }
@@ -98,7 +98,8 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
     return [(name, sentences) for name, sentences in named.items() if sentences]
 
 
-def _table(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table as the templates take it."""
     return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
 
 
@@ -114,7 +115,7 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
             row = [words.line(vars(even) | {"index_dtype": even.group["index_dtype"]}), MEASURES[measure][0], at]
             rows.append([*row, _ends(even), *([labels[settings]] if several else []), _note(even)])
     columns = ("configuration", "in", "break-even", "95 % interval", *(["cells"] if several else []), "note")
-    return _table(columns, rows)
+    return table_of(columns, rows)
 
 
 def _note(even: BreakEven) -> str:
@@ -145,18 +146,19 @@ def _failures(groups: Sequence[cells.Group]) -> Table:
         for row in group.rows
         if row["status"] != "ok"
     ]
-    return _table(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
+    return table_of(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
 
 
 def _needed(row: cells.Row) -> str:
     return words.bytes_(row["bytes_needed"]) if row["bytes_needed"] else ""
 
 
-def _flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Names and values of nested mappings, as text."""
     found = []
     for name, value in mapping.items():
         if isinstance(value, Mapping):
-            found += _flat(value, f"{prefix}{name}: ")
+            found += flat(value, f"{prefix}{name}: ")
         else:
             told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
             found.append((f"{prefix}{name}", told))
@@ -216,17 +218,17 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
     sentence = plots.draw(name, frame, figure, **controls)
     table = plots.table(name, frame, **controls)
     heading = plots.get(name).title + (f": {controls['group']}" if controls and len(cells.groups(frame)) > 1 else "")
-    data = _table(table.columns, table.to_numpy().tolist())
+    data = table_of(table.columns, table.to_numpy().tolist())
     return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
 
 
 def _svg_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
     place = re.sub(r"\W+", "-", f"{name}-{controls.get('group', '')}").strip("-").lower()
-    return chart | {"id": place, "svg": _inline(figure, place, chart["heading"], chart["sentence"])}
+    return chart | {"id": place, "svg": inline(figure, place, chart["heading"], chart["sentence"])}
 
 
-def _inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
+def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
     buffer = io.StringIO()
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
@@ -281,7 +283,8 @@ def _fenced(value: str) -> str:
 
 
 @cache
-def _templates() -> jinja2.Environment:
+def templates() -> jinja2.Environment:
+    """The templates of this folder, with the filters that they use."""
     found = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=jinja2.select_autoescape(["html"]),

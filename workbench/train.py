@@ -16,10 +16,11 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import data, formats, models, optimizers
+from workbench.data import loader
 from workbench.ops import dot as dots
 
-PHASES = ("slice", "convert", "plan", "forward", "loss", "gradient", "update")
-GRADIENTS = ("dense", "row_sparse")
+PHASES = ("slice", "convert", "plan", "wait", "forward", "loss", "gradient", "update")
+GRADIENTS = ("dense", "row_sparse", "fused")
 UPDATES = ("standard", "lazy")
 
 
@@ -31,8 +32,10 @@ class SetupError(ValueError):
 class Setup:
     """How to train: what X, the gradient and the update are held in and computed by.
 
-    With `shuffle` every batch is new, and each step pays for its slice, conversion and plan. Without, batches repeat
-    and are kept as prepared in the first epoch, at the price of their memory.
+    With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
+    done for the next batch on a thread beside the step, which then pays for what it waits. Without `shuffle`, batches
+    repeat and are kept as prepared in the first epoch, at the price of their memory. A `fused` gradient is applied to
+    the rows it touches while it is summed, and never held.
     """
 
     model: str = "softmax"
@@ -44,6 +47,7 @@ class Setup:
     options: Mapping[str, float] = field(default_factory=dict)
     batch_rows: int = 256
     shuffle: bool = True
+    ahead: bool = False
     last: str = "keep"
     seed: int = 0
     dtype: str = "float32"
@@ -55,8 +59,9 @@ class Setup:
 
     @property
     def gradient_rule(self) -> dots.Rule:
-        """The rule of X.T @ G."""
-        return dots.rule(self.format, True, self.gradient, self.engine)
+        """The rule of X.T @ G; for a fused gradient that of its rows."""
+        result = "row_sparse" if self.gradient == "fused" else self.gradient
+        return dots.rule(self.format, True, result, self.engine)
 
 
 def why_impossible(setup: Setup) -> str:
@@ -65,20 +70,35 @@ def why_impossible(setup: Setup) -> str:
         _ = setup.forward_rule, setup.gradient_rule
     except dots.NoRuleError as error:
         return str(error)
-    if setup.update == "lazy" and setup.gradient != "row_sparse":
+    if setup.update == "lazy" and setup.gradient == "dense":
         return "A lazy update changes the rows that a row_sparse gradient names; a dense gradient names none."
+    return _why_not_fused(setup) if setup.gradient == "fused" else ""
+
+
+def _why_not_fused(setup: Setup) -> str:
+    if setup.update != "lazy":
+        return "A fused gradient is applied as it is summed, to the rows it touches; its update is lazy."
+    if not setup.gradient_rule.plan:
+        return f"A fused gradient is summed by a batch plan, which {setup.format} has none of; csr and coo have."
+    if optimizers.get(setup.optimizer).fused is None:
+        return f"The optimizer {setup.optimizer} has no fused rule."
     return ""
 
 
 @dataclass(frozen=True)
 class StepEvent:
-    """One step that was done: its loss before the update, and the seconds of each phase."""
+    """One step that was done: its loss before the update, and the seconds of each phase.
+
+    `seconds_prepare` is what slice, convert and plan of its batch took, also when that was beside an earlier step; it
+    is 0 for a batch that was kept.
+    """
 
     step: int
     epoch: int
     rows: int
     loss: float
     seconds: dict[str, float]
+    seconds_prepare: float = 0.0
 
     @property
     def seconds_step(self) -> float:
@@ -87,10 +107,10 @@ class StepEvent:
 
 
 class Laps:
-    """Seconds since the last lap, filed under a phase."""
+    """Seconds since the last lap, filed under a phase; `known` are phases that were timed elsewhere."""
 
-    def __init__(self) -> None:
-        self.seconds = dict.fromkeys(PHASES, 0.0)
+    def __init__(self, known: Mapping[str, float] | None = None) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0) | (known or {})
         self.last = perf_counter()
 
     def lap(self, phase: str) -> None:
@@ -109,6 +129,8 @@ class Prepared:
     plan: BatchPlan | None
     bytes_own: int
     """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
+    seconds: dict[str, float]
+    """Of convert and plan."""
 
 
 class Run:
@@ -164,14 +186,16 @@ class Run:
         kept = sum(batch.bytes_own for batch in self.kept.values())
         return formats.nbytes(self.batches.x) + kept + sum(array.nbytes for array in arrays)
 
-    def prepare(self, batch: data.Batch, laps: Laps) -> Prepared:
+    def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan."""
+        laps = Laps()
         x = formats.convert(batch.x, self.setup.format)
         laps.lap("convert")
         plan = dots.make_plan(x) if self.setup.gradient_rule.plan else None
         laps.lap("plan")
         own = 0 if x is batch.x else formats.nbytes(x)
-        return Prepared(x, batch.y, plan, own + (plan.nbytes if plan else 0))
+        seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
+        return Prepared(x, batch.y, plan, own + (plan.nbytes if plan else 0), seconds)
 
     def forward(self, batch: Prepared) -> np.ndarray:
         """Scores [R, N] of a batch, in a buffer that the next step overwrites."""
@@ -190,7 +214,12 @@ class Run:
             gradient = optimizers.full(gradient, self.full)
         rule(self.weights, self.states, gradient, self.step, **self.options)
 
-    def do_step(self, batch: Prepared, epoch: int, laps: Laps) -> StepEvent:
+    def update_fused(self, batch: Prepared, slope: np.ndarray) -> None:
+        """Change the rows that the batch touches by its gradient, which is summed on the way and not held."""
+        rule = self.optimizer.fused
+        rule(self.weights, self.states, batch.plan, batch.x.data, slope, self.step, **self.options)
+
+    def do_step(self, batch: Prepared, epoch: int, laps: Laps, seconds_prepare: float = 0.0) -> StepEvent:
         """One step on a prepared batch."""
         self.step += 1
         scores = self.forward(batch)
@@ -198,11 +227,14 @@ class Run:
         slope = self.slope[: len(scores)]
         loss = self.model.evaluate(scores, batch.y, slope)
         laps.lap("loss")
-        gradient = self.backward(batch, slope)
-        laps.lap("gradient")
-        self.update(gradient)
+        if self.setup.gradient == "fused":
+            self.update_fused(batch, slope)
+        else:
+            gradient = self.backward(batch, slope)
+            laps.lap("gradient")
+            self.update(gradient)
         laps.lap("update")
-        return StepEvent(self.step, epoch, len(scores), loss, laps.seconds)
+        return StepEvent(self.step, epoch, len(scores), loss, laps.seconds, seconds_prepare)
 
     def epoch(self, epoch: int) -> Iterator[StepEvent]:
         """The steps of one epoch."""
@@ -210,16 +242,15 @@ class Run:
             for batch in self.kept.values():
                 yield self.do_step(batch, epoch, Laps())
             return
-        source = self.batches.epoch(epoch)
         kept: dict[int, Prepared] = {}
-        laps = Laps()
-        for number, batch in enumerate(source):
-            laps.lap("slice")
-            prepared = self.prepare(batch, laps)
+        made = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
+        for number, ready in enumerate(made):
+            prepared = ready.value
             if not self.setup.shuffle:
                 kept[number] = prepared
-            yield self.do_step(prepared, epoch, laps)
-            laps = Laps()
+            slice_seconds = ready.seconds_prepare - sum(prepared.seconds.values())
+            here = {"wait": ready.seconds_wait} if self.setup.ahead else {"slice": slice_seconds, **prepared.seconds}
+            yield self.do_step(prepared, epoch, Laps(here), ready.seconds_prepare)
         self.kept = kept
 
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:

@@ -14,6 +14,7 @@ from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.plan import index_type
+from kernels.radix import largest
 from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_count, get_threads, is_serial
 
@@ -33,70 +34,105 @@ def reference(row, col, data, n_rows):
 
 
 @compiled
-def _count(key, counts, first, last):
-    """Count keys at `key + 1`; returns the place of a key that is out of range, or -1."""
-    for k in range(first, last):
-        if key[k] < 0 or key[k] >= counts.size - 1:
-            return k
-        counts[key[k] + 1] += 1
-    return -1
+def _ascends(key):
+    ascends = True
+    for k in range(key.size - 1):
+        ascends &= key[k] <= key[k + 1]
+    return ascends
+
+
+@compiled
+def _ends(key, starts):
+    """Row starts of ascending keys: each entry writes the end of its row, the last one stays."""
+    one = np.uint64(1)
+    for k in range(key.size):
+        starts[np.uint64(key[k]) + one] = k + 1
+    for row in range(1, starts.size):
+        starts[row] = max(starts[row], starts[row - 1])
+
+
+@compiled
+def _count(key, counts):
+    """Count keys at `key + 1`."""
+    one = np.uint64(1)
+    for k in range(key.size):
+        counts[np.uint64(key[k]) + one] += 1
 
 
 @compiled
 def _starts(counts):
     """From counts [parts, keys + 1] to where each part puts its first entry of each key."""
     total = 0
-    for key in range(1, counts.shape[1]):
-        for part in range(counts.shape[0]):
-            count = counts[part, key]
-            counts[part, key] = total
+    if counts.shape[0] == 1:  # 3 times as fast without the inner loop
+        row = counts[0]
+        for key in range(1, row.size):
+            count = row[key]
+            row[key] = total
             total += count
+    else:
+        for key in range(1, counts.shape[1]):
+            for part in range(counts.shape[0]):
+                count = counts[part, key]
+                counts[part, key] = total
+                total += count
 
 
 @compiled
-def _place(key, other, data, starts, other_out, data_out, first, last):
-    for k in range(first, last):
-        place = starts[key[k] + 1]
-        starts[key[k] + 1] = place + 1
+def _place(key, other, data, starts, other_out, data_out):
+    one = np.uint64(1)
+    for k in range(key.size):
+        at = np.uint64(key[k]) + one
+        place = np.uint64(starts[at])
+        starts[at] += 1
         other_out[place] = other[k]
         data_out[place] = data[k]
 
 
 @compiled_parallel
-def _count_parts(key, counts, bounds, wrong):
+def _count_parts(key, counts, bounds):
     for part in prange(bounds.size - 1):
-        wrong[part] = _count(key, counts[part], bounds[part], bounds[part + 1])
+        _count(key[bounds[part] : bounds[part + 1]], counts[part])
 
 
 @compiled_parallel
 def _place_parts(key, other, data, starts, other_out, data_out, bounds):
     for part in prange(bounds.size - 1):
-        _place(key, other, data, starts[part], other_out, data_out, bounds[part], bounds[part + 1])
+        own = slice(bounds[part], bounds[part + 1])
+        _place(key[own], other[own], data[own], starts[part], other_out, data_out)
 
 
 def group(key: np.ndarray, other: np.ndarray, data: np.ndarray, n_keys: int, word: str) -> tuple:
     """Entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other, data).
 
-    `word` says in the message what a key is. Once its entries are placed, the last part's cursor of a key stands at the
-    key's end, which is the start of the next: the cursors are then the pointer of the result.
+    `word` says in the message what a key is. Keys that ascend already, as those of sorted coordinates do, are not
+    moved: a third of the time.
     """
     kind = index_type(key.size, key.dtype)
-    few = n_keys * get_threads() * COUNTER_COST <= key.size
-    threads = get_threads() if few and not is_serial(2 * key.size) else 1
-    counts, bounds = np.zeros((threads, n_keys + 1), kind), equal_count(key.size, threads)
-    wrong, other_out, data_out = np.empty(threads, np.int64), np.empty(key.size, kind), np.empty_like(data)
-    if threads == 1:
-        wrong[0] = _count(key, counts[0], 0, key.size)
-    else:
-        _count_parts(key, counts, bounds, wrong)
-    if (k := wrong.max()) >= 0:
+    if key.size and largest(key) >= n_keys:
+        k = np.flatnonzero((key < 0) | (key >= n_keys))[0]
         raise KernelError(f"Entry {k} has {word} {key[k]}; allowed are 0 to {n_keys - 1}. Check where it comes from.")
-    _starts(counts)
+    if _ascends(key):
+        starts = np.zeros(n_keys + 1, kind)
+        _ends(key, starts)
+        return starts, other.astype(kind), data.copy()
+    few = n_keys * get_threads() * COUNTER_COST <= key.size
+    return _move(key, other, data, n_keys, kind, get_threads() if few and not is_serial(2 * key.size) else 1)
+
+
+def _move(key, other, data, n_keys: int, kind: np.dtype, threads: int) -> tuple:
+    """`group` by counting. Once its entries are placed, the last part's cursor of a key stands at the key's end, which
+    is the start of the next: the cursors are then the pointer of the result."""
+    counts, other_out, data_out = np.zeros((threads, n_keys + 1), kind), np.empty(key.size, kind), np.empty_like(data)
     if threads == 1:
-        _place(key, other, data, counts[0], other_out, data_out, 0, key.size)
-    else:
-        _place_parts(key, other, data, counts, other_out, data_out, bounds)
-    return counts[-1].copy() if threads > 1 else counts[0], other_out, data_out
+        _count(key, counts[0])
+        _starts(counts)
+        _place(key, other, data, counts[0], other_out, data_out)
+        return counts[0], other_out, data_out
+    bounds = equal_count(key.size, threads)
+    _count_parts(key, counts, bounds)
+    _starts(counts)
+    _place_parts(key, other, data, counts, other_out, data_out, bounds)
+    return counts[-1].copy(), other_out, data_out
 
 
 def cpu(row, col, data, n_rows):

@@ -25,7 +25,7 @@ def reference(indptr):
 @compiled
 def _rows(indptr, row, first, last):
     for r in range(first, last):
-        for k in range(indptr[r], indptr[r + 1]):
+        for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
             row[k] = r
 
 
@@ -38,7 +38,7 @@ def _parallel(indptr, row, bounds):
 def cpu(indptr):
     """On the cores of this machine."""
     row = np.empty(indptr[-1], indptr.dtype)
-    if is_serial(row.size):
+    if is_serial(row.size // 8):  # eight entries are written in the time of a multiply-add
         _rows(indptr, row, 0, indptr.size - 1)
     else:
         _parallel(indptr, row, equal_cost(indptr, parts()))

@@ -9,6 +9,7 @@ Limits     z < 2**63, R*D < 2**63
 Source     Definition of the compressed form
 """
 
+import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
@@ -27,9 +28,10 @@ def reference(indptr, indices, data, out):
 @compiled
 def _rows(indptr, indices, data, out, first, last):
     for r in range(first, last):
-        out[r, :] = 0
-        for k in range(indptr[r], indptr[r + 1]):
-            out[r, indices[k]] += data[k]
+        row = out[r]
+        row[:] = 0
+        for k in range(np.uint64(indptr[r]), np.uint64(indptr[r + 1])):
+            row[np.uint64(indices[k])] += data[k]
 
 
 @compiled_parallel

@@ -3,20 +3,18 @@
 Arguments  segments int32|int64 [U+1], rows same type [z], permutation same type [z] - the plan's; data float32|float64
            [z] - the batch's values in the batch's own order; g same [R, N]
 Writes     out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes
-Assumes    the plan is that of the batch whose values these are; duplicates are summed
+Assumes    the plan is that of the batch whose values these are, so that no column is empty; duplicates are summed
 Cost       2*z*N flops; reads z*(2*index+value) + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
 Parallel   over touched columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
 Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """
 
-import numpy as np
-from numba import prange
-
 from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+from kernels.tiles import head_of, is_far_gradient
 
 
 def reference(segments, rows, permutation, data, g, out):
@@ -28,48 +26,25 @@ def reference(segments, rows, permutation, data, g, out):
                 out[u, n] += data[permutation[k]] * g[rows[k], n]
 
 
-@compiled
-def _columns(segments, rows, permutation, data, g, out, first, last):
-    for u in range(first, last):
-        out[u, :] = 0
-        for k in range(segments[u], segments[u + 1]):
-            value, row = data[np.uint64(permutation[k])], np.uint64(rows[k])
-            for n in range(out.shape[1]):
-                out[u, n] += value * g[row, n]
+def _row(lane, u, segments, rows, permutation, data, g, out):
+    def block(j, _):
+        entry = lambda k: (data[permutation[k]], g.row(rows[k], j))  # noqa: E731
+        out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
+
+    lane.blocks(block)
 
 
-@compiled
-def _column_sums(segments, rows, permutation, data, g, out, first, last):
-    """`_columns` for N = 1: the sum stays in a register."""
-    for u in range(first, last):
-        total = data.dtype.type(0)
-        for k in range(np.uint64(segments[u]), np.uint64(segments[u + 1])):
-            total += data[np.uint64(permutation[k])] * g[np.uint64(rows[k])]
-        out[u] = total
-
-
-@compiled_parallel
-def _columns_parallel(segments, rows, permutation, data, g, out, bounds):
-    for part in prange(bounds.size - 1):
-        _columns(segments, rows, permutation, data, g, out, bounds[part], bounds[part + 1])
-
-
-@compiled_parallel
-def _column_sums_parallel(segments, rows, permutation, data, g, out, bounds):
-    for part in prange(bounds.size - 1):
-        _column_sums(segments, rows, permutation, data, g, out, bounds[part], bounds[part + 1])
+_rows = RowLoop(_row)
 
 
 def cpu(segments, rows, permutation, data, g, out):
     """On the cores of this machine."""
-    serial, parallel = _columns, _columns_parallel
-    work = data.size * g.shape[1]
-    if g.shape[1] == 1:
-        serial, parallel, g, out = _column_sums, _column_sums_parallel, g.reshape(-1), out.reshape(-1)
-    if is_serial(work):
-        serial(segments, rows, permutation, data, g, out, 0, out.shape[0])
-    else:
-        parallel(segments, rows, permutation, data, g, out, equal_cost(segments, parts()))
+    width = g.shape[1]
+    bounds = cut_rows(segments, work_of(data.size, width))
+    bytes_row = g.itemsize * width
+    head = head_of(rows.size, out.shape[0], bytes_row)
+    shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
+    _rows(bounds, shape, segments, rows, permutation, data, g, out)
 
 
 gpu = None

@@ -19,6 +19,9 @@ from kernels.elementary import exp_of_negative, maximum
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
 
+ROWS_A_LOG = 32
+"""Rows whose sums, each from 1 to N, are multiplied before the logarithm: no overflow while N < 4e9."""
+
 
 def reference(scores, labels, gradient):
     """The definition, in plain loops."""
@@ -47,31 +50,52 @@ def _total(values, r):
 
 
 @compiled
-def _row(scores, gradient, label, scale, r):
-    """Gradient of one row; returns its loss."""
+def _subtract_largest(scores, gradient, r):
+    """Scores of a row less the largest one, into gradient; returns the largest."""
     largest = scores.dtype.type(-np.inf)
     for n in range(scores.shape[1]):
         largest = maximum(largest, scores[r, n])
     for n in range(scores.shape[1]):
-        gradient[r, n] = exp_of_negative(scores[r, n] - largest)
+        gradient[r, n] = scores[r, n] - largest
+    return np.float64(largest)
+
+
+@compiled
+def _exp(values):
+    for k in range(values.size):
+        values[k] = exp_of_negative(values[k])
+
+
+@compiled
+def _normalize(gradient, label, scale, r):
+    """From exponentials to the gradient of a row; returns their sum."""
     total = _total(gradient, r)
     factor = scale / total
     for_label = (gradient[r, label] - total) * factor  # p - 1 without the cancellation
-    for n in range(scores.shape[1]):
-        gradient[r, n] *= scores.dtype.type(factor)
+    for n in range(gradient.shape[1]):
+        gradient[r, n] *= gradient.dtype.type(factor)
     gradient[r, label] = for_label
-    return math.log(total) + (np.float64(largest) - scores[r, label])
+    return total
 
 
 @compiled
 def _block(scores, labels, gradient, scale, first, last):
-    """(loss of the rows, the first row whose label is out of range or -1)."""
-    total = 0.0
+    """(loss of the rows, the first row whose label is out of range or -1).
+
+    The exponentials of all rows at once, since short rows fill no vectors: twice as fast with 16 columns.
+    """
+    loss, product = 0.0, 1.0
     for r in range(first, last):
         if labels[r] < 0 or labels[r] >= scores.shape[1]:
-            return total, r
-        total += _row(scores, gradient, labels[r], scale, r)
-    return total, -1
+            return loss, r
+        loss += _subtract_largest(scores, gradient, r) - scores[r, labels[r]]
+    _exp(gradient[first:last].reshape(-1))
+    for r in range(first, last):
+        product *= _normalize(gradient, labels[r], scale, r)
+        if (r - first) % ROWS_A_LOG == ROWS_A_LOG - 1:
+            loss += math.log(product)
+            product = 1.0
+    return loss + math.log(product), -1
 
 
 @compiled_parallel

@@ -9,12 +9,10 @@ Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, row-wise form; differs: the result is dense, so columns are not merged
 """
 
-import numpy as np
-from numba import prange
-
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+from kernels.tiles import is_far
 
 
 def reference(indptr, indices, data, x, out):
@@ -26,57 +24,22 @@ def reference(indptr, indices, data, x, out):
                 out[r, n] += data[k] * x[indices[k], n]
 
 
-@compiled
-def _rows(indptr, indices, data, x, out, first, last):
-    for r in range(first, last):
-        out[r, :] = 0
-        for k in range(indptr[r], indptr[r + 1]):
-            value, column = data[k], np.uint64(indices[k])
-            for n in range(out.shape[1]):
-                out[r, n] += value * x[column, n]
+def _row(lane, u, indptr, indices, data, x, out):
+    def block(j, _):
+        total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
+        out.row(u, j).store(total)
+
+    lane.blocks(block)
 
 
-@compiled
-def _row_sums(indptr, indices, data, x, out, first, last):
-    """`_rows` for N = 1: four sums at a time, since each multiply-add has to wait for the one before it."""
-    one, two, three, four = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
-    for r in range(first, last):
-        a = b = c = d = data.dtype.type(0)
-        k, end = np.uint64(indptr[r]), np.uint64(indptr[r + 1])
-        while k + four <= end:
-            a += data[k] * x[np.uint64(indices[k])]
-            b += data[k + one] * x[np.uint64(indices[k + one])]
-            c += data[k + two] * x[np.uint64(indices[k + two])]
-            d += data[k + three] * x[np.uint64(indices[k + three])]
-            k += four
-        while k < end:
-            a += data[k] * x[np.uint64(indices[k])]
-            k += one
-        out[r] = (a + b) + (c + d)
-
-
-@compiled_parallel
-def _rows_parallel(indptr, indices, data, x, out, bounds):
-    for part in prange(bounds.size - 1):
-        _rows(indptr, indices, data, x, out, bounds[part], bounds[part + 1])
-
-
-@compiled_parallel
-def _row_sums_parallel(indptr, indices, data, x, out, bounds):
-    for part in prange(bounds.size - 1):
-        _row_sums(indptr, indices, data, x, out, bounds[part], bounds[part + 1])
+_rows = RowLoop(_row)
 
 
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
-    serial, parallel = _rows, _rows_parallel
-    work = data.size * x.shape[1]
-    if x.shape[1] == 1:
-        serial, parallel, x, out = _row_sums, _row_sums_parallel, x.reshape(-1), out.reshape(-1)
-    if is_serial(work):
-        serial(indptr, indices, data, x, out, 0, out.shape[0])
-    else:
-        parallel(indptr, indices, data, x, out, equal_cost(indptr, parts()))
+    width = x.shape[1]
+    bounds = cut_rows(indptr, work_of(data.size, width))
+    _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, data, x, out)
 
 
 gpu = None

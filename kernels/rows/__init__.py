@@ -1,1 +1,1 @@
-"""What row-sparse arrays need: merge, take."""
+"""What row-sparse arrays need: merge, take, scatter, retain, add."""

@@ -6,14 +6,14 @@ Assumes    0 <= index < D; rows in any order, repeated or not
 Cost       no flops; reads U*index + U*N*value bytes, writes U*N*value
 Parallel   over rows, in parts of equal height; the result is unique
 Limits     D*N < 2**63
-Source     Definition
+Source     Definition; rows that come from memory are asked for ahead of their use
 """
 
-from numba import prange
-
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_evenly, work_of
+from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+from kernels.tiles import is_far
 
 
 def reference(source, index, out):
@@ -23,26 +23,22 @@ def reference(source, index, out):
             out[i, n] = source[index[i], n]
 
 
-@compiled
-def _rows(source, index, out, first, last):
-    for i in range(first, last):
-        row = index[i]
-        for n in range(out.shape[1]):
-            out[i, n] = source[row, n]
+def _row(lane, u, source, index, out):
+    def block(j, _):
+        if lane.cut.far_rows:
+            source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
+        out.row(u, j).store(source.row(index[u], j).load())
+
+    lane.blocks(block)
 
 
-@compiled_parallel
-def _parallel(source, index, out, bounds):
-    for part in prange(bounds.size - 1):
-        _rows(source, index, out, bounds[part], bounds[part + 1])
+_rows = RowLoop(_row)
 
 
 def cpu(source, index, out):
     """On the cores of this machine."""
-    if is_serial(out.size):
-        _rows(source, index, out, 0, out.shape[0])
-    else:
-        _parallel(source, index, out, equal_count(out.shape[0], parts()))
+    rows, width = out.shape
+    _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(source.nbytes)), source, index, out)
 
 
 gpu = None

@@ -18,7 +18,7 @@ CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
 LINE = ("format", "engine", "gradient", "update", "index_dtype")
 GROUP = (
     *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
-    *("dtype", "threads", "shuffle", "epochs", "device", "machine"),
+    *("dtype", "threads", "shuffle", "ahead", "epochs", "device", "machine"),
 )
 NATURAL = "the data's own"
 _POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
@@ -115,6 +115,7 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
         "batch_rows": lambda v: f"{v} rows a batch",
         "threads": lambda v: words.plural(v, "thread"),
         "shuffle": lambda v: "shuffled" if v else "in order",
+        "ahead": lambda v: "batches prepared ahead" if v else "batches prepared in the step",
         "epochs": lambda v: words.plural(v, "epoch") if v else "steps alone",
         "machine": lambda v: f"machine {v}",
     }

@@ -98,7 +98,7 @@ def predicted_training_bytes(
     held = "dense" if format == "dense" else "csr"
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == held and not shuffle else batch
-    plan = int(8 * batch_nnz + 12 * touched) if gradient == "row_sparse" and format in ("csr", "coo") else 0
+    plan = int(8 * batch_nnz + 12 * touched) if gradient != "dense" and format in ("csr", "coo") else 0
     full = features * width * value
     rows_only = touched * (width * value + 8)
     return {

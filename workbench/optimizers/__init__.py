@@ -1,7 +1,7 @@
 """Optimizers by name: the dense rule and the lazy rule side by side, one file each.
 
-How to add one: copy `adagrad.py`. The docstring gives both rules as formulas and a line "Equal when"; `dense` and
-`lazy` change the weights and the state in place; `register` makes it an axis value of every sweep.
+How to add one: copy `adagrad.py`. The docstring gives both rules as formulas and a line "Equal when"; `dense`, `lazy`
+and `fused` change the weights and the state in place; `register` makes it an axis value of every sweep.
 """
 
 from collections.abc import Callable, Mapping
@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from kernels.plan import BatchPlan
 from kernels.registry import Registry
 from workbench.formats import RowSparse
 
@@ -21,7 +22,9 @@ class OptimizerError(ValueError):
 class Optimizer:
     """`dense(weights, states, gradient, step, **options)` and `lazy(...)` with a row_sparse gradient; both in place.
 
-    `states` names the arrays of the weights' shape that the rule keeps; `options` its settings with their defaults.
+    `fused(weights, states, plan, data, slope, step, **options)` is the lazy rule by the gradient X.T @ slope of the
+    batch X with that plan and those stored values, which is never held. `states` names the arrays that the rule keeps,
+    of the weights' shape or, with `states_by_row`, of one number a row; `options` its settings with their defaults.
     """
 
     name: str
@@ -29,10 +32,13 @@ class Optimizer:
     options: Mapping[str, float]
     dense: Callable[..., None]
     lazy: Callable[..., None]
+    fused: Callable[..., None] | None = None
+    states_by_row: bool = False
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Zeros of the shape and type of `weights`, one array for each name in `states`."""
-        return [np.zeros_like(weights) for _ in self.states]
+        """Zeros of the type of `weights`, one array for each name in `states`."""
+        shape = weights.shape[:1] if self.states_by_row else weights.shape
+        return [np.zeros(shape, weights.dtype) for _ in self.states]
 
     def resolve(self, given: Mapping[str, float]) -> dict[str, float]:
         """The options with the given ones in place; unknown names are an `OptimizerError` that lists the known."""
@@ -43,6 +49,11 @@ class Optimizer:
 
 _optimizers: Registry[Optimizer] = Registry("optimizer", (__name__,), OptimizerError)
 register, names, get = _optimizers.register, _optimizers.names, _optimizers.get
+
+
+def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
+    """What a fused kernel takes of a batch: its plan's arrays, its values, and the slope [R, N] of the loss."""
+    return plan.columns, plan.segments, plan.rows, plan.permutation, data, slope
 
 
 def full(gradient: RowSparse, out: np.ndarray) -> np.ndarray:

@@ -7,7 +7,7 @@ Source     Duchi, Hazan and Singer 2011
 """
 
 import kernels
-from workbench.optimizers import Optimizer, register
+from workbench.optimizers import Optimizer, in_column_order, register
 
 
 def dense(weights, states, gradient, step, *, rate, decay, epsilon):
@@ -20,4 +20,10 @@ def lazy(weights, states, gradient, step, *, rate, decay, epsilon):
     kernels.get("adagrad_lazy").cpu(weights, *states, gradient.indices, gradient.values, rate, decay, epsilon)
 
 
-register(Optimizer("adagrad", ("history",), {"rate": 0.1, "decay": 0.0, "epsilon": 1e-7}, dense, lazy))
+def fused(weights, states, plan, data, slope, step, *, rate, decay, epsilon):
+    """The rows that a batch touches, by its gradient X.T @ slope."""
+    batch = in_column_order(plan, data, slope)
+    kernels.get("adagrad_fused").cpu(weights, *states, *batch, rate, decay, epsilon)
+
+
+register(Optimizer("adagrad", ("history",), {"rate": 0.1, "decay": 0.0, "epsilon": 1e-7}, dense, lazy, fused))

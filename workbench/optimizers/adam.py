@@ -8,7 +8,7 @@ Source     Kingma and Ba 2015; differs: epsilon is added before the bias correct
 """
 
 import kernels
-from workbench.optimizers import Optimizer, register
+from workbench.optimizers import Optimizer, in_column_order, register
 
 
 def dense(weights, states, gradient, step, *, rate, decay, beta1, beta2, epsilon):
@@ -22,6 +22,12 @@ def lazy(weights, states, gradient, step, *, rate, decay, beta1, beta2, epsilon)
     kernels.get("adam_lazy").cpu(weights, *states, rows, values, rate, decay, beta1, beta2, epsilon, step)
 
 
+def fused(weights, states, plan, data, slope, step, *, rate, decay, beta1, beta2, epsilon):
+    """The rows that a batch touches, by its gradient X.T @ slope; `step` counts from 1."""
+    batch = in_column_order(plan, data, slope)
+    kernels.get("adam_fused").cpu(weights, *states, *batch, rate, decay, beta1, beta2, epsilon, step)
+
+
 register(
     Optimizer(
         "adam",
@@ -29,5 +35,6 @@ register(
         {"rate": 0.001, "decay": 0.0, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
         dense,
         lazy,
+        fused,
     )
 )

@@ -7,7 +7,7 @@ Source     Robbins and Monro 1951
 """
 
 import kernels
-from workbench.optimizers import Optimizer, register
+from workbench.optimizers import Optimizer, in_column_order, register
 
 
 def dense(weights, states, gradient, step, *, rate, decay):
@@ -20,4 +20,10 @@ def lazy(weights, states, gradient, step, *, rate, decay):
     kernels.get("sgd_lazy").cpu(weights, gradient.indices, gradient.values, rate, decay)
 
 
-register(Optimizer("sgd", (), {"rate": 0.1, "decay": 0.0}, dense, lazy))
+def fused(weights, states, plan, data, slope, step, *, rate, decay):
+    """The rows that a batch touches, by its gradient X.T @ slope."""
+    batch = in_column_order(plan, data, slope)
+    kernels.get("sgd_fused").cpu(weights, *states, *batch, rate, decay)
+
+
+register(Optimizer("sgd", (), {"rate": 0.1, "decay": 0.0}, dense, lazy, fused))

@@ -9,7 +9,7 @@ import pandas as pd
 from workbench import plots
 from workbench.analysis.cells import latest
 from workbench.panels import picture
-from workbench.panels.form import LABELLED
+from workbench.panels.form import LABELLED, Guard
 from workbench.panels.state import LabState
 
 SECONDS_BETWEEN = 1.0
@@ -21,12 +21,7 @@ SHARE = 10
 class ChartView:
     """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
 
-    def __init__(
-        self,
-        state: LabState,
-        guard: Callable[[str, Callable[[], None]], Callable[..., None]],
-        clock: Callable[[], float] = monotonic,
-    ) -> None:
+    def __init__(self, state: LabState, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
         self.state, self.guard, self.clock = state, guard, clock
         options = [(plots.get(name).title, name) for name in _ordered()]
         self.picker = widgets.Dropdown(
@@ -63,25 +58,21 @@ class ChartView:
             self.chosen[name] = self.controls[name].value
             self.draw()
 
-    def refresh(self) -> bool:
-        """Draw again if the rows changed and it is time, after the last row at once; whether it did."""
-        due = self.stale and (self.clock() >= self.due or not self.state.alive)
-        if due:
-            self.draw()
-        return due
+    def refresh(self, after: Callable[[], None]) -> None:
+        """Draw again if the rows changed and it is time, after the last row at once; then call `after`."""
+        if not self.stale or (self.clock() < self.due and self.state.alive):
+            return
+        started, self.stale = self.clock(), False
+        self.draw()
+        after()
+        self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * (self.clock() - started))
 
     def draw(self) -> None:
-        """Draw now."""
-        started = self.clock()
-        self.stale = False
-        frame = self.state.frame
+        """Draw now, of the rows there are: `frame` is what the picture shows."""
+        self.frame = frame = self.state.frame
         self._offer(latest(frame))
-        if frame.empty:
-            self.image.value = f"<p>{EMPTY}</p>"
-            return
-        self.image.value = picture.draw(self.picker.value, frame, **self.chosen).html
-        took = self.clock() - started
-        self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * took)
+        drawn = f"<p>{EMPTY}</p>" if frame.empty else picture.draw(self.picker.value, frame, **self.chosen).html
+        self.image.value = drawn
 
     def _offer(self, frame: pd.DataFrame) -> None:
         """Give the controls the choices of these rows; what the user chose stays as long as it is among them."""
@@ -101,7 +92,7 @@ class ChartView:
     @property
     def numbers(self) -> str:
         """The table behind the chart, as HTML."""
-        frame = plots.table(self.picker.value, self.state.frame, **self.chosen)
+        frame = plots.table(self.picker.value, self.frame, **self.chosen)
         return frame.to_html(index=False, border=0) if len(frame) else "<p>No rows yet.</p>"
 
 

@@ -8,6 +8,9 @@ import ipywidgets as widgets
 from workbench.panels.choices import CHOICES, Choice
 from workbench.panels.state import LabState
 
+Guard = Callable[[str, Callable[[], None]], Callable[..., None]]
+"""Makes a callback of an action; its first argument says in words what the action does, for when it fails."""
+
 LABELLED = {"description_width": "initial"}
 
 
@@ -55,9 +58,9 @@ def _inputs(choice: Choice) -> list[widgets.Widget]:
 
 
 class Form:
-    """All fields; those that few people need unfold by a button. `guard(what, action)` wraps what a user sets off."""
+    """All fields; those that few people need unfold by a button."""
 
-    def __init__(self, state: LabState, guard: Callable[[str, Callable[[], None]], Callable[..., None]]) -> None:
+    def __init__(self, state: LabState, guard: Guard) -> None:
         self.state = state
         self.fields = {choice.name: Field(choice, guard("Choosing", self._choose)) for choice in CHOICES}
         self._showing = False

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.panels.choices import BY_NAME, ChoiceError, complete, make_spec, smaller
 from workbench.panels.notebook import has_front_end, injected, sources
-from workbench.panels.planned import lasting
+from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
 from workbench.panels.state import LabState
 from workbench.sweep import progress
@@ -102,11 +102,11 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
-    due = SECONDS_BETWEEN
+    due, last = SECONDS_BETWEEN, ""
     for found in progress.watch(study.folder):
-        if found.alive and found.seconds >= due:
-            due = found.seconds + SECONDS_BETWEEN
-            left = f", about {lasting(found.seconds_left)} left" if found.seconds_left else ""
-            tell(f"{found.done} of {found.total} trials done{left}")
+        line = ", ".join(filter(None, (f"{found.done} of {found.total} trials done", left(found))))
+        if found.alive and found.seconds >= due and line != last:
+            due, last = found.seconds + SECONDS_BETWEEN, line
+            tell(line)
     study.poll()
     tell(f"{found.state.capitalize()}: {found.done} of {found.total} trials. {found.message}".strip())

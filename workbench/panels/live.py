@@ -6,11 +6,9 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from workbench.panels import pages
-from workbench.panels.planned import lasting
+from workbench.panels.planned import left
 from workbench.panels.state import LabState
 
-FEW = 3
-"""Trials before the time left is told: the first ones load data and compile."""
 BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 
@@ -51,8 +49,7 @@ def progress_line(state: LabState) -> str:
     parts = [f"{found.done} of {found.total} trials"]
     if state.counts:
         parts.append(pages.counts(state.counts))
-    if state.alive and found.seconds_left and found.done - found.reused >= FEW:
-        parts.append(f"about {lasting(found.seconds_left)} left")
+    parts += [text] if (text := left(found)) else []
     now = f'<div class="wb-now">Now: {html.escape(found.current)}</div>' if state.alive and found.current else ""
     return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
 

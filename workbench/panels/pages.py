@@ -13,15 +13,18 @@ SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "
 SIGNS |= {"stopped": "■"}
 """Beside each status, so that colour is never the only sign."""
 
+LEFT = 'style="text-align: left"'
+"""Notebooks align tables to the right."""
+
 MOST_ROWS = 12
 LONGEST = 160
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
     """An HTML table of texts."""
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in columns)
-    body = "".join(f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    caption = f"<caption>{html.escape(caption)}</caption>"
+    head = "".join(f'<th scope="col" {LEFT}>{html.escape(name)}</th>' for name in columns)
+    body = "".join(f"<tr>{''.join(f'<td {LEFT}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
+    caption = f"<caption {LEFT}>{html.escape(caption)}</caption>"
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 

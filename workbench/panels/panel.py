@@ -1,4 +1,8 @@
-"""The panel: one root widget, made once and kept up to date by a watcher that reads the run folder."""
+"""The panel: one root widget, made once and kept up to date by two threads.
+
+One reads the run folder and tells how far the sweep is, four times a second. The other draws, which takes longer; so
+that a slow chart never delays what Stop did, they hold different locks.
+"""
 
 import threading
 from collections.abc import Callable
@@ -9,41 +13,37 @@ import ipywidgets as widgets
 
 from workbench.panels import live, pages, picture
 from workbench.panels.chart import ChartView
-from workbench.panels.form import LABELLED, Form
+from workbench.panels.form import LABELLED, Form, Guard
 from workbench.panels.results import Shown
 from workbench.panels.state import LabState
 from workbench.panels.style import SHEET
 from workbench.panels.watcher import Watcher
 
 STILL = "The panel as it was last, for readers without a kernel"
+HINT = "The panel needs a running kernel. Its last state is below."
 VIEWS = ("Latest trials", "Break-evens", "Why", "Numbers of the chart")
 
 
 class Panel:
-    """Widgets for one study. Nothing runs until `watch`; `step` does by hand what the watcher does again and again."""
+    """Widgets for one study. Nothing runs until `watch`; `step` does by hand what its threads do again and again."""
 
     def __init__(self, state: LabState, clock: Callable[[], float] = monotonic) -> None:
         self.state = state
-        self.lock = threading.RLock()  # the watcher and the user may come at the same time
-        self.form = Form(state, self.guard)
-        self.live = live.Live(state)
-        self.run = self._button("Run", "Measure what is not measured yet", "Starting", state.start, "primary")
-        self.stop = self._button("Stop", "End the sweep; finished trials stay", "Stopping", state.stop, "warning")
-        self.export = self._button(
-            "Export", "Write report.html and rows.csv into the run folder", "Exporting", state.export
-        )
-        self.chart = ChartView(state, self.guard, clock)
+        quick, slow = (self._guard(threading.RLock()) for _ in range(2))  # thread and user may come at the same time
+        self.form, self.live = Form(state, quick), live.Live(state)
+        self.chart = ChartView(state, slow, clock)
+        self.run = _button("Run", "Measure what is not measured yet", quick("Starting", state.start), "primary")
+        self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
+        exports = "Write report.html and rows.csv into the run folder"
+        self.export = _button("Export", exports, slow("Exporting", state.export))
         self.verdict, self.page = widgets.HTML(), widgets.HTML()
-        self.view = widgets.ToggleButtons(
-            options=VIEWS, description="Show", style=LABELLED, tooltip="Which table to show"
-        )
-        self.view.observe(self.guard("Showing a table", self._turn), names=["value"])
-        state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
-        state.observe(lambda _: self.view.value == VIEWS[0] and self._turn(), names=["rows"])
+        self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="Table to show")
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
-        self.watcher = Watcher(self.guard("Watching the run", self.step))
+        self.threads = Watcher(quick("Watching the run", state.poll)), Watcher(slow("Drawing", self.paint))
         self.keep_still(lambda _: None)
+        self.view.observe(slow("Showing a table", self._turn), names=["value"])
+        state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
         self._enable()
         self._fill()
 
@@ -53,43 +53,36 @@ class Panel:
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
         for row in (buttons, progress):
             row.add_class("wb-row")
-        return [
-            widgets.HTML(SHEET),
-            self.form.box,
-            lines[live.plan_line],
-            buttons,
-            progress,
-            lines[live.trouble_box],
-            lines[live.exported_line],
-            self.verdict,
-            self.chart.box,
-            self.view,
-            self.page,
-        ]
+        above = [widgets.HTML(SHEET), self.form.box, lines[live.plan_line], buttons, progress]
+        told = [lines[live.trouble_box], lines[live.exported_line]]
+        return [*above, *told, self.verdict, self.chart.box, self.view, self.page]
 
-    def _button(self, name: str, tooltip: str, what: str, action: Callable[[], Any], style: str = "") -> widgets.Button:
-        button = widgets.Button(description=name, tooltip=tooltip, button_style=style)
-        button.on_click(self.guard(what, action))
-        return button
+    def _guard(self, lock: threading.RLock) -> Guard:
+        """Makes callbacks of actions: under the lock, and with an exception shown instead of lost."""
 
-    def guard(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
-        """The action as a callback: one at a time, and an exception is shown instead of lost."""
+        def guard(what: str, action: Callable[[], Any]) -> Callable[..., None]:
+            def call(*_: Any) -> None:
+                with lock:
+                    try:
+                        action()
+                    except Exception as error:
+                        self.state.tell(error, what)
 
-        def call(*_: Any) -> None:
-            with self.lock:
-                try:
-                    action()
-                except Exception as error:
-                    self.state.tell(error, what)
+            return call
 
-        return call
+        return guard
 
     def step(self) -> None:
-        """Read the run folder, and show what changed."""
-        self.state.poll()
-        if self.chart.refresh():
-            self._fill()
-        if self._still_due():
+        """Read the run folder, and show what changed: one look of each thread."""
+        for thread in self.threads:
+            thread.step()
+
+    def paint(self) -> None:
+        """Show rows that are new: the latest trials at once, the rest when the chart is due."""
+        if self.state.rows is not self._shown and self.view.value == VIEWS[0]:
+            self._turn()
+        self.chart.refresh(self._fill)
+        if not self.state.alive and len(self.state.rows) != self._still_of:
             self._still_of = len(self.state.rows)
             self._update_still(self.still())
 
@@ -100,28 +93,30 @@ class Panel:
         self.export.disabled = not state.rows
 
     def _fill(self) -> None:
-        """Verdict and table."""
-        self.verdict.value = pages.verdict(self.state.frame)
+        """Verdict and table, of the rows that the chart shows."""
+        self.verdict.value = pages.verdict(self.chart.frame)
         self._turn()
 
     def _turn(self) -> None:
         """The table that is asked for."""
-        state = self.state
+        state, self._shown = self.state, self.state.rows
         made = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
-            "Break-evens": lambda: pages.break_evens(state.frame),
-            "Why": lambda: pages.grounds(state.frame),
+            "Break-evens": lambda: pages.break_evens(self.chart.frame),
+            "Why": lambda: pages.grounds(self.chart.frame),
             "Numbers of the chart": lambda: self.chart.numbers,
         }
         self.page.value = made[self.view.value]()
 
     def watch(self) -> None:
-        """Start the watcher."""
-        self.watcher.start()
+        """Start the threads."""
+        for thread in self.threads:
+            thread.start()
 
     def close(self) -> None:
-        """End the watcher and take the widgets away; the run goes on."""
-        self.watcher.stop()
+        """End the threads and take the widgets away; the run goes on."""
+        for thread in self.threads:
+            thread.stop()
         for widget in _tree(self.root):
             widget.close()
 
@@ -137,14 +132,16 @@ class Panel:
         """Call `update` with a new still whenever a run is over: an exported notebook then shows the last state."""
         self._update_still, self._still_of = update, len(self.state.rows)
 
-    def _still_due(self) -> bool:
-        return not self.state.alive and len(self.state.rows) != self._still_of
-
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widgets, and a hint for front ends and exports that have none."""
         made = self.root._repr_mimebundle_(**options) or {}
-        hint = "The panel needs a running kernel. Its last state is below."
-        return dict(made) | {"text/html": f"<p>{hint}</p>", "text/plain": hint}
+        return dict(made) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
+
+
+def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = "") -> widgets.Button:
+    button = widgets.Button(description=name, tooltip=tooltip, button_style=style)
+    button.on_click(clicked)
+    return button
 
 
 def _tree(widget: widgets.Widget) -> list[widgets.Widget]:

@@ -30,7 +30,7 @@ class Picture:
         image = (
             f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="width:100%;max-width:900px">'
         )
-        return f"<figure>{image}<figcaption>{html.escape(self.sentence)}</figcaption></figure>"
+        return f"<figure style='margin: 8px 0 0'>{image}<figcaption>{html.escape(self.sentence)}</figcaption></figure>"
 
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:

@@ -6,9 +6,12 @@ from typing import Any
 
 from workbench.analysis import words
 from workbench.sweep import grid
+from workbench.sweep.progress import Progress
 from workbench.sweep.runner import make_plan
 from workbench.sweep.spec import Spec
 
+FEW = 3
+"""Trials before the time left is told: the first ones load data and compile."""
 SECONDS_OVERHEAD = 1.2
 """Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
 
@@ -50,6 +53,12 @@ def _seconds_trial(spec: Spec, found: Sequence[Mapping[str, Any]]) -> float:
     known = sorted(row["seconds_overhead"] for row in found if row["seconds_overhead"] is not None)
     overhead = known[len(known) // 2] if known else SECONDS_OVERHEAD
     return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
+
+
+def left(found: Progress) -> str:
+    """How long a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
+    known = found.alive and found.seconds_left and found.done - found.reused >= FEW
+    return f"about {lasting(found.seconds_left)} left" if known else ""
 
 
 def lasting(seconds: float) -> str:

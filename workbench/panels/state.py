@@ -8,6 +8,7 @@ import traceback
 from collections import Counter
 from collections.abc import Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -19,6 +20,8 @@ from workbench.panels.planned import Planned, plan
 from workbench.sweep import progress as run_folder
 from workbench.sweep.spec import Spec
 
+SECONDS_LITTLE, SHARE = 0.05, 10
+"""Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 QUESTION = "Can sparse reduce training time?"
 CHOSEN = "choices.json"
 """In the run folder: the choices that a study was opened with, and those that the run was started with."""
@@ -51,7 +54,8 @@ class LabState(traitlets.HasTraits):
         self.name, self.given = name, complete(given or {})
         self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
         self._is_named = bool(run_dir)
-        self._read: tuple = ()
+        self._read, self._due = (), 0.0
+        self._framed, self._frame = None, store.frame()
         self.choices = self.given
         self.attach()
 
@@ -93,7 +97,9 @@ class LabState(traitlets.HasTraits):
     @property
     def frame(self) -> pd.DataFrame:
         """The rows as the analysis and the charts take them."""
-        return store.frame(self.rows)
+        if self._framed is not self.rows:
+            self._framed, self._frame = self.rows, store.frame(self.rows)
+        return self._frame
 
     @property
     def counts(self) -> Counter:
@@ -118,7 +124,7 @@ class LabState(traitlets.HasTraits):
 
     def _is_mine(self, folder: Path) -> bool:
         found = run_folder.read(folder)
-        return found.name == self.name and (found.alive or bool(_rows(folder)))
+        return found.name == self.name and (found.alive or bool(run_folder.rows(folder)))
 
     def poll(self) -> None:
         """Read what changed in the run folder. Takes well under a millisecond when nothing did."""
@@ -130,8 +136,11 @@ class LabState(traitlets.HasTraits):
         stamp = tuple(_stamp(self.folder / name) for name in ("plan.json", store.FILE))
         if self.progress.state == "starting":  # plan.json is still that of the run before
             self.rows, self._read = (), ()
-        elif stamp != self._read:
-            self.rows, self._read = tuple(_rows(self.folder)), stamp
+        elif stamp != self._read and (monotonic() >= self._due or not self.alive):
+            started = monotonic()
+            self.rows, self._read = tuple(run_folder.rows(self.folder)), stamp
+            took = monotonic() - started
+            self._due = monotonic() + SHARE * took if took > SECONDS_LITTLE else 0.0
         if not self.alive and (was_alive or self.stopping):
             self.stopping = False
             self._plan()
@@ -163,10 +172,6 @@ class LabState(traitlets.HasTraits):
     def tell(self, error: Exception, what: str) -> None:
         """Keep an exception where it is shown: `what` failed."""
         self.trouble = Trouble(f"{what} failed: {error}", "".join(traceback.format_exception(error)))
-
-
-def _rows(folder: Path) -> list[dict]:
-    return run_folder.rows(folder) if (folder / store.FILE).exists() else []
 
 
 def _stamp(path: Path) -> tuple[int, int]:

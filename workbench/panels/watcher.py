@@ -1,4 +1,4 @@
-"""A thread that looks again and again; it ends with its panel, or with the kernel."""
+"""A thread that does one thing again and again; it ends with its panel, or with the kernel."""
 
 import threading
 from collections.abc import Callable

@@ -8,13 +8,16 @@ import pkgutil
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
-from workbench.analysis.cells import latest
+from workbench.analysis import bench, cells
 
 if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
     from workbench.plots.chart import Chart
+
+POOLED = {"trials": cells.latest, "bench": bench.latest}
+"""What makes one row a cell of a table's rows."""
 
 EMPTY = "No rows yet: nothing has been measured."
 
@@ -30,15 +33,15 @@ def charts() -> dict[str, "Chart"]:
     return found
 
 
-def names() -> list[str]:
-    """Names of all charts."""
-    return list(charts())
+def names(rows: str = "trials") -> list[str]:
+    """Names of the charts of one table's rows: trials, or bench."""
+    return [name for name, chart in charts().items() if chart.rows == rows]
 
 
 def get(name: str) -> "Chart":
     """The chart of that name; ValueError lists the known ones."""
     if name not in charts():
-        raise ValueError(f"no chart {name!r}; known: {', '.join(names())}")
+        raise ValueError(f"no chart {name!r}; known: {', '.join(charts())}")
     return charts()[name]
 
 
@@ -53,7 +56,8 @@ def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) ->
 
     figure.clear()
     figure.set_layout_engine("constrained")
-    chart, pooled = get(name), latest(frame)
+    chart = get(name)
+    pooled = POOLED[chart.rows](frame)
     chosen = chart.chosen(pooled, controls)
     with matplotlib.rc_context({"text.parse_math": False}):  # a "$" in a name is a "$"
         return message(figure, EMPTY) if pooled.empty else chart.draw(pooled, figure, **chosen)
@@ -63,6 +67,7 @@ def table(name: str, frame: "pd.DataFrame", **controls: Any) -> "pd.DataFrame":
     """The numbers behind a chart, as text with units, one row a cell; empty for an empty frame."""
     import pandas as pd
 
-    chart, pooled = get(name), latest(frame)
+    chart = get(name)
+    pooled = POOLED[chart.rows](frame)
     chosen = chart.chosen(pooled, controls)
     return pd.DataFrame() if pooled.empty else chart.table(pooled, **chosen)

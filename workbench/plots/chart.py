@@ -39,13 +39,17 @@ class Control:
 
 @dataclass(frozen=True)
 class Chart:
-    """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here."""
+    """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
+
+    `rows` names the table of columns it reads: trials, or bench.
+    """
 
     name: str
     title: str
     draw: Callable[..., str]
     table: Callable[..., pd.DataFrame]
     controls: tuple[Control, ...] = ()
+    rows: str = "trials"
 
     def __post_init__(self) -> None:
         declared = [control.name for control in self.controls]

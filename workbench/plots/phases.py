@@ -15,6 +15,7 @@ PHASES = {
     "slice": "#999999",
     "convert": "#E69F00",
     "plan": "#F0E442",
+    "wait": "#DDDDDD",
     "transfer": "#56B4E9",
     "forward": "#0072B2",
     "loss": "#CC79A7",

@@ -87,7 +87,8 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     """
     width = figure.get_figwidth()
     figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
-    fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in ("shuffle", "machine")])
+    left_out = ("shuffle", "ahead", "machine")
+    fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
     told = textwrap.fill(f"{fixed}; {more}" if more else fixed, int(13 * width * change.get("room", 1.0)))
     axes.set_title(told, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)

@@ -4,13 +4,14 @@ Each stage is checked with the input it really got: scores against the batch and
 scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 import kernels
 from workbench import formats
-from workbench.train import Laps, Prepared, Run
+from workbench.train import Prepared, Run
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -52,7 +53,7 @@ def check_step(run: Run) -> Checked:
     """Do the run's first step on random weights and compare; the run is as new afterwards."""
     generator = np.random.default_rng(0)
     batch = next(iter(run.batches.epoch(0)))
-    prepared = run.prepare(batch, Laps())
+    prepared = run.prepare(batch)
     x = formats.convert(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)
     run.weights[touched] = 0.1 * generator.standard_normal((touched.size, run.weights.shape[1]))
@@ -60,10 +61,15 @@ def check_step(run: Run) -> Checked:
     errors = {"forward": _forward(run, prepared, x, generator)}
     errors["loss"] = _loss(run, batch.y, generator)
     slope = run.slope[: x.shape[0]]
-    gradient = run.backward(prepared, slope)
     columns = touched[_sampled(touched.size, generator)]
-    errors["gradient"] = _error(_rows_of(gradient, columns), x[:, columns].T @ slope.astype(np.float64))
-    errors["update"] = _update(run, gradient, columns)
+    expected = x[:, columns].T @ slope.astype(np.float64)
+    if run.setup.gradient == "fused":
+        errors["update"] = _update(run, expected, columns, lambda: run.update_fused(prepared, slope))
+    else:
+        gradient = run.backward(prepared, slope)
+        part = _rows_of(gradient, columns).astype(np.float64)
+        errors["gradient"] = _error(part, expected)
+        errors["update"] = _update(run, part, columns, lambda: run.update(gradient))
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
 
@@ -94,14 +100,12 @@ def _rows_of(gradient, columns: np.ndarray) -> np.ndarray:
     return gradient[columns].copy()
 
 
-def _update(run: Run, gradient, columns: np.ndarray) -> float:
-    """The optimizer's own reference, on the sampled rows alone; rows that the gradient lacks must not have moved."""
-    before = [run.weights[columns].astype(np.float64)]
-    before += [state[columns].astype(np.float64) for state in run.states]
-    part = _rows_of(gradient, columns).astype(np.float64)
-    run.update(gradient)
-    reference = kernels.get(f"{run.optimizer.name}_dense").reference
-    options = list(run.options.values())
-    extra = [run.step] if run.optimizer.name == "adam" else []
-    reference(*before, part, *options, *extra)
-    return _error(run.weights[columns], before[0])
+def _update(run: Run, part: np.ndarray, columns: np.ndarray, update: Callable[[], None]) -> float:
+    """The rows of weights `columns` after `update`, against the optimizer's reference on the gradient's rows `part`."""
+    expected = [run.weights[columns].astype(np.float64)]
+    expected += [state[columns].astype(np.float64) for state in run.states]
+    update()
+    kernel = kernels.get(f"{run.optimizer.name}_dense")
+    names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
+    kernel.reference(*expected, part, *({**run.options, "step": run.step}[name] for name in names))
+    return _error(run.weights[columns], expected[0])

@@ -33,7 +33,10 @@ def why_dropped(cell: Cell) -> str:
 
 def setup_of(cell: Cell) -> Setup:
     """The training setup of a cell."""
-    shared = ("model", "format", "gradient", "update", "engine", "optimizer", "batch_rows", "shuffle", "seed", "dtype")
+    shared = (
+        *("model", "format", "gradient", "update", "engine", "optimizer"),
+        *("batch_rows", "shuffle", "ahead", "seed", "dtype"),
+    )
     options = {} if cell.learning_rate is None else {"rate": cell.learning_rate}
     return Setup(**{name: getattr(cell, name) for name in shared}, options=options)
 

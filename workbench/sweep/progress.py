@@ -16,6 +16,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import TextIO
 
 from workbench import store
 from workbench.measure import blas
@@ -26,6 +27,8 @@ SPEC, PLAN, MACHINE = "spec.json", "plan.json", "machine.json"
 SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
+SECONDS_START = 60.0
+"""The same for a run that only starts: libraries are loaded from a cold disk once."""
 
 
 class RunError(RuntimeError):
@@ -52,7 +55,8 @@ class Progress:
     @property
     def alive(self) -> bool:
         """Whether the supervisor is at work, by its heartbeat."""
-        return self.state in ("starting", "running") and time.time() - self.heartbeat < SECONDS_SILENT
+        silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
+        return time.time() - self.heartbeat < silent
 
     @property
     def over(self) -> bool:
@@ -119,14 +123,23 @@ def runs(root: str | Path = ROOT) -> list[Path]:
 
 
 @contextlib.contextmanager
-def locked(folder: Path) -> Iterator[None]:
+def locked(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
     """Hold the run folder's lock; `RunError` when another supervisor has it. The system frees it with the process."""
     with open(folder / "lock", "w", encoding="utf-8") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise RunError(f"{folder} is in use by another sweep; wait for it, or stop it first.") from None
+        end = time.monotonic() + seconds_wait
+        while not _took(file):
+            if time.monotonic() >= end:
+                raise RunError(f"{folder} is in use by another sweep; wait for it, or stop it first.")
+            time.sleep(0.02)
         yield
+
+
+def _took(file: TextIO) -> bool:
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def start(spec: Spec, folder: str | Path | None = None) -> Path:
@@ -136,7 +149,8 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     """
     folder = Path(folder) if folder is not None else ROOT / spec.name
     folder.mkdir(parents=True, exist_ok=True)
-    with locked(folder):
+    ended = (folder / "progress.json").exists() and read(folder).over
+    with locked(folder, SECONDS_SILENT if ended else 0.0):  # one that has ended frees its lock when its process has
         (folder / "stop").unlink(missing_ok=True)
         replace_file(folder / SPEC, dump(spec))
         write(folder, Progress(spec.name))
@@ -158,12 +172,11 @@ def stop(folder: str | Path) -> None:
     (Path(folder) / "stop").touch()
 
 
-def watch(folder: str | Path, seconds_between: float = 0.2, seconds_start: float = 30.0) -> Iterator[Progress]:
+def watch(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:
     """The progress of a run, again and again until it is over; the last one is the final state."""
-    started = time.monotonic()
     while True:
         progress = read(folder)
         yield progress
-        if progress.over and (progress.state != "starting" or time.monotonic() - started > seconds_start):
+        if progress.over:
             return
         time.sleep(seconds_between)

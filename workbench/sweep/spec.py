@@ -72,6 +72,7 @@ class Cell(pydantic.BaseModel):
     dtype: Literal["float32", "float64"] = "float32"
     threads: Positive | None = None
     shuffle: bool = True
+    ahead: bool = False
     learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
     epochs: Annotated[int, pydantic.Field(ge=0)] = 0
     device: Literal["cpu"] = "cpu"

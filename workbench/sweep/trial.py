@@ -53,8 +53,11 @@ def run_trial(request: dict) -> dict:
 
 def settings_of(cell: Cell) -> dict:
     """The columns of a row that a cell settles before anything ran."""
-    same = ("dataset", "density", "model", "optimizer", "format", "gradient", "update", "engine", "dtype", "shuffle")
-    row = {name: getattr(cell, name) for name in (*same, "batch_rows", "seed", "device", "epochs")}
+    same = (
+        *("dataset", "density", "model", "optimizer", "format", "gradient", "update", "engine"),
+        *("dtype", "shuffle", "ahead", "batch_rows", "seed", "device", "epochs"),
+    )
+    row = {name: getattr(cell, name) for name in same}
     rate = optimizers.get(cell.optimizer).options["rate"] if cell.learning_rate is None else cell.learning_rate
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return row | {
@@ -189,8 +192,7 @@ class _Curve:
 
     def seconds_prepare(self) -> float:
         """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
-        each = [sum(event.seconds[phase] for phase in ("slice", "convert", "plan")) for event in self.events]
-        made = [seconds for seconds in each if seconds > 0]
+        made = [event.seconds_prepare for event in self.events if event.seconds_prepare]
         return float(np.mean(made)) if made else 0.0
 
     def columns(self) -> dict:

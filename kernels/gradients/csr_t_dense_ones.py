@@ -1,0 +1,72 @@
+"""out = (A.T @ g)[columns], every stored value of A one: the gradient of a table whose rows were looked up and summed.
+
+Arguments  segments int32|int64 [U+1], rows same type [z] - the batch plan's; g float32|float64 [R, N]
+Writes     out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes
+Assumes    no column of the plan is empty; duplicates are summed
+Cost       z*N flops; reads z*index + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
+Parallel   over touched columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
+Limits     z < 2**63; one column with most of the entries stays on one thread
+Source     csr_t_dense without its values: a sum of rows, which is csr_dense_ones for A.T in CSR form
+"""
+
+from kernels import plan
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.registry import register
+from kernels.tiles import head_of, is_far_gradient
+
+
+def reference(segments, rows, g, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for u in range(out.shape[0]):
+        for k in range(segments[u], segments[u + 1]):
+            for n in range(out.shape[1]):
+                out[u, n] += g[rows[k], n]
+
+
+def _row(lane, u, segments, rows, g, out):
+    def block(j, _):
+        out.row(u, j).store(lane.sum(segments[u], segments[u + 1], lambda k: (None, g.row(rows[k], j)), rows.last))
+
+    lane.blocks(block)
+
+
+_rows = RowLoop(_row)
+
+
+def cpu(segments, rows, g, out):
+    """On the cores of this machine."""
+    width = g.shape[1]
+    bytes_row = g.itemsize * width
+    bounds = cut_rows(segments, work_of(rows.size, width))
+    shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head_of(rows.size, out.shape[0], bytes_row)
+    _rows(bounds, shape, segments, rows, g, out)
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Each row of g moves once."""
+    fixed = s.z * s.index + (s.U + 1) * s.index + s.U * s.N * s.value
+    return Cost(s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """The plan of A, a dense g, and a result to overwrite."""
+    batch = plan.build(case.indptr, case.indices, case.D)
+    return batch.segments, batch.rows, case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
+
+
+register(
+    Kernel(
+        name="csr_t_dense_ones",
+        operands="segments:i[U+1] rows:i[z] g:f[R,N] out:f[U,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

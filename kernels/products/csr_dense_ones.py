@@ -1,0 +1,68 @@
+"""out = A @ x, A in CSR form with every stored value one, x dense: a sum of rows, as in a lookup of one-hot features.
+
+Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; x float32|float64 [D, N]
+Writes     out [R, N], overwritten; nothing else changes
+Assumes    0 <= indices < D; duplicates are summed; columns may be unsorted
+Cost       z*N flops; reads z*index + (R+1)*index + U*N*value bytes, writes R*N*value
+Parallel   over rows, in parts of equal cost; same bits on every run and thread count
+Limits     z < 2**63, R*N < 2**63
+Source     csr_dense without its values
+"""
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.registry import register
+from kernels.tiles import is_far
+
+
+def reference(indptr, indices, x, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for r in range(out.shape[0]):
+        for k in range(indptr[r], indptr[r + 1]):
+            for n in range(out.shape[1]):
+                out[r, n] += x[indices[k], n]
+
+
+def _row(lane, u, indptr, indices, x, out):
+    def block(j, _):
+        out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
+
+    lane.blocks(block)
+
+
+_rows = RowLoop(_row)
+
+
+def cpu(indptr, indices, x, out):
+    """On the cores of this machine."""
+    width = x.shape[1]
+    bounds = cut_rows(indptr, work_of(indices.size, width))
+    _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, x, out)
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Each distinct row of x moves once."""
+    fixed = s.z * s.index + (s.R + 1) * s.index + s.R * s.N * s.value
+    return Cost(s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """The places of A, a dense x, and a result to overwrite."""
+    return case.indptr, case.indices, case.dense(case.D, case.N), case.garbage(case.R, case.N)
+
+
+register(
+    Kernel(
+        name="csr_dense_ones",
+        operands="indptr:i[R+1] indices:i[z] x:f[D,N] out:f[R,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

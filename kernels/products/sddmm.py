@@ -1,0 +1,80 @@
+"""out[k] = a[row of k] . b[indices[k]] for the entries of a CSR pattern: the product a @ b.T where the pattern is.
+
+Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; a float32|float64 [R, N]; b same [D, N]
+Writes     out [z], overwritten; nothing else changes
+Assumes    0 <= indices < D; columns may be unsorted and repeated
+Cost       2*z*N flops; reads z*index + (R+1)*index + R*N*value + U*N*value bytes, writes z*value
+Parallel   over rows, in parts of equal cost; an entry's terms are added in one order: same bits always
+Limits     z < 2**63, D*N < 2**63
+Source     Sampled dense-dense product; differs: only the pattern's entries are computed, its values play no part
+"""
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.lanes import AHEAD
+from kernels.registry import register
+from kernels.tiles import is_far
+
+
+def reference(indptr, indices, a, b, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for r in range(indptr.size - 1):
+        for k in range(indptr[r], indptr[r + 1]):
+            for n in range(a.shape[1]):
+                out[k] += a[r, n] * b[indices[k], n]
+
+
+def _row(lane, u, indptr, indices, a, b, out):
+    def entry(k, _):
+        column = indices[k]
+        if lane.cut.far_rows:
+            b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()
+
+        def block(j, sums):
+            products = [x * y for x, y in zip(a.row(u, j).load(), b.row(column, j).load(), strict=True)]
+            return [sums[0] + lane.total(products)]
+
+        out[k] = lane.blocks(block, [lane.number(0)])[0]
+
+    lane.loop(indptr[u], indptr[u + 1], 1, [], entry)
+
+
+_rows = RowLoop(_row)
+
+
+def cpu(indptr, indices, a, b, out):
+    """On the cores of this machine."""
+    width = a.shape[1]
+    if width == 0:
+        out[...] = 0
+    bounds = cut_rows(indptr, work_of(indices.size, width))
+    _rows(bounds, (width, a.itemsize, is_far(b.nbytes)), indptr, indices, a, b, out)
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Each distinct row of b moves once."""
+    fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
+    return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """The pattern of A, two dense matrices, and a result to overwrite."""
+    a, b = case.dense(case.R, case.N), case.dense(case.D, case.N, salt=1)
+    return case.indptr, case.indices, a, b, case.garbage(case.indices.size)
+
+
+register(
+    Kernel(
+        name="sddmm",
+        operands="indptr:i[R+1] indices:i[z] a:f[R,N] b:f[D,N] out:f[z]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

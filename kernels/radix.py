@@ -1,0 +1,295 @@
+"""Stable sort of the entries of a batch by column, in time and memory that the number of columns does not enter.
+
+A radix sort from the least significant digit (Knuth vol. 3, 5.2.5), built on three observations. Column, row and place
+of an entry fit one 64-bit word, so that a pass moves one word and nothing is looked up afterwards. All counters can be
+filled before anything moves, those of a later pass apart by the top bits of the digit before: the entries then stand in
+as many streams, which share no counter. And equal columns come to stand together, where each would wait for the counter
+that the one before has just written: four streams taken in turn hide that, and every thread takes four of its own.
+Each entry has one place, so the result is the same at every thread count.
+"""
+
+import threading
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
+
+DIGIT_BITS = 12
+"""Widest digit: its 4096 counters fit the first-level cache, the lines that they point into the second."""
+
+WORD_BITS = 64
+"""Bits of a word; a test lowers it."""
+
+PARTS = 8
+"""Most threads that share a sort: each has its own counters for every digit and stream."""
+
+WORK = 2
+"""What an entry counts for in the measure of `threads.is_serial`: fewer than 32,768 entries stay on one thread."""
+
+
+class Sorted(NamedTuple):
+    """Entries grouped by column: those of `columns[u]`, int64 [U], stand from `segments[u]` to `segments[u + 1]`.
+
+    Entry k of that order stood at `permutation[k]`, in row `rows[k]`; `rows` is None where a word had no room for it.
+    """
+
+    columns: np.ndarray
+    segments: np.ndarray
+    rows: np.ndarray | None
+    permutation: np.ndarray
+
+
+class Word(NamedTuple):
+    """How words are made: place, row and column, upwards; sorted by `digits` digits of `width` bits."""
+
+    digits: int
+    width: int
+    streams: int
+    """Bits of the number of a stream: a later pass takes its entries from `1 << streams` of them."""
+    row: int
+    """Lowest bit of the row; `column` where there was no room for rows."""
+    column: int
+    """Lowest bit of the column."""
+
+
+_kept = threading.local()
+
+
+def _scratch(size: int) -> np.ndarray:
+    """`size` words that this thread has kept: memory that is new in every call costs more than the sort itself."""
+    if getattr(_kept, "words", None) is None or _kept.words.size < size:
+        _kept.words = np.empty(size, np.uint64)
+    return _kept.words[:size]
+
+
+@compiled
+def largest(keys):
+    """The largest key, a negative one taken as the huge number that its bits are."""
+    most = np.uint64(0)
+    for k in range(keys.size):
+        most = max(most, np.uint64(keys[k]))
+    return most
+
+
+@compiled
+def _count(keys, shift, counts):
+    low, mask = np.uint64(shift), np.uint64(counts.size - 1)
+    for k in range(keys.size):
+        counts[(np.uint64(keys[k]) >> low) & mask] += 1
+
+
+@compiled
+def _count_digits(keys, word, counts, later):
+    """Each digit by its value; a later one by its value and, below it, by the stream: the bits under the digit."""
+    _count(keys, 0, counts)
+    for digit in range(1, word.digits):
+        _count(keys, digit * word.width - word.streams, later[digit - 1])
+
+
+@compiled
+def _cursors(counts, cursors, edges):
+    """From counts [values, writers] to where each writer puts its first entry of each value: `cursors`, transposed.
+
+    `edges` [streams + 1] gets where the streams begin that the result is taken as.
+    """
+    total, step = 0, max(counts.shape[0] // (edges.size - 1), 1)
+    for value in range(counts.shape[0]):
+        if value % step == 0:
+            edges[value // step] = total
+        for writer in range(counts.shape[1]):
+            cursors[writer, value] = total
+            total += counts[value, writer]
+    edges[edges.size - 1] = total
+
+
+@compiled
+def _later_cursors(counts, cursors, edges):
+    """`_cursors` of a later pass, whose counts [parts, values * streams] are first added up over the parts."""
+    for part in range(1, counts.shape[0]):
+        for k in range(counts.shape[1]):
+            counts[0, k] += counts[part, k]
+    _cursors(counts[0].reshape((cursors.shape[1], cursors.shape[0])), cursors, edges)
+
+
+@compiled
+def _scatter_words(starts, keys, word, first, last, cursors, out):
+    """First pass: entries `first` to `last` of the batch become words and go to their place."""
+    mask, to_row, to_column = np.uint64(cursors.size - 1), np.uint64(word.row), np.uint64(word.column)
+    row, k = np.searchsorted(starts, starts[0] + first, side="right") - 1, first
+    while k < last:
+        end = min(starts[row + 1] - starts[0], last)
+        row_bits = np.uint64(row) << to_row if word.row < word.column else np.uint64(0)
+        for at in range(np.uint64(k), np.uint64(end)):
+            key = np.uint64(keys[at])
+            place = np.uint64(cursors[key & mask])
+            cursors[key & mask] += 1
+            out[place] = (key << to_column) | row_bits | at
+        k, row = end, row + 1
+
+
+@compiled
+def _move(word, shift, mask, cursor, out):
+    digit = (word >> shift) & mask
+    place = np.uint64(cursor[digit])
+    cursor[digit] += 1
+    out[place] = word
+
+
+@compiled
+def _scatter_four(source, edges, shift, cursors, out):
+    """A later pass over four streams, in turn as long as all of them last: 1.6 times as fast as one after another."""
+    shift, mask, at = np.uint64(shift), np.uint64(cursors.shape[1] - 1), edges.astype(np.uint64)
+    a, b, c, d = at[0], at[1], at[2], at[3]
+    shortest = min(min(b - a, c - b), min(d - c, at[4] - d))
+    of_a, of_b, of_c, of_d = cursors[0], cursors[1], cursors[2], cursors[3]
+    for k in range(shortest):
+        _move(source[a + k], shift, mask, of_a, out)
+        _move(source[b + k], shift, mask, of_b, out)
+        _move(source[c + k], shift, mask, of_c, out)
+        _move(source[d + k], shift, mask, of_d, out)
+    for stream in range(4):
+        for k in range(at[stream] + shortest, at[stream + 1]):
+            _move(source[k], shift, mask, cursors[stream], out)
+
+
+@compiled
+def _split(words, word, first, last, following, rows, permutation):
+    """Rows and places out of sorted words; these become one word a column, the column and the place of its last entry.
+
+    Returns the number of columns. A run that goes on in the word `following` is left to the part that it ends in.
+    Every entry writes and the last one of a run stays: runs are short, and a branch would be guessed wrong.
+    """
+    if first == last:
+        return 0
+    to_row, to_column, one = np.uint64(word.row), np.uint64(word.column), np.uint64(1)
+    places, below = (one << to_row) - one, (one << to_column) - one
+    for k in range(np.uint64(first), np.uint64(last)):
+        rows[k] = (words[k] & below) >> to_row
+        permutation[k] = words[k] & places
+    at, end, key = np.uint64(first), np.uint64(last) - one, words[first] >> to_column
+    for k in range(np.uint64(first), end):
+        after = words[k + one] >> to_column
+        words[at] = (key << to_column) | k
+        at += np.uint64(key != after)
+        key = after
+    words[at] = (key << to_column) | end
+    return np.int64(at - np.uint64(first) + np.uint64(key != following >> to_column))
+
+
+@compiled
+def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found):
+    """Words sorted and split, on one thread. The passes write the two buffers in turn, the last one buffer 0."""
+    target = (word.digits - 1) % 2
+    _count_digits(keys, word, counts[0], later[:, 0])
+    _cursors(counts.T, cursors, edges[0])
+    _scatter_words(starts, keys, word, 0, keys.size, cursors[0], buffers[target])
+    for digit in range(1, word.digits):
+        source, target = target, 1 - target
+        _later_cursors(later[digit - 1], cursors, edges[digit % 2])
+        shift = word.column + digit * word.width
+        _scatter_four(buffers[source], edges[1 - digit % 2], shift, cursors, buffers[target])
+    found[0] = _split(buffers[0], word, 0, keys.size, ~buffers[0][keys.size - 1], rows, permutation)
+
+
+@compiled_parallel
+def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found):
+    """`_sort` with a thread for each part of the entries, and for every four streams."""
+    parts, last = counts.shape[0], (word.digits - 1) % 2
+    bounds = np.arange(parts + 1) * keys.size // parts
+    for part in prange(parts):
+        _count_digits(keys[bounds[part] : bounds[part + 1]], word, counts[part], later[:, part])
+    _cursors(counts.T, cursors, edges[0])
+    for part in prange(parts):
+        _scatter_words(starts, keys, word, bounds[part], bounds[part + 1], cursors[part], buffers[last])
+    for digit in range(1, word.digits):
+        _later_cursors(later[digit - 1], cursors, edges[digit % 2])
+        shift, source = word.column + digit * word.width, (last + digit + 1) % 2
+        for four in prange(cursors.shape[0] // 4):
+            streams = slice(4 * four, 4 * four + 4)
+            from_edges = edges[1 - digit % 2, 4 * four : 4 * four + 5]
+            _scatter_four(buffers[source], from_edges, shift, cursors[streams], buffers[1 - source])
+    words = buffers[0]
+    following = np.empty(parts, np.uint64)  # [parts], read before any part overwrites its own
+    for part in range(parts):
+        following[part] = words[bounds[part + 1]] if bounds[part + 1] < keys.size else ~words[keys.size - 1]
+    for part in prange(parts):
+        found[part] = _split(words, word, bounds[part], bounds[part + 1], following[part], rows, permutation)
+
+
+@compiled
+def _unpack(words, word, columns, ends):
+    """Columns, and the end of each one's run, out of the words that `_split` left."""
+    to_column, one = np.uint64(word.column), np.uint64(1)
+    places = (one << np.uint64(word.row)) - one
+    for u in range(columns.size):
+        columns[u] = words[u] >> to_column
+    for u in range(columns.size):
+        ends[u] = (words[u] & places) + one
+
+
+@compiled
+def _unpack_parts(words, word, found, columns, segments):
+    """`_unpack` for the words that each part has left where it began."""
+    u = segments[0] = 0
+    for part in range(found.size):
+        first, count = words.size * part // found.size, found[part]
+        _unpack(words[first : first + count], word, columns[u : u + count], segments[u + 1 : u + 1 + count])
+        u += count
+
+
+def _word(n_rows: int, size: int, bits: int, parts: int) -> Word | None:
+    """How words are made for columns of so many bits, or None where they have no room for columns and places."""
+    widest = min(DIGIT_BITS, max(size.bit_length() - 2, 8))
+    digits = -(-bits // widest)
+    row, row_bits = max(size - 1, 1).bit_length(), max(n_rows - 1, 1).bit_length()
+    if row + bits > WORD_BITS:
+        return None
+    width = -(-bits // digits)
+    streams = min(2 + (parts - 1).bit_length(), width)
+    return Word(digits, width, streams, row, row + (row_bits if row + row_bits + bits <= WORD_BITS else 0))
+
+
+def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype) -> Sorted:
+    """Entries of rows that begin at `starts` [R + 1], with columns `keys` [z], brought into the order of their columns.
+
+    Stable; O(z) for each digit of `n_keys`. Places count from `starts[0]`; they, segments and rows are of type `kind`.
+    Raises `ValueError` for a column outside `0..n_keys - 1`.
+    """
+    if keys.size and largest(keys) >= n_keys:
+        raise ValueError(
+            f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}. "
+            "Check the batch with workbench.formats.check(x, full=True)."
+        )
+    parts = 1 if is_serial(WORK * keys.size) else min(get_threads(), PARTS)
+    word = _word(starts.size - 1, keys.size, max(int(n_keys - 1).bit_length(), 1), parts)
+    if not keys.size or word is None:
+        return _sort_wide(keys, kind)
+    spare = np.empty(keys.size * kind.itemsize // 4, np.uint64)  # [z] or [2 z]; becomes the rows and the permutation
+    rows, permutation = spare.view(kind)[: keys.size], spare.view(kind)[-keys.size :]
+    buffers = _scratch(keys.size), spare[: keys.size]
+    found = _run(starts, keys, word, parts, buffers, rows, permutation)
+    touched = int(found.sum())
+    columns, segments = np.empty(touched, np.int64), np.empty(touched + 1, kind)
+    _unpack_parts(buffers[0], word, found, columns, segments)
+    return Sorted(columns, segments, rows if word.row < word.column else None, permutation)
+
+
+def _run(starts, keys, word: Word, parts: int, buffers: tuple, rows: np.ndarray, permutation: np.ndarray) -> np.ndarray:
+    """Sort by the words' digits; returns how many columns each part has left in buffer 0."""
+    values, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
+    counts, cursors = np.zeros((parts, values), kind), np.empty((max(streams, parts), values), kind)
+    later = np.zeros((word.digits - 1, parts, values * streams), kind)
+    edges, found = np.empty((2, streams + 1), np.int64), np.empty(parts, np.int64)
+    function = _sort if parts == 1 else _sort_parts
+    function(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found)
+    return found
+
+
+def _sort_wide(keys: np.ndarray, kind: np.dtype) -> Sorted:
+    """`sort` for columns and places that fit no word together: NumPy's stable sort, some ten times as slow."""
+    permutation = np.argsort(keys, kind="stable").astype(kind)
+    ordered = keys[permutation]
+    first = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: keys.size])
+    return Sorted(ordered[first].astype(np.int64), np.append(first, keys.size).astype(kind), None, permutation)

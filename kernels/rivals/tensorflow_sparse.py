@@ -1,0 +1,72 @@
+"""TensorFlow's sparse product on the CPU, in the fastest of its forms: the extra `peers` has it.
+
+tensorflow.csr_dense  out = A @ x, A as a CSRSparseMatrix, which beats tf.sparse.sparse_dense_matmul
+
+Arguments  as those of csr_dense
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of csr_dense
+Parallel   as Eigen does, on `threads` threads, or as many as TensorFlow chooses
+Limits     z < 2**31
+Source     tf.raw_ops.SparseMatrixMatMul; the matrix and x are made TensorFlow's own before the product is timed
+"""
+
+import functools
+import importlib.util
+import os
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.registry import get, register
+
+INSTALL = "pip install 'sparse-workbench[peers]'"
+UNAVAILABLE = "" if importlib.util.find_spec("tensorflow") else f"TensorFlow is not installed: {INSTALL}"
+
+
+threads: int | None = None
+"""Threads for TensorFlow, which is told when it is first used; None leaves it as it is."""
+
+
+@functools.cache
+def tensorflow():
+    """The module."""
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")  # it announces its instruction sets at every start
+    import tensorflow
+
+    if threads:
+        tensorflow.config.threading.set_intra_op_parallelism_threads(threads)
+    return tensorflow
+
+
+def matrix_of(indptr, indices, data, shape):
+    """A as a CSRSparseMatrix; entries keep their order."""
+    tf = tensorflow()
+    rows = np.repeat(np.arange(shape[0]), np.diff(indptr))
+    places = np.stack([rows, indices], axis=1).astype(np.int64)  # [z, 2]
+    return tf.raw_ops.SparseTensorToCSRSparseMatrix(indices=places, values=data, dense_shape=shape)
+
+
+def prepare_csr_dense(indptr, indices, data, x, out):
+    """The product as a call without arguments, which returns a tensor [R, N]."""
+    tf = tensorflow()
+    if not out.size or not data.size or not x.size:
+        return lambda: np.zeros_like(out)
+    matrix, dense = matrix_of(indptr, indices, data, (out.shape[0], x.shape[0])), tf.constant(x)
+    return lambda: tf.raw_ops.SparseMatrixMatMul(a=matrix, b=dense)
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """On the cores of this machine."""
+    out[...] = np.asarray(prepare_csr_dense(indptr, indices, data, x, out)())
+
+
+def _register(cpu: Callable, prepare: Callable) -> None:
+    """As the kernel of the function's name, which it is a rival of."""
+    name = cpu.__name__
+    own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
+    register(replace(get(name), name=f"tensorflow.{name}", gpu=None, rival_of=name, **own))
+
+
+_register(csr_dense, prepare_csr_dense)

@@ -1,0 +1,108 @@
+"""PyTorch's sparse products on the CPU, through MKL: the extra `peers` has it.
+
+torch.csr_dense         out = A @ x, A in CSR form
+torch.csr_t_dense_full  out = A.T @ g, A.T made once in CSR form, which is faster than the view that `A.t()` gives
+torch.sddmm             out[k] = a[row of k] . b[indices[k]]
+
+Arguments  as those of csr_dense, csr_t_dense_full and sddmm
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   as MKL does, on `threads` threads, or as many as PyTorch chooses
+Limits     z < 2**31 where MKL has 32-bit indices
+Source     torch.sparse_csr_tensor over the same memory, torch.addmm with out: what `A @ x` does, less a new result;
+           torch.sparse.sampled_addmm
+"""
+
+import functools
+import importlib.util
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernels.registry import get, register
+
+INSTALL = "pip install 'sparse-workbench[peers]'"
+UNAVAILABLE = "" if importlib.util.find_spec("torch") else f"PyTorch is not installed: {INSTALL}"
+
+
+threads: int | None = None
+"""Threads for PyTorch, which is told when it is first used; None leaves it as it is."""
+
+
+@functools.cache
+def pytorch():
+    """The module."""
+    import torch
+
+    torch.sparse.check_sparse_tensor_invariants.disable()  # as it is anyway; said aloud, PyTorch does not warn of it
+    if threads:
+        torch.set_num_threads(threads)
+    return torch
+
+
+def _csr(indptr, indices, data, shape):
+    """The matrix as a tensor that shares the arrays' memory."""
+    torch = pytorch()
+    parts = map(torch.from_numpy, (indptr, indices, data))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
+        return torch.sparse_csr_tensor(*parts, size=shape, check_invariants=False)
+
+
+def _multiply(matrix, dense, out) -> Callable[[], None]:
+    torch = pytorch()
+    dense, out = torch.from_numpy(dense), torch.from_numpy(out)
+    if not out.numel() or not matrix._nnz():  # MKL is not asked for nothing
+        return functools.partial(out.fill_, 0)
+    return functools.partial(torch.addmm, out, matrix, dense, beta=0, out=out)
+
+
+def prepare_csr_dense(indptr, indices, data, x, out):
+    """The product as a call without arguments."""
+    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
+
+
+def prepare_csr_t_dense_full(indptr, indices, data, g, out):
+    """The product as a call without arguments; A.T is made here."""
+    matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
+    return _multiply(matrix.t().to_sparse_csr(), g, out)
+
+
+def prepare_sddmm(indptr, indices, a, b, out):
+    """The product as a call without arguments, which returns a tensor [z]."""
+    torch = pytorch()
+    if not out.size:
+        return functools.partial(torch.zeros, 0)
+    pattern = _csr(indptr, indices, np.ones_like(out), (a.shape[0], b.shape[0]))
+    a, b = torch.from_numpy(a), torch.from_numpy(b)
+    return lambda: torch.sparse.sampled_addmm(pattern, a, b.t(), beta=0).values()
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """On the cores of this machine."""
+    prepare_csr_dense(indptr, indices, data, x, out)()
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """On the cores of this machine."""
+    prepare_csr_t_dense_full(indptr, indices, data, g, out)()
+
+
+def sddmm(indptr, indices, a, b, out):
+    """On the cores of this machine."""
+    out[...] = prepare_sddmm(indptr, indices, a, b, out)()
+
+
+def _register(cpu: Callable, prepare: Callable) -> None:
+    """As the kernel of the function's name, which it is a rival of."""
+    name = cpu.__name__
+    own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
+    register(replace(get(name), name=f"torch.{name}", gpu=None, rival_of=name, **own))
+
+
+_register(csr_dense, prepare_csr_dense)
+_register(csr_t_dense_full, prepare_csr_t_dense_full)
+_register(sddmm, prepare_sddmm)

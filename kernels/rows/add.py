@@ -1,0 +1,117 @@
+"""(indices, sums): two sets of stored rows added, a row that only one of them has as it is.
+
+Arguments  left_indices int32|int64 [U], ascending; left_values float32|float64 [U, N]; right_indices, type of the other
+           [V], ascending; right_values [V, N]
+Writes     nothing; returns indices, type of left_indices [W], ascending, and sums [W, N]
+Assumes    the indices of each side ascend without repetition
+Cost       U*N flops; reads (U+V)*(index+N*value) bytes, writes W*(index+N*value); counted here with V and W as U
+Parallel   the sums, over rows in parts of equal height; left + right, so the result is unique
+Limits     U + V < 2**63; nothing grows with the largest index
+Source     Merge of sorted lists, Knuth vol. 3, 5.2.4, every step without a branch
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.registry import register
+from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+
+
+def reference(left_indices, left_values, right_indices, right_values):
+    """The definition, in plain loops."""
+    union = sorted(set(left_indices.tolist()) | set(right_indices.tolist()))
+    sums = np.zeros((len(union), left_values.shape[1]), left_values.dtype)
+    for indices, values in ((left_indices, left_values), (right_indices, right_values)):
+        for u in range(indices.size):
+            for n in range(sums.shape[1]):
+                sums[union.index(indices[u]), n] += values[u, n]
+    return np.array(union, left_indices.dtype), sums
+
+
+@compiled
+def _merge(left, right, union, from_left, from_right):
+    """The union, and for each of it the place in either list, or -1; returns the size of the union."""
+    u, v, count, one = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(1)
+    while u < np.uint64(left.size) and v < np.uint64(right.size):
+        a, b = left[u], right[v]
+        takes_a, takes_b = np.uint64(a <= b), np.uint64(b <= a)
+        union[count] = min(a, b)
+        from_left[count] = np.int64(u + one) * np.int64(takes_a) - 1
+        from_right[count] = np.int64(v + one) * np.int64(takes_b) - 1
+        u += takes_a
+        v += takes_b
+        count += one
+    for k in range(u, np.uint64(left.size)):
+        union[count], from_left[count], from_right[count] = left[k], k, -1
+        count += one
+    for k in range(v, np.uint64(right.size)):
+        union[count], from_left[count], from_right[count] = right[k], -1, k
+        count += one
+    return np.int64(count)
+
+
+@compiled
+def _add(left, right, from_left, from_right, sums, first, last):
+    for w in range(first, last):
+        a, b = from_left[w], from_right[w]
+        if b < 0:
+            for n in range(sums.shape[1]):
+                sums[w, n] = left[np.uint64(a), n]
+        elif a < 0:
+            for n in range(sums.shape[1]):
+                sums[w, n] = right[np.uint64(b), n]
+        else:
+            for n in range(sums.shape[1]):
+                sums[w, n] = left[np.uint64(a), n] + right[np.uint64(b), n]
+
+
+@compiled_parallel
+def _add_parts(left, right, from_left, from_right, sums, bounds):
+    for part in prange(bounds.size - 1):
+        _add(left, right, from_left, from_right, sums, bounds[part], bounds[part + 1])
+
+
+def cpu(left_indices, left_values, right_indices, right_values):
+    """On the cores of this machine."""
+    most = left_indices.size + right_indices.size
+    union, from_left, from_right = (
+        np.empty(most, left_indices.dtype),
+        np.empty(most, np.int64),
+        np.empty(most, np.int64),
+    )
+    size = _merge(left_indices, right_indices, union, from_left, from_right)
+    sums = np.empty((size, left_values.shape[1]), left_values.dtype)
+    if is_serial(sums.size):
+        _add(left_values, right_values, from_left, from_right, sums, 0, size)
+    else:
+        _add_parts(left_values, right_values, from_left, from_right, sums, equal_count(size, parts()))
+    return union[:size].copy(), sums
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """As if both sides had the same U rows."""
+    return Cost(s.U * s.N, 3 * s.U * (s.index + s.N * s.value))
+
+
+def arguments(case: Case) -> tuple:
+    """The columns of A, and their halves."""
+    left, right = np.unique(case.indices), np.unique(case.indices // 2)
+    return left, case.dense(left.size, case.N), right, case.dense(right.size, case.N, salt=1)
+
+
+register(
+    Kernel(
+        name="add_rows",
+        operands="left_indices:i[U] left_values:f[U,N] right_indices:i[V] right_values:f[V,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

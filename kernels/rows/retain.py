@@ -1,0 +1,90 @@
+"""(kept, rows): those of the stored rows whose index is wanted.
+
+Arguments  indices int32|int64 [U], ascending; values float32|float64 [U, N]; wanted type of indices [V], in any order
+Writes     nothing; returns kept, type of indices [K], ascending, and rows [K, N]
+Assumes    indices ascend without repetition; a wanted row that is not stored is left out, one named twice comes once
+Cost       no flops; reads (U+V)*index + K*N*value bytes, writes K*(index+N*value); at most U rows, counted as U here
+Parallel   the copies, over rows in parts of equal height; the result is unique
+Limits     U, V < 2**63; wanted that does not ascend is sorted first, by the sort of the batch plan
+Source     Intersection of sorted lists, every step without a branch
+"""
+
+import numpy as np
+
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.plan import sort_segments
+from kernels.registry import register
+from kernels.rows import take
+from kernels.threads import compiled
+
+
+def reference(indices, values, wanted):
+    """The definition, in plain loops."""
+    places = [u for u in range(indices.size) if indices[u] in wanted.tolist()]
+    rows = np.empty((len(places), values.shape[1]), values.dtype)
+    for k, u in enumerate(places):
+        rows[k] = values[u]
+    return np.array([indices[u] for u in places], indices.dtype), rows
+
+
+@compiled
+def _ascends(wanted):
+    ascends = True
+    for v in range(wanted.size - 1):
+        ascends &= wanted[v] < wanted[v + 1]
+    return ascends
+
+
+@compiled
+def _intersect(indices, wanted, places):
+    """Where the indices stand that are wanted; returns their number."""
+    u = v = count = np.uint64(0)
+    while u < np.uint64(indices.size) and v < np.uint64(wanted.size):
+        stored, asked = indices[u], wanted[v]
+        places[count] = u
+        count += np.uint64(stored == asked)
+        u += np.uint64(stored <= asked)
+        v += np.uint64(asked <= stored)
+    return np.int64(count)
+
+
+def cpu(indices, values, wanted):
+    """On the cores of this machine."""
+    if not _ascends(wanted):
+        if (least := wanted.min()) < 0:
+            raise KernelError(f"retain_rows: a wanted row is {least}; rows count from 0.")
+        wanted = sort_segments(wanted, int(wanted.max()) + 1)[0].astype(indices.dtype, copy=False)
+    places = np.empty(min(indices.size, wanted.size) + 1, np.int64)  # one more, which the last step may write
+    places = places[: _intersect(indices, wanted, places)]
+    rows = np.empty((places.size, values.shape[1]), values.dtype)
+    take.cpu(values, places, rows)
+    return indices[places], rows
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """As if every stored row were kept and as many were wanted."""
+    return Cost(0, 3 * s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """Rows stored for the columns of A; wanted are the rows' numbers times two, backwards, some of them twice."""
+    indices = np.unique(case.indices)
+    wanted = (2 * np.arange(case.R) % max(case.D, 1))[::-1].astype(indices.dtype)
+    return indices, case.dense(indices.size, case.N), wanted
+
+
+register(
+    Kernel(
+        name="retain_rows",
+        operands="indices:i[U] values:f[U,N] wanted:i[V]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=(),
+    )
+)

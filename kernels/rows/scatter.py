@@ -1,0 +1,70 @@
+"""out[index[i]] = values[i], whole rows.
+
+Arguments  values float32|float64 [U, N]; index int32|int64 [U]
+Writes     out [D, N]: the rows named, all others stay as they are; nothing else changes
+Assumes    0 <= index < D; no row is named twice
+Cost       no flops; reads U*index + U*N*value bytes, writes U*N*value
+Parallel   over rows of values, in parts of equal height; the result is unique
+Limits     D*N < 2**63; nothing grows with D
+Source     Definition; rows that go to memory are asked for ahead of their use
+"""
+
+import numpy as np
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_evenly, work_of
+from kernels.lanes import AHEAD
+from kernels.registry import register
+from kernels.tiles import is_far
+
+
+def reference(values, index, out):
+    """The definition, in plain loops."""
+    for i in range(values.shape[0]):
+        for n in range(values.shape[1]):
+            out[index[i], n] = values[i, n]
+
+
+def _row(lane, u, values, index, out):
+    def block(j, _):
+        if lane.cut.far_rows:
+            out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
+        out.row(index[u], j).store(values.row(u, j).load())
+
+    lane.blocks(block)
+
+
+_rows = RowLoop(_row)
+
+
+def cpu(values, index, out):
+    """On the cores of this machine."""
+    rows, width = values.shape
+    _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(out.nbytes)), values, index, out)
+
+
+gpu = None
+
+
+def cost(s: Sizes) -> Cost:
+    """Each row is read and written once."""
+    return Cost(0, s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """Values for the columns of A, in no order, and a table that they go into."""
+    index = np.random.default_rng(case.seed).permutation(np.unique(case.indices))
+    return case.dense(index.size, case.N), index, case.garbage(case.D, case.N)
+
+
+register(
+    Kernel(
+        name="scatter_rows",
+        operands="values:f[U,N] index:i[U] out:f[D,N]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

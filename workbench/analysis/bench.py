@@ -1,0 +1,94 @@
+"""Benchmark rows: what is known of each cell and contender, ratios to rivals, geometric means.
+
+>>> from workbench import store
+>>> cell = {"task": "csr_dense", "shape": "s", "rows": 8, "features": 9, "width": 4, "status": "ok"}
+>>> ours = store.BENCH.new_row(key="a", contender="csr_dense", side="ours", ratio=1.0, seconds=1e-3, **cell)
+>>> theirs = store.BENCH.new_row(key="a", contender="scipy.csr_dense", side="rival", ratio=6.0, seconds=6e-3, **cell)
+>>> [(ratio.value, ratio.rival) for ratio in ratios(store.BENCH.frame([ours, theirs]), "csr_dense")]
+[(6.0, 'scipy.csr_dense')]
+"""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench import store
+from workbench.analysis.cells import records
+from workbench.analysis.intervals import known
+
+Row = Mapping[str, Any]
+CELL = ("suite", "task", "shape", "rows", "features", "width", "optimizer", "batches", "dtype", "threads", "machine")
+"""Columns that rows of one cell agree in."""
+
+_ONE = (*CELL, "contender", "level", "bytes_table", "bytes_row")
+SMALL = "small batch"
+
+
+class Ratio(NamedTuple):
+    """A rival's time by ours in one cell, with its interval; above 1 ours is the faster."""
+
+    row: Row
+    rival: str
+    value: float
+    low: float
+    high: float
+
+
+def latest(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row of each contender of a cell: the last that is ok, else the last; in the order they were first written."""
+    found: dict[tuple, Row] = {}
+    for row in records(frame):
+        place = tuple(row[name] for name in _ONE)
+        if place not in found or row["status"] == "ok" or found[place]["status"] != "ok":
+            found[place] = row
+    return store.BENCH.frame(found.values())
+
+
+def cells(frame: pd.DataFrame, task: str | None = None) -> list[list[Row]]:
+    """Rows of each cell, of one task or of all but the machine's own; what failed among them."""
+    found: dict[tuple, list[Row]] = {}
+    for row in records(latest(frame)):
+        if row["task"] == task or (task is None and row["rows"] is not None):
+            found.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    return list(found.values())
+
+
+def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
+    """For each cell of a task the fastest rival whose name starts with `rival`, by `ours`, or by what its rows name.
+
+    Cells without such a rival are left out. `ours` names another contender of ours than the rows' reference.
+    """
+    found = []
+    for rows in cells(frame, task):
+        able = [row for row in rows if row["status"] == "ok" and known(row["ratio"]) is not None]
+        rivals = [row for row in able if row["side"] == "rival" and row["contender"].startswith(rival)]
+        mine = next((row for row in able if row["contender"] == ours), None) if ours else None
+        if not rivals or (ours and mine is None):
+            continue
+        best = min(rivals, key=lambda row: row["ratio"])
+        by = mine["ratio"] if mine else 1.0
+        ends = [(known(best[name]) or best["ratio"]) / by for name in ("ratio", "ratio_low", "ratio_high")]
+        found.append(Ratio(best, best["contender"], *ends))
+    return found
+
+
+def geometric_mean(values: Iterable[float]) -> float | None:
+    """The geometric mean; None of nothing.
+
+    >>> round(geometric_mean([1.0, 4.0]), 9)
+    2.0
+    """
+    logs = [math.log(value) for value in values]
+    return math.exp(sum(logs) / len(logs)) if logs else None
+
+
+def told(row: Row) -> str:
+    """A cell in words: its shape, rows, width, and what else tells it.
+
+    >>> told({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
+    'uniform 100k, R 4,096, N 16'
+    """
+    more = [row[name] for name in ("optimizer", "batches") if row.get(name)]
+    return ", ".join([row["shape"], f"R {row['rows']:,}", f"N {row['width']}", *more])

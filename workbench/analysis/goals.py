@@ -1,0 +1,140 @@
+"""What the kernels are to reach, what was measured, and by how much it was missed."""
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import pandas as pd
+
+from workbench.analysis import words
+from workbench.analysis.bench import SMALL, Ratio, cells, geometric_mean, latest, ratios, records, told
+
+ROWS_LARGE = 4096
+FEATURES_LARGE = 1_000_000
+
+
+class Goal(NamedTuple):
+    """A goal in words, what was measured, and whether it is met; None where no row says."""
+
+    what: str
+    wanted: str
+    measured: str
+    met: bool | None
+
+
+def goals(frame: pd.DataFrame) -> list[Goal]:
+    """The table of goals for benchmark rows, in a fixed order."""
+    frame = latest(frame)
+    return [goal for part in (_product, _gradient, _step, _share, _overhead, _start) for goal in part(frame)]
+
+
+def _at_least(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
+    """The geometric mean of ratios."""
+    found = list(found)
+    mean = geometric_mean(ratio.value for ratio in found)
+    if mean is None:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    cells_told = words.plural(len(found), "cell")
+    return Goal(
+        what, f"≥ {wanted:g} x", f"{words.number(mean)} x over {cells_told}{_short(mean, wanted)}", mean >= wanted
+    )
+
+
+def _short(came: float, wanted: float) -> str:
+    return "" if came >= wanted else f", {words.number(100 * (1 - came / wanted))} % short"
+
+
+def _worst(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
+    """The lowest of ratios, and where it is."""
+    found = sorted(found, key=lambda ratio: ratio.value)
+    if not found:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    behind = [ratio for ratio in found if ratio.value < wanted]
+    where = f"{words.number(found[0].value)} x at {told(found[0].row)} ({found[0].rival})"
+    more = f"; {len(behind)} of {len(found)} cells are below" if behind else ""
+    return Goal(what, f"≥ {wanted:g} x", where + more, not behind)
+
+
+def _product(frame: pd.DataFrame) -> list[Goal]:
+    by = {
+        rival: [r for r in ratios(frame, "csr_dense", rival) if r.row["shape"] != SMALL] for rival in ("torch", "scipy")
+    }
+    return [
+        _at_least("CSR @ dense against MKL (PyTorch), geometric mean", by["torch"], 2.0),
+        _worst("CSR @ dense against MKL (PyTorch), lowest", by["torch"], 0.95),
+        _at_least("CSR @ dense against SciPy, geometric mean", by["scipy"], 6.0),
+    ]
+
+
+def _gradient(frame: pd.DataFrame) -> list[Goal]:
+    found = []
+    for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
+        large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
+        found.append(_at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
+    return found
+
+
+def _step(frame: pd.DataFrame) -> list[Goal]:
+    found = []
+    for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
+        for rival, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
+            mine = [r for r in ratios(frame, "step", rival) if r.row["batches"] == batches]
+            found.append(_at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
+    new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
+    return [*found, _worst("whole step, a new batch each, against any rival, lowest", new, 1.0)]
+
+
+def _share(frame: pd.DataFrame) -> list[Goal]:
+    shares: dict[str, list[float]] = {}
+    for rows in cells(frame):
+        for row in rows:
+            alone = row["side"] == "ours" and "+" not in row["contender"]
+            if alone and row["bound_share"] and row["rows"] >= ROWS_LARGE:
+                shares.setdefault(row["contender"], []).append(row["bound_share"])
+    means = sorted((geometric_mean(values), name) for name, values in shares.items())
+    what = "share of the bound measured here, each kernel at R ≥ 4096, geometric mean"
+    if not means:
+        return [Goal(what, "≥ 70 %", "not measured", None)]
+    below = [name for mean, name in means if mean < 0.7]
+    listed = ", ".join(f"{name} {100 * mean:.0f} %" for mean, name in means[:4])
+    more = f"; {len(below)} of {len(means)} kernels are below" if below else ""
+    return [Goal(what, "≥ 70 %", f"lowest: {listed}{more}", not below)]
+
+
+def _overhead(frame: pd.DataFrame) -> list[Goal]:
+    """Twice the time of half the batch, less the time of the whole: what does not grow with the batch."""
+    times: dict[str, dict[int, float]] = {}
+    for rows in cells(frame):
+        for row in rows:
+            if row["shape"] == SMALL and row["status"] == "ok" and _is_kernel_of_batch(row["contender"]):
+                times.setdefault(row["contender"], {})[row["rows"]] = row["seconds"]
+    beyond = {name: 2 * each[min(each)] - each[max(each)] for name, each in times.items() if len(each) == 2}
+    return _most("call beyond its work, R = 64, N = 16, each kernel", beyond, 5e-6)
+
+
+OF_BATCH = ("csr_dense", "csr_t_dense", "csr_dense_ones", "csr_t_dense_ones", "sddmm", "squared", "logistic", "softmax")
+
+
+def _is_kernel_of_batch(name: str) -> bool:
+    """A kernel of ours whose work is the batch's alone: what does not grow with the batch is then the call's."""
+    return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and "+" not in name)
+
+
+def _start(frame: pd.DataFrame) -> list[Goal]:
+    rows = [row for row in records(frame) if row["task"] == "start" and row["status"] == "ok"]
+    first = {row["contender"]: row["seconds"] for row in rows if row["contender"] != "import kernels"}
+    imports = {row["contender"]: row["seconds"] for row in rows if row["contender"] == "import kernels"}
+    return [
+        *_most("first call in a new process, warm cache, each kernel", first, 0.05),
+        *_most("import of kernels, with all names looked up", imports, 0.4),
+    ]
+
+
+def _most(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
+    """The largest of some times."""
+    tell = words.seconds
+    if not seconds:
+        return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]
+    worst = max(seconds, key=seconds.get)
+    above = sum(value > wanted for value in seconds.values())
+    more = f"; {above} of {len(seconds)} are above" if above else ""
+    return [Goal(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)]

@@ -1,0 +1,151 @@
+"""A cell of a suite: a task on a shape at a width; and who takes part in it."""
+
+import dataclasses
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench.bench import contenders as of_kernels
+from workbench.bench import steps
+from workbench.bench.contenders import Ready, Setting
+from workbench.bench.definition import ALLOWED
+from workbench.bench.shapes import Batch, Shape, draw
+
+ROOT = Path(kernels.__file__).parent
+SHARED = (ROOT, Path(__file__).parent)
+"""Folders whose code a result depends on."""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What is measured at once: all contenders of a task. `optimizer` and `batches` are of steps alone."""
+
+    suite: str
+    task: str
+    shape: Shape
+    width: int = 1
+    optimizer: str | None = None
+    batches: str | None = None
+    seed: int = 0
+
+    @classmethod
+    def of(cls, settings: dict[str, Any]) -> "Cell":
+        """From `dataclasses.asdict`, as it comes out of JSON."""
+        return cls(**{**settings, "shape": Shape(**settings["shape"])})
+
+    @property
+    def told(self) -> str:
+        """The cell in one line."""
+        more = " ".join(filter(None, (self.optimizer, self.batches)))
+        return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"
+
+    def columns(self) -> dict[str, Any]:
+        """The columns of a row that the cell settles."""
+        return {
+            "suite": self.suite,
+            "task": self.task,
+            "shape": self.shape.name,
+            "rows": self.shape.rows,
+            "features": self.shape.features,
+            "width": self.width,
+            "optimizer": self.optimizer,
+            "batches": self.batches,
+            "dtype": "float32",
+            "index_dtype": "int32",
+            "seed": self.seed,
+        }
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One contender of a cell: its name and side, how it makes itself ready, and why it cannot take part."""
+
+    name: str
+    side: str
+    make: Callable[[], Ready]
+    bytes_needed: int = 0
+    bytes_most: int | None = None
+    unavailable: str = ""
+
+
+@dataclass(frozen=True)
+class Field:
+    """The contenders of a cell, the first of ours first, sizes for the row, and the error that is allowed."""
+
+    entries: Sequence[Entry]
+    sizes: dict[str, int]
+    allowed: float
+
+
+def names_of(cell: Cell) -> list[tuple[str, str, str]]:
+    """(name, side, why unavailable) of the contenders, without making anything."""
+    if cell.task == "step":
+        found = steps.contenders(cell.shape.features * cell.width, cell.optimizer)
+    else:
+        found = of_kernels.contenders(cell.task, cell.shape)
+    return [(contender.name, contender.side, contender.unavailable) for contender in found]
+
+
+def field_of(cell: Cell) -> Field:
+    """Draw the batch of a cell and name who takes part; nothing large is made but the batch, and a step's tables."""
+    return _steps(cell) if cell.task == "step" else _kernels(cell)
+
+
+def _kernels(cell: Cell) -> Field:
+    setting = Setting.of(_drawn(cell.shape, cell.seed).wide(cell.width))
+    entries = [
+        Entry(
+            each.name,
+            each.side,
+            functools.partial(each.make, setting),
+            each.bytes_needed(setting.sizes),
+            each.bytes_most,
+            each.unavailable,
+        )
+        for each in of_kernels.contenders(cell.task, cell.shape)
+    ]
+    return Field(entries, {"nnz": setting.sizes.z, "touched": setting.sizes.U}, ALLOWED["float32"])
+
+
+@functools.lru_cache(1)
+def _drawn(shape: Shape, seed: int) -> Batch:
+    """The batch of the cells of a shape, which follow each other."""
+    return draw(shape, seed)
+
+
+def _steps(cell: Cell) -> Field:
+    problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed)
+    expected = functools.cache(lambda: steps.wanted(problem))
+    needed = sum(table.nbytes for table in problem.tables)
+
+    def make(each: steps.StepContender) -> Ready:
+        return steps.ready(each.make(problem), problem, cell.batches, expected())
+
+    found = steps.contenders(cell.shape.features * cell.width, cell.optimizer)
+    entries = [
+        Entry(each.name, each.side, functools.partial(make, each), needed, unavailable=each.unavailable)
+        for each in found
+    ]
+    sizes = [(batch.indices.size, np.unique(batch.indices).size) for batch in problem.batches]
+    nnz, touched = (int(np.mean(each)) for each in zip(*sizes, strict=True))
+    return Field(entries, {"nnz": nnz, "touched": touched}, steps.ALLOWED)
+
+
+@functools.cache
+def source_hash() -> str:
+    """Hash of the code of all kernels and of the benchmark."""
+    files = sorted(file for folder in SHARED for file in folder.rglob("*.py"))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+
+
+def key(cell: Cell, policy: Any) -> str:
+    """Hash of the settings, the way of measuring, the contenders and the code: rows with this key answer the cell."""
+    settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell), source_hash()]
+    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]

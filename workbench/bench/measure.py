@@ -1,0 +1,111 @@
+"""One cell: every contender is made ready and checked, those that are right are timed together; one row each."""
+
+import traceback
+from time import perf_counter
+from typing import Any
+
+from workbench.bench.cells import Entry, Field
+from workbench.bench.contenders import Ready
+from workbench.bench.rounds import Clock, Policy, Taken, interleave, ratio
+from workbench.measure.bandwidth import Limits
+from workbench.measure.machine import OtherPrograms
+from workbench.measure.stats import median_interval
+
+Row = dict[str, Any]
+
+
+def measure(
+    field: Field, policy: Policy, bytes_limit: int, limits: Limits | None = None, clock: Clock = perf_counter
+) -> list[Row]:
+    """The measured columns, status and reason of each contender of a cell, in the field's order."""
+    rows: dict[str, Row] = {}
+    able: dict[str, Ready] = {}
+    for entry in field.entries:
+        row, ready = checked(entry, field.allowed, bytes_limit)
+        rows[entry.name] = {"contender": entry.name, "side": entry.side} | field.sizes | row
+        if ready:
+            able[entry.name] = ready
+    others = OtherPrograms()
+    for ready in able.values():
+        _ = ready.phases and ready.phases()  # what the check and the making took is not of the phases
+    taken = interleave({name: ready.call for name, ready in able.items()}, policy, clock)
+    busy = others.share()
+    reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
+    for name, ready in able.items():
+        rows[name] |= timed(ready, taken[name], limits) | {"busy_others": busy}
+        if reference:
+            rows[name] |= compared(taken[name], taken[reference], ready.steps, able[reference].steps, reference)
+    return list(rows.values())
+
+
+def checked(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready | None]:
+    """Make a contender ready and judge its first call; it comes back only where the call was right."""
+    if entry.unavailable:
+        return _without("unsupported", f"Unavailable because {entry.unavailable}"), None
+    most = bytes_limit if entry.bytes_most is None else min(entry.bytes_most, bytes_limit)
+    if entry.bytes_needed > most:
+        reason = f"Needs {entry.bytes_needed} bytes; the limit is {most}."
+        return _without("memory", reason) | {"bytes_needed": entry.bytes_needed}, None
+    try:
+        ready = entry.make()
+        error = ready.judge(ready.call())
+    except MemoryError as failure:
+        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}."), None
+    except Exception as failure:
+        traceback.print_exc()
+        return _without("failed", f"{type(failure).__name__}: {failure}"), None
+    row = {"error": error, "error_allowed": allowed}
+    if not error <= allowed:
+        reason = f"Wrong against the float64 reference by {error:.2g}; allowed is {allowed:g}."
+        return _without("wrong", reason) | row, None
+    return {"status": "ok", "reason": ""} | row, ready
+
+
+def _without(status: str, reason: str) -> Row:
+    return {"status": status, "reason": reason}
+
+
+def timed(ready: Ready, taken: Taken, limits: Limits | None) -> Row:
+    """Columns of a contender's own times, its rates, and the bound."""
+    samples = [seconds / ready.steps for seconds in taken.seconds.values()]
+    median, low, high = median_interval(samples)
+    cost = ready.cost
+    row = {
+        "calls": taken.calls * ready.steps,
+        "samples": samples,
+        "seconds": median,
+        "seconds_low": low,
+        "seconds_high": high,
+        "seconds_once": ready.seconds_once,
+        "flops": int(cost.flops),
+        "bytes_compulsory": int(cost.bytes_compulsory),
+        "bytes_gather": int(cost.bytes_gather),
+        "bytes_per_second": max(cost.bytes_compulsory, cost.bytes_gather) / median,
+        "flops_per_second": cost.flops / median,
+    }
+    if ready.phases:
+        row |= {f"seconds_{phase}": seconds for phase, seconds in ready.phases().items()}
+    return row | bound(ready, median, limits)
+
+
+def bound(ready: Ready, seconds: float, limits: Limits | None) -> Row:
+    """What the memory allows, where the call's traffic is known."""
+    cost, asked = ready.cost, ready.traffic
+    if limits is None or not asked.bytes_row:
+        return {}
+    least, by = limits.bound(
+        bytes_compulsory=cost.bytes_compulsory + asked.bytes_lines,
+        bytes_gather=cost.bytes_gather,
+        bytes_table=asked.bytes_table,
+        bytes_row=asked.bytes_row,
+        cold=asked.cold,
+    )
+    found = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds}
+    return found | {"bytes_lines": asked.bytes_lines, "cold": asked.cold}
+
+
+def compared(taken: Taken, reference: Taken, steps: int, steps_reference: int, name: str) -> Row:
+    """The ratio to the reference's time, round by round."""
+    scale = steps_reference / steps
+    columns = ("ratio", "ratio_low", "ratio_high")
+    return {"reference": name} | dict(zip(columns, (scale * r for r in ratio(taken, reference)), strict=True))

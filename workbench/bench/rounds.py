@@ -1,0 +1,89 @@
+"""All contenders of a case, round by round in one process, the order rotated: what drifts hits all of them alike.
+
+>>> ticks = iter(range(1000))
+>>> taken = interleave({"a": lambda: None, "b": lambda: None}, Policy(rounds=5), clock=lambda: next(ticks))
+>>> ratio(taken["b"], taken["a"])
+(1.0, 1.0, 1.0)
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+
+from workbench.measure.stats import median_interval
+
+Call = Callable[[], object]
+Clock = Callable[[], float]
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long to measure. In each round a contender runs unmeasured for `seconds_settle`, then calls for a sample.
+
+    Settling lets the threads of the contender before it go to sleep and brings its own data into the caches. One that
+    takes `slow` times the fastest one's time has only `rounds_slow` rounds. After `seconds_most` no round is begun, but
+    there are `rounds_least`.
+    """
+
+    seconds_warmup: float = 0.01
+    seconds_settle: float = 0.002
+    seconds_sample: float = 0.004
+    rounds: int = 9
+    rounds_least: int = 5
+    seconds_most: float = 3.0
+    rounds_slow: int = 3
+    slow: float = 12.0
+
+
+@dataclass
+class Taken:
+    """Seconds a call by round, and the calls of a sample."""
+
+    calls: int = 1
+    seconds: dict[int, float] = field(default_factory=dict)
+
+
+def _timed(call: Call, count: int, clock: Clock) -> float:
+    """Seconds a call, the mean of `count`."""
+    start = clock()
+    for _ in range(count):
+        call()
+    return (clock() - start) / count
+
+
+def _estimate(call: Call, policy: Policy, clock: Clock) -> float:
+    """Seconds of the fastest of the calls of the warm-up, at least two."""
+    start = clock()
+    best = min(_timed(call, 1, clock) for _ in range(2))
+    while clock() - start < policy.seconds_warmup:
+        best = min(best, _timed(call, 1, clock))
+    return max(best, 1e-9)
+
+
+def _settle(call: Call, estimate: float, policy: Policy) -> None:
+    for _ in range(round(policy.seconds_settle / estimate) or int(estimate < 10 * policy.seconds_settle)):
+        call()
+
+
+def interleave(calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter) -> dict[str, Taken]:
+    """Warm up and calibrate every contender, then rounds; in round k the order starts at the k-th contender."""
+    estimates = {name: _estimate(call, policy, clock) for name, call in calls.items()}
+    taken = {name: Taken(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
+    limit = policy.slow * min(estimates.values(), default=0.0)
+    names, start = list(calls), clock()
+    for number in range(policy.rounds):
+        if number >= policy.rounds_least and clock() - start > policy.seconds_most:
+            break
+        turn = number % max(len(names), 1)
+        for name in names[turn:] + names[:turn]:
+            if number >= policy.rounds_slow and estimates[name] > limit:
+                continue
+            _settle(calls[name], estimates[name], policy)
+            taken[name].seconds[number] = _timed(calls[name], taken[name].calls, clock)
+    return taken
+
+
+def ratio(one: Taken, reference: Taken) -> tuple[float, float, float]:
+    """(median, low, high) over the rounds that both have of the one's time by the reference's, with a rank interval."""
+    both = [number for number in one.seconds if number in reference.seconds]
+    return median_interval([one.seconds[number] / reference.seconds[number] for number in both])

@@ -1,0 +1,217 @@
+"""Runs a suite: each shape in a process of its own, with limits; a row of every contender, whatever happens.
+
+A cell's rows are on the disk before the next one starts; what is stopped is resumed by starting it again.
+"""
+
+import dataclasses
+import json
+import os
+import selectors
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numba
+import psutil
+
+from workbench import store
+from workbench.bench.cells import Cell, key, names_of, source_hash
+from workbench.bench.rounds import Policy
+from workbench.measure import blas, machine, memory
+from workbench.measure.stats import median_interval
+
+SECONDS_CELL = 150.0
+SECONDS_START = 120.0
+SECONDS_POLL = 0.2
+FINAL = ("ok", "memory", "unsupported", "wrong")
+MACHINE, LOG = "machine.json", "log.txt"
+
+Told = Callable[[str, int, int], None]
+"""Hears what is measured now, how many cells are done, and how many there are."""
+
+
+@dataclass
+class Outcome:
+    """How a run ended: cells done now, found done, rows by status; whether it was stopped."""
+
+    folder: Path
+    done: int = 0
+    reused: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    stopped: bool = False
+
+
+class Runner:
+    """Measures cells into a run folder. `threads` of None means all cores that Numba sees."""
+
+    def __init__(
+        self, folder: str | Path, policy: Policy, threads: int | None = None, told: Told | None = None
+    ) -> None:
+        self.folder, self.policy, self.told = Path(folder), policy, told or (lambda *_: None)
+        self.threads = threads or numba.config.NUMBA_NUM_THREADS
+        self.bytes_limit = int(0.85 * memory.available_bytes())
+        self.outcome = Outcome(self.folder)
+        self.bandwidths: list[dict] = []
+
+    @property
+    def rows_file(self) -> Path:
+        """Where rows are appended."""
+        return self.folder / store.BENCH.file
+
+    def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:
+        """Measure the cells that have no rows yet, and the first call of the kernels named.
+
+        Ctrl-C ends it and loses nothing that was finished.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
+        found = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
+        done = {row["key"] for row in found if row["status"] in FINAL}
+        self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
+        rest = [number for number, each in enumerate(self.keys) if each not in done]
+        self.outcome.reused = len(cells) - len(rest)
+        try:
+            if rest:
+                self._bandwidths()
+            for numbers in _by_shape(cells, rest):
+                self._shape(numbers)
+            if rest:
+                self.starts(starts)
+        except KeyboardInterrupt:
+            self.outcome.stopped = True
+        return self.outcome
+
+    def _bandwidths(self) -> None:
+        """Measure streams and gathers of this machine; every run has its own."""
+        self._tell("bandwidth of this machine")
+        for answer, _ in self._answers([]):
+            self.bandwidths = answer.get("bandwidths", [])
+        for rate in self.bandwidths:
+            settled = {"suite": self.cells[0].suite, "task": "bandwidth", "contender": rate["level"], "side": "ours"}
+            self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
+
+    def starts(self, names: Sequence[str]) -> None:
+        """What a new process pays: the import, and the first call of each kernel with a warm cache; a row each."""
+        imports = []
+        settled = {"key": "start", "suite": "kernels", "task": "start", "side": "ours", "rows": 64, "width": 16}
+        for name in names:
+            self._tell(f"first call of {name}")
+            for _ in range(2):  # the first fills the cache
+                came = _started(name)
+            if came is None:
+                self._append({"status": "failed", "reason": "its process failed", "contender": name} | settled)
+                continue
+            imports.append(came["import"])
+            self._append({"status": "ok", "contender": name, "seconds": came["call"]} | settled)
+        if imports:
+            seconds, low, high = median_interval(imports)
+            row = {"samples": imports, "seconds": seconds, "seconds_low": low, "seconds_high": high}
+            self._append({"status": "ok", "contender": "import kernels"} | settled | row)
+
+    def _shape(self, numbers: list[int]) -> None:
+        """The cells of one shape, in one process; in another one again what is left after one that did not end well."""
+        while numbers:
+            current, ended = numbers[0], {}
+            for answer, why in self._answers(numbers):
+                ended = why
+                current = answer.get("cell", current)
+                self._tell(self.cells[current].told)
+                if "rows" in answer:
+                    numbers = [number for number in numbers if number != current]
+                    self._done(current, answer["rows"])
+            if ended:  # the cell that was at work has no rows
+                numbers = [number for number in numbers if number != current]
+                entries = names_of(self.cells[current])
+                self._done(current, [{"contender": name, "side": side} | ended for name, side, _ in entries])
+
+    def _done(self, number: int, rows: Iterable[dict]) -> None:
+        for row in rows:
+            self._append({"key": self.keys[number]} | self.cells[number].columns() | row)
+        self.outcome.done += 1
+
+    def _append(self, row: dict[str, Any]) -> None:
+        own = {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "threads": self.threads}
+        own |= {"versions": machine.versions(), "source": source_hash()}
+        store.BENCH.append(self.rows_file, store.BENCH.new_row(**own | row))
+        self.outcome.counts[row["status"]] = self.outcome.counts.get(row["status"], 0) + 1
+
+    def _tell(self, what: str) -> None:
+        self.told(what, self.outcome.done + self.outcome.reused, len(self.cells))
+
+    def _answers(self, numbers: list[int]):
+        """(answer, {}) for each line of a child; at last, where it did not end well, ({}, status and reason)."""
+        request = {
+            "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
+            "policy": dataclasses.asdict(self.policy),
+            "threads": self.threads,
+            "bytes_limit": self.bytes_limit,
+            "bandwidths": self.bandwidths,
+        }
+        with open(self.folder / LOG, "ab") as log, _child(log) as child:
+            child.stdin.write(json.dumps(request).encode() + b"\n")
+            child.stdin.flush()
+            try:
+                yield from self._listen(child)
+            finally:
+                child.kill()
+
+    def _listen(self, child: subprocess.Popen):
+        selector, buffer = selectors.DefaultSelector(), b""
+        selector.register(child.stdout, selectors.EVENT_READ)
+        since, limit = time.monotonic(), SECONDS_START
+        while True:
+            if selector.select(SECONDS_POLL):
+                data = os.read(child.stdout.fileno(), 1 << 20)
+                if not data:
+                    break
+                *lines, buffer = (buffer + data).split(b"\n")
+                for line in lines:
+                    yield json.loads(line), {}
+                    since, limit = time.monotonic(), SECONDS_CELL
+            elif why := self._why_end(child, time.monotonic() - since, limit):
+                yield {}, why
+                return
+        if child.wait():
+            reason = f"The process of this shape ended with status {child.returncode}; see {self.folder / LOG}."
+            yield {}, {"status": "memory" if child.returncode == -9 else "failed", "reason": reason}
+
+    def _why_end(self, child: subprocess.Popen, seconds: float, limit: float) -> dict[str, str]:
+        if seconds > limit:
+            return {"status": "timeout", "reason": f"The cell took longer than {limit:g} s."}
+        try:
+            resident = psutil.Process(child.pid).memory_info().rss
+        except psutil.NoSuchProcess:
+            return {}
+        if resident > self.bytes_limit:
+            return {"status": "memory", "reason": f"It held {resident} bytes; the limit is {self.bytes_limit}."}
+        return {}
+
+
+def _child(log) -> subprocess.Popen:
+    """In a session of its own, so that Ctrl-C reaches the parent alone; without variables that hold BLAS back."""
+    return subprocess.Popen(
+        [sys.executable, "-m", "workbench.bench.child"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        start_new_session=True,
+        env=blas.own_environment(),
+    )
+
+
+def _started(name: str) -> dict[str, float] | None:
+    command = [sys.executable, "-m", "workbench.bench.start", name]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, env=blas.own_environment())
+    return None if done.returncode else json.loads(done.stdout)
+
+
+def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
+    """The numbers of the cells of each shape, of all its numbers of rows, shapes in the order of the suite."""
+    groups: dict[str, list[int]] = {}
+    for number in numbers:
+        groups.setdefault(cells[number].shape.name, []).append(number)
+    return list(groups.values())

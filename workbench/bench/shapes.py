@@ -1,0 +1,113 @@
+"""Shapes of batches: laws that real data obeys, drawn from a seed.
+
+Columns of a power law are numbered in no order, as hashed features and vocabularies are; `values` is normal or ones.
+"""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from workbench.data.synthetic import Popularity, distinct_columns, row_lengths
+
+
+class BenchError(ValueError):
+    """A suite, shape or option of a benchmark that is not known; the message lists what is."""
+
+
+@dataclass(frozen=True)
+class Shape:
+    """R `rows` of `features` columns with `length` entries a row in the mean.
+
+    `sigma` spreads the lengths (lognormal); a column's popularity falls as (rank + shift)**-slope, slope 0 is uniform.
+    """
+
+    name: str
+    rows: int
+    features: int
+    length: float
+    sigma: float = 0.0
+    slope: float = 0.0
+    shift: float = 1.0
+    values: str = "normal"
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A CSR batch [R, D]: the face of `kernels.Case`, with dense arrays that are made at the speed of a copy."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    D: int
+    N: int
+    seed: int = 0
+
+    @property
+    def R(self) -> int:  # noqa: N802
+        """Rows."""
+        return len(self.indptr) - 1
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Type of the values."""
+        return self.data.dtype
+
+    def wide(self, N: int) -> "Batch":
+        """The same batch with another width."""
+        return replace(self, N=N)
+
+    def dense(self, *shape: int, salt: int = 0) -> np.ndarray:
+        """Normal values, the same for the same seed and salt; they repeat after a while, which no kernel can see."""
+        size, block = int(np.prod(shape)), _normal(self.seed + salt, self.dtype.str)
+        out = np.empty(size, self.dtype)
+        for start in range(0, size, block.size):
+            part = out[start : start + block.size]
+            part[...] = block[: part.size]
+        return out.reshape(shape)
+
+    def garbage(self, *shape: int) -> np.ndarray:
+        """An array to be overwritten."""
+        return np.full(shape, 7.25, self.dtype)
+
+
+def _normal(seed: int, dtype: str) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(2**18 + 1, np.float32).astype(dtype)
+
+
+def draw(shape: Shape, seed: int = 0, dtype: str = "float32", index_dtype: str = "int32", N: int = 1) -> Batch:
+    """A batch of that shape, columns of a row sorted and distinct; the same for the same seed. O(nnz + features)."""
+    rng = np.random.default_rng(seed)
+    lengths = row_lengths(shape.rows, shape.features, shape.length / shape.features, shape.sigma, rng)
+    keys = distinct_columns(lengths, Popularity(shape.features, shape.slope, shape.shift), rng)
+    rows, ranks = np.divmod(keys, shape.features)
+    columns = np.random.default_rng(20260101).permutation(shape.features)[ranks] if shape.slope else ranks
+    order = np.argsort(rows * shape.features + columns)
+    indptr = np.searchsorted(keys, np.arange(shape.rows + 1) * shape.features)
+    data = np.ones(len(keys)) if shape.values == "ones" else rng.standard_normal(len(keys))
+    return Batch(indptr.astype(index_dtype), columns[order].astype(index_dtype), data.astype(dtype), shape.features, N)
+
+
+_TWINS = (
+    Shape("reuters text", 4096, 47_236, 78, sigma=0.68, slope=0.71, shift=2.0),
+    Shape("farm ads text", 4096, 54_877, 197, sigma=0.8, slope=0.78, shift=6.0),
+    Shape("criteo clicks", 4096, 1_000_000, 39, slope=1.07, values="ones"),
+    Shape("avazu clicks", 4096, 1_000_000, 22, slope=1.55, values="ones"),
+    Shape("gowalla check-ins", 4096, 40_981, 27, sigma=1.0, slope=0.54, values="ones"),
+)
+SHAPES: dict[str, Shape] = {
+    shape.name: shape
+    for shape in (
+        Shape("uniform 100k", 4096, 100_000, 50),
+        Shape("power law 1M", 4096, 1_000_000, 32, sigma=0.2, slope=1.2),
+        Shape("square 8192, 1 %", 8192, 8192, 82),
+        Shape("power law 200k", 65_536, 200_000, 21, sigma=0.2, slope=1.2),
+        *_TWINS,
+    )
+}
+
+
+def shape_of(name: str, rows: int | None = None) -> Shape:
+    """The shape of that name, with other rows where given; `BenchError` lists the known."""
+    if name not in SHAPES:
+        raise BenchError(f"There is no shape {name!r}; there is: {', '.join(SHAPES)}.")
+    return replace(SHAPES[name], rows=rows or SHAPES[name].rows)

@@ -1,0 +1,239 @@
+"""A whole training step: from a CSR batch to changed weights, on squared loss, lazily; ours, and what rivals share.
+
+Each learner keeps one table of weights [D, N] and its state, and goes through the problem's batches in turn. `repeat`
+prepares every batch once, before the clock; `new` prepares each in its step. Checked are the weights after one turn.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any, Protocol
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from kernels import Cost, Sizes, plan
+from workbench.bench.contenders import Ready
+from workbench.bench.shapes import Batch, BenchError, Shape, draw
+
+TURN = 4
+"""Batches that a learner goes through in turn, so that no cache holds the next one's rows for free."""
+
+ALLOWED = 2e-3
+"""Error allowed, relative to the largest movement of a weight."""
+
+OPTIONS: dict[str, dict[str, float]] = {
+    "sgd": {"rate": 0.5, "decay": 0.0},
+    "adagrad": {"rate": 0.05, "decay": 0.0, "epsilon": 1e-8},
+    "adam": {"rate": 0.01, "decay": 0.0, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
+}
+"""Settings of each optimizer, the same for every learner. Epsilon stands outside of the root in all of them."""
+
+STATES = {"sgd": (), "adagrad": ("history",), "adam": ("mean", "variance")}
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Batches that follow each other, targets [R, N] of each, and the weights of all rows that they touch at first."""
+
+    batches: tuple[Batch, ...]
+    targets: tuple[np.ndarray, ...]
+    touched: np.ndarray
+    weights: np.ndarray
+    optimizer: str
+    tables: tuple[np.ndarray, ...]
+    """Weights and states [D, N], zeros where not touched: learners that can share memory share these."""
+
+    @property
+    def options(self) -> dict[str, float]:
+        """The optimizer's settings."""
+        return OPTIONS[self.optimizer]
+
+    def reset(self) -> None:
+        """Give the shared tables the weights of the start and the states zero."""
+        self.tables[0][self.touched] = self.weights
+        for state in self.tables[1:]:
+            state[self.touched] = 0
+
+
+def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0) -> Problem:
+    """The problem of a case; `BenchError` for an optimizer that is not known."""
+    if optimizer not in OPTIONS:
+        raise BenchError(f"There is no optimizer {optimizer!r} in this suite; there is: {', '.join(OPTIONS)}.")
+    batches = tuple(draw(shape, seed + number, N=width) for number in range(TURN))
+    touched = np.unique(np.concatenate([batch.indices for batch in batches]))
+    targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)
+    tables = tuple(np.zeros((shape.features, width), np.float32) for _ in range(1 + len(STATES[optimizer])))
+    return Problem(batches, targets, touched, batches[0].dense(touched.size, width, salt=5), optimizer, tables)
+
+
+class Learner(Protocol):
+    """What a library does; `prepare` is all that depends on the batch's indices and values alone."""
+
+    def prepare(self, number: int) -> Any:
+        """The batch of that number in the library's form."""
+
+    def step(self, prepared: Any) -> None:
+        """Forward, loss, gradient, update."""
+
+    def start(self) -> None:
+        """Weights and states as at the start."""
+
+    def weights(self) -> np.ndarray:
+        """The weights of the touched rows now, [U, N]."""
+
+
+def wanted(problem: Problem) -> np.ndarray:
+    """The touched rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N]."""
+    weights = problem.weights.astype(np.float64)
+    states = [np.zeros_like(weights) for _ in STATES[problem.optimizer]]
+    for number, (batch, target) in enumerate(zip(problem.batches, problem.targets, strict=True)):
+        columns, places = np.unique(batch.indices, return_inverse=True)
+        x = scipy.sparse.csr_array((batch.data.astype(np.float64), places, batch.indptr))
+        at = np.searchsorted(problem.touched, columns)
+        gradient = x.T @ ((x @ weights[at] - target) / batch.R)
+        part = [table[at] for table in (weights, *states)]
+        _apply(problem, part, gradient, number + 1)
+        for table, changed in zip((weights, *states), part, strict=True):
+            table[at] = changed
+    return weights
+
+
+def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step: int) -> None:
+    """The formulas once more, on whole arrays, independent of the kernels that are measured."""
+    o = problem.options
+    if problem.optimizer == "sgd":
+        part[0] -= o["rate"] * gradient
+    elif problem.optimizer == "adagrad":
+        part[1] += gradient**2
+        part[0] -= o["rate"] * gradient / (np.sqrt(part[1]) + o["epsilon"])
+    else:
+        part[1] += (1 - o["beta1"]) * (gradient - part[1])
+        part[2] += (1 - o["beta2"]) * (gradient**2 - part[2])
+        rate = o["rate"] * np.sqrt(1 - o["beta2"] ** step) / (1 - o["beta1"] ** step)
+        part[0] -= rate * part[1] / (np.sqrt(part[2]) + o["epsilon"])
+
+
+def error(came: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
+    """The 99.9th percentile of the errors, relative to the largest movement: where a gradient is zero but for rounding,
+    Adam makes a full step of its sign."""
+    if not np.isfinite(came).all():
+        return float("inf")
+    return float(np.quantile(np.abs(came - expected), 0.999) / np.abs(expected - start).max())
+
+
+def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray) -> Ready:
+    """The learner's turn as a call, batches that repeat prepared beforehand."""
+    numbers = range(len(problem.batches))
+    start = perf_counter()
+    kept = [learner.prepare(number) for number in numbers] if batches == "repeat" else None
+    once = perf_counter() - start if kept else 0.0
+
+    def turn() -> None:
+        for number in numbers:
+            learner.step(kept[number] if kept else learner.prepare(number))
+
+    learner.start()
+    phases = getattr(learner, "phases", None)
+    judged = lambda _: error(learner.weights(), expected, problem.weights)  # noqa: E731
+    return Ready(turn, judged, _cost(problem), seconds_once=once, steps=len(numbers), phases=phases)
+
+
+def _cost(problem: Problem) -> Cost:
+    """Forward, loss, gradient and update by the formulas of their kernels, mean of the batches."""
+    names = ("csr_dense", "squared", "csr_t_dense", f"{problem.optimizer}_lazy")
+    each = []
+    for batch in problem.batches:
+        sizes = Sizes(batch.R, batch.indices.size, batch.D, batch.N, np.unique(batch.indices).size)
+        each += [kernels.get(name).cost(sizes) for name in names]
+    columns = zip(*(vars(cost).values() for cost in each), strict=True)
+    return Cost(*(int(sum(column) / len(problem.batches)) for column in columns))
+
+
+@dataclass
+class Ours:
+    """The kernels of this project: plan, product, loss, then gradient and update in one kernel, or in two."""
+
+    problem: Problem
+    fused: bool = True
+    t: int = 0
+    seconds: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+
+    def __post_init__(self) -> None:
+        problem, name = self.problem, self.problem.optimizer
+        rows, width = problem.targets[0].shape
+        self.scores, self.slope = np.empty((rows, width), np.float32), np.empty((rows, width), np.float32)
+        self.product, self.loss = kernels.get("csr_dense").cpu, kernels.get("squared").cpu
+        self.gradient, self.lazy = kernels.get("csr_t_dense").cpu, kernels.get(f"{name}_lazy").cpu
+        self.fused = self.fused and f"{name}_fused" in kernels.names()
+        self.update = kernels.get(f"{name}_fused").cpu if self.fused else None
+
+    def prepare(self, number: int):
+        """The batch and its plan."""
+        batch, start = self.problem.batches[number], perf_counter()
+        made = plan.build(batch.indptr, batch.indices, batch.D)
+        self._lap("plan", start)
+        return batch, made, self.problem.targets[number]
+
+    def _lap(self, phase: str, start: float) -> float:
+        now = perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - start
+        return now
+
+    def step(self, prepared) -> None:
+        """One step; the time of each phase is added up."""
+        batch, made, targets = prepared
+        self.t += 1
+        self.steps += 1
+        now = perf_counter()
+        self.product(batch.indptr, batch.indices, batch.data, self.problem.tables[0], self.scores)
+        now = self._lap("forward", now)
+        self.loss(self.scores, targets, self.slope)
+        now = self._lap("loss", now)
+        numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
+        entries = made.segments, made.rows, made.permutation, batch.data, self.slope
+        if self.fused:
+            self.update(*self.problem.tables, made.columns, *entries, *numbers)
+        else:
+            gradient = np.empty((made.touched, batch.N), np.float32)  # [U, N]
+            self.gradient(*entries, gradient)
+            now = self._lap("gradient", now)
+            self.lazy(*self.problem.tables, made.columns, gradient, *numbers)
+        self._lap("update", now)
+
+    def start(self) -> None:
+        """As at the start."""
+        self.problem.reset()
+        self.t = 0
+
+    def weights(self) -> np.ndarray:
+        """Of the touched rows."""
+        return self.problem.tables[0][self.problem.touched]
+
+    def phases(self) -> dict[str, float]:
+        """Seconds a step of each phase since the last time this was asked."""
+        means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
+        self.seconds, self.steps = {}, 0
+        return means
+
+
+@dataclass(frozen=True)
+class StepContender:
+    """A learner by name, made when its turn comes; or why it cannot take part."""
+
+    name: str
+    side: str
+    make: Callable[[Problem], Learner]
+    unavailable: str = ""
+
+
+def contenders(problem_size: int, optimizer: str) -> Sequence[StepContender]:
+    """All learners, ours first; `problem_size` is D * N."""
+    from workbench.bench import steps_tensorflow, steps_torch
+
+    two = functools.partial(Ours, fused=False)
+    ours = StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)
+    return [*ours, *steps_torch.contenders(), *steps_tensorflow.contenders(problem_size, optimizer)]

@@ -1,0 +1,116 @@
+"""TensorFlow's training step in three forms; the best of them is the rival.
+
+lookup  tf.nn.embedding_lookup_sparse on ragged tensors, its gradient as IndexedSlices; compiled by tf.function
+matmul  products with CSRSparseMatrix: forward with all D columns, gradient with the touched ones as IndexedSlices
+dense   the gradient with all D columns and the dense update; where D * N is small, and not for Adam, which is not lazy
+
+The latter two run eagerly, as a CSRSparseMatrix loses its shape at the door of a tf.function; that costs them 0.1 ms.
+SGD is a scatter, AdaGrad TensorFlow's own sparse update, Adam the lazy one of its add-ons: gather, formula, scatter.
+"""
+
+import functools
+
+import numpy as np
+
+from kernels.rivals.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
+from workbench.bench.steps import Problem, StepContender
+
+DENSE_SIZE = 4_000_000
+"""D * N up to which the dense form is tried."""
+
+
+class TensorFlow:
+    """What the forms share: variables of their own, updates of the touched rows."""
+
+    def __init__(self, problem: Problem, form: str) -> None:
+        self.tf, self.problem, self.form = tensorflow(), problem, form
+        tf = self.tf
+        self.tables = [tf.Variable(tf.zeros(problem.tables[0].shape)) for _ in problem.tables]
+        self.t = tf.Variable(0.0)
+        self.run = tf.function(self._lookup) if form == "lookup" else getattr(self, f"_{form}")
+
+    def prepare(self, number: int):
+        """Tensors of the batch in the form's own structure."""
+        tf, batch, targets = self.tf, self.problem.batches[number], self.problem.targets[number]
+        if self.form == "lookup":
+            ragged = functools.partial(tf.RaggedTensor.from_row_splits, row_splits=batch.indptr, validate=False)
+            return ragged(batch.indices), ragged(batch.data), tf.constant(targets)
+        matrix = matrix_of(batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
+        if self.form == "dense":
+            return matrix, tf.constant(targets)
+        columns, places = tf.unique(tf.constant(batch.indices))
+        local = matrix_of(batch.indptr, places.numpy(), batch.data, (batch.R, len(columns)))
+        return matrix, local, columns, tf.constant(targets)
+
+    def step(self, prepared) -> None:
+        """One step."""
+        self.run(*prepared)
+
+    def _slope(self, scores, targets):
+        return (scores - targets) / self.tf.cast(self.tf.shape(targets)[0], scores.dtype)
+
+    def _lookup(self, ids, values, targets):
+        tf = self.tf
+        with tf.GradientTape() as tape:
+            scores = tf.nn.embedding_lookup_sparse(self.tables[0], ids, values, combiner="sum")
+            loss = tf.reduce_sum((scores - targets) ** 2) * (0.5 / targets.shape[0])
+        gradient = tape.gradient(loss, self.tables[0])
+        self._update(gradient.values, gradient.indices)
+
+    def _matmul(self, matrix, local, columns, targets):
+        multiply = self.tf.raw_ops.SparseMatrixMatMul
+        slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
+        self._update(multiply(a=local, b=slope, transpose_a=True), columns)
+
+    def _dense(self, matrix, targets):
+        multiply, options = self.tf.raw_ops.SparseMatrixMatMul, self.problem.options
+        slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
+        gradient = multiply(a=matrix, b=slope, transpose_a=True)
+        if self.problem.optimizer == "sgd":
+            self.tables[0].assign_sub(options["rate"] * gradient)
+        else:
+            weights, history = (table.handle for table in self.tables)
+            numbers = {"lr": options["rate"], "epsilon": options["epsilon"]}
+            self.tf.raw_ops.ResourceApplyAdagradV2(var=weights, accum=history, grad=gradient, **numbers)
+
+    def _update(self, gradient, rows):
+        tf, options = self.tf, self.problem.options
+        weights, *states = self.tables
+        if self.problem.optimizer == "sgd":
+            weights.scatter_sub(tf.IndexedSlices(options["rate"] * gradient, rows))
+        elif self.problem.optimizer == "adagrad":
+            numbers = {"lr": options["rate"], "epsilon": options["epsilon"]}
+            tables = {"var": weights.handle, "accum": states[0].handle}
+            tf.raw_ops.ResourceSparseApplyAdagradV2(**tables, grad=gradient, indices=rows, **numbers)
+        else:
+            self._lazy_adam(gradient, rows)
+
+    def _lazy_adam(self, gradient, rows):
+        tf, o = self.tf, self.problem.options
+        weights, mean, variance = self.tables
+        self.t.assign_add(1.0)
+        rate = o["rate"] * tf.sqrt(1 - o["beta2"] ** self.t) / (1 - o["beta1"] ** self.t)
+        m = o["beta1"] * tf.gather(mean, rows) + (1 - o["beta1"]) * gradient
+        v = o["beta2"] * tf.gather(variance, rows) + (1 - o["beta2"]) * gradient**2
+        mean.scatter_update(tf.IndexedSlices(m, rows))
+        variance.scatter_update(tf.IndexedSlices(v, rows))
+        weights.scatter_sub(tf.IndexedSlices(rate * m / (tf.sqrt(v) + o["epsilon"]), rows))
+
+    def start(self) -> None:
+        """As at the start."""
+        tf, touched = self.tf, self.problem.touched
+        first = [self.problem.weights, *(np.zeros_like(self.problem.weights) for _ in self.tables[1:])]
+        for table, rows in zip(self.tables, first, strict=True):
+            table.scatter_update(tf.IndexedSlices(tf.constant(rows), tf.constant(touched)))
+        self.t.assign(0.0)
+
+    def weights(self) -> np.ndarray:
+        """Of the touched rows."""
+        return self.tf.gather(self.tables[0], self.problem.touched).numpy()
+
+
+def contenders(size: int, optimizer: str) -> list[StepContender]:
+    """The forms that make sense for `size` = D * N."""
+    forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
+    made = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
+    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE) for form, make in made]

@@ -1,0 +1,93 @@
+"""The suites, each with a full and a quick selection of cells."""
+
+from collections.abc import Callable, Iterator
+
+import kernels
+from workbench.bench.cells import Cell
+from workbench.bench.contenders import tasks
+from workbench.bench.shapes import SHAPES, BenchError, Shape, shape_of
+
+WIDTHS = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256)
+WIDTHS_LARGE = (1, 4, 16, 64, 128)
+"""Where a batch has 65,536 rows and a call takes long."""
+
+SMALL = tuple(Shape("small batch", rows, 10_000, 20, slope=1.0) for rows in (32, 64))
+"""Two sizes of batch, from which what a call takes beyond its work follows."""
+
+SIZED = ("criteo clicks", "reuters text")
+"""Shapes that are measured at other numbers of rows, too."""
+
+
+def _kernels(quick: bool) -> Iterator[Cell]:
+    for shape in _shapes(quick):
+        yield from (Cell("kernels", "csr_dense", shape, width) for width in _product_widths(shape, quick))
+        for task in tasks():
+            if task != "csr_dense":
+                yield from (Cell("kernels", task, shape, width) for width in _widths(task, shape, quick))
+
+
+def _shapes(quick: bool) -> list[Shape]:
+    if quick:
+        return [*map(shape_of, ("uniform 100k", "power law 1M", "square 8192, 1 %")), *SMALL]
+    sizes = [shape_of(name, rows) for rows in (256, 65_536) for name in SIZED]
+    return [*SHAPES.values(), *sizes, *SMALL]
+
+
+def _product_widths(shape: Shape, quick: bool) -> tuple[int, ...]:
+    if quick:
+        return (16,) if shape in SMALL else (1, 4, 16, 64)
+    return WIDTHS_LARGE if shape.name in SIZED and shape.rows > 4096 else WIDTHS
+
+
+MAIN = ("csr_t_dense", "sgd_fused", "adam_fused", "plan")
+"""Tasks that are measured on all shapes; the others on two."""
+
+OTHERS = ("power law 1M", "reuters text")
+
+
+def _widths(task: str, shape: Shape, quick: bool) -> tuple[int, ...]:
+    """Widths of a task on a shape: none where it is not measured there."""
+    has_width = task != "plan" and any("N" in dict(axes) for _, _, axes in kernels.get(task).parsed)
+    all_columns = task == "csr_t_dense_full"
+    if shape in SMALL:
+        return (16,) if has_width and not all_columns else ()
+    if task in ("dense_to_csr", "csr_to_dense"):
+        return (1,) if shape.name.startswith("square") else ()
+    if task in MAIN:
+        chosen = ((1, 16, 64) if not quick else (16,)) if shape.slope or not quick else ()
+    else:
+        full = shape.name in OTHERS and shape.rows == 4096 and not quick
+        chosen = (1, 16, 64) if full else (16,) if quick and shape.name == OTHERS[0] else ()
+    return chosen if has_width else chosen[:1]
+
+
+def _step(quick: bool) -> Iterator[Cell]:
+    for features in (100_000, 1_000_000) if quick else (100_000, 1_000_000, 10_000_000):
+        shape = Shape(f"power law {features:,}", 4096, features, 32, sigma=0.2, slope=1.2)
+        for width in (16,) if quick else (1, 16, 64):
+            for optimizer in ("sgd", "adam") if quick else ("sgd", "adagrad", "adam"):
+                for batches in ("repeat", "new"):
+                    yield Cell("step", "step", shape, width, optimizer, batches)
+
+
+SUITES: dict[str, Callable[[bool], Iterator[Cell]]] = {"kernels": _kernels, "step": _step}
+
+
+def starts_of(suite: str, quick: bool = False) -> list[str]:
+    """Kernels whose first call is measured: all of ours in the full suite of kernels."""
+    every = [name for name in kernels.names() if "." not in name and not name.endswith("_dense_full")]
+    return {"kernels": ["csr_dense", "csr_t_dense"] if quick else every}.get(suite, [])
+
+
+def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "") -> list[Cell]:
+    """The cells of a suite, those of a task or shape alone where named; `BenchError` lists the known."""
+    if suite not in SUITES:
+        raise BenchError(f"There is no suite {suite!r}; there is: {', '.join(SUITES)}.")
+    found = list(SUITES[suite](quick))
+    for what, name in (("task", only), ("shape", shape)):
+        told = [cell.task if what == "task" else cell.shape.name for cell in found]
+        if name and name not in told:
+            known = ", ".join(dict.fromkeys(told))
+            raise BenchError(f"There is no {what} {name!r} in this selection of the suite; there is: {known}.")
+        found = [cell for cell, each in zip(found, told, strict=True) if not name or each == name]
+    return found

@@ -1,0 +1,119 @@
+"""Preparing ahead: while one batch is trained on, the next is made on a thread of its own."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Generic, TypeVar
+
+from kernels import threads
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class Ready(Generic[Result]):
+    """A prepared item, with the seconds that taking it from `items` and preparing it took, and those waited for it."""
+
+    value: Result
+    seconds_prepare: float
+    seconds_wait: float
+
+
+def ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int = 1) -> Iterator[Ready[Result]]:
+    """`prepare(item)` of each item, in order, made on one other thread up to `depth` items before they are asked for.
+
+    Items are taken from `items` on that thread as well. Kernels called there stay on that thread, and run beside the
+    caller's because compiled code does not hold the interpreter. An error in `items` or `prepare` is raised where its
+    item would have come, with its traceback. The thread ends when the items do or the iterator is closed, which leaving
+    a `for` loop does; at most `depth` items are then made in vain. With `depth` 0, or a threading layer that allows no
+    two threads at once, the item is prepared when it is asked for, and on all threads. Raises `ValueError` for a
+    negative depth.
+
+    >>> [ready.value for ready in ahead([1, 2, 3], lambda item: item * item)]
+    [1, 4, 9]
+    """
+    if depth < 0:
+        raise ValueError(f"depth is {depth}; it is how many items are prepared ahead: 0 for none, or more.")
+    return _ahead(items, prepare, depth) if depth and threads.may_overlap() else _when_asked(items, prepare)
+
+
+def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result]) -> Iterator[Ready[Result]]:
+    start = perf_counter()
+    for item in items:
+        value = prepare(item)
+        seconds = perf_counter() - start
+        yield Ready(value, seconds, seconds)
+        start = perf_counter()
+
+
+def _ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int) -> Iterator[Ready[Result]]:
+    worker = _Worker(items, prepare, depth)
+    worker.start()
+    try:
+        while worker.has_more():
+            yield worker.take()  # no name for it here, which would keep it while the next one is made
+    finally:
+        worker.stop()
+    if worker.error is not None:
+        raise worker.error
+
+
+class _Worker(threading.Thread):
+    """Prepares items while there is `room`, and says with `made` that there is one more result, or the end."""
+
+    def __init__(self, items: Iterable, prepare: Callable, depth: int) -> None:
+        super().__init__(name="loader", daemon=True)
+        self.items, self.prepare = items, prepare
+        self.room, self.made = threading.Semaphore(depth), threading.Semaphore(0)
+        self.results: deque = deque()
+        self.error: BaseException | None = None
+        self.stopped, self.seconds_wait = False, 0.0
+
+    def run(self) -> None:
+        """Thread body: all of it under `threads.serial`."""
+        try:
+            with threads.serial():
+                self._prepare_all()
+        except BaseException as error:  # raised again in the caller's thread
+            self.error = error
+        finally:
+            self.made.release()
+
+    def _prepare_all(self) -> None:
+        items = iter(self.items)
+        while self._wait_for_room():
+            start = perf_counter()
+            try:
+                item = next(items)
+            except StopIteration:
+                return
+            value = self.prepare(item)
+            self.results.append((value, perf_counter() - start))
+            self.made.release()
+            del item, value
+
+    def _wait_for_room(self) -> bool:
+        self.room.acquire()
+        return not self.stopped
+
+    def has_more(self) -> bool:
+        """Wait for the next result or the end; False at the end."""
+        start = perf_counter()
+        self.made.acquire()
+        self.seconds_wait = perf_counter() - start
+        return bool(self.results)
+
+    def take(self) -> Ready:
+        """The next result, which makes room for one more."""
+        value, seconds = self.results.popleft()
+        self.room.release()
+        return Ready(value, seconds, self.seconds_wait)
+
+    def stop(self) -> None:
+        """End the thread, at the latest after the item that it is at, and wait for that."""
+        self.stopped = True
+        self.room.release()
+        self.join()

@@ -1,0 +1,217 @@
+"""What this machine's memory gives: streams of each size, and rows gathered from tables of each size; bytes a second.
+
+>>> found = [Bandwidth("read", 2**20, 0, 1, 8e10), Bandwidth("gather", 2**20, 64, 1, 4e10)]
+>>> limits = Limits(found, threads=1)
+>>> seconds, by = limits.bound(bytes_compulsory=8e6, bytes_gather=8e6, bytes_table=2**20, bytes_row=64)
+>>> round(seconds, 9), by
+(0.0002, 'gather')
+"""
+
+import functools
+import re
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from time import perf_counter
+
+import numpy as np
+from numba import prange
+
+from kernels import threads
+from kernels.threads import compiled, compiled_parallel
+from workbench.measure import machine
+
+MIB = 2**20
+STREAM_SIZES = (MIB, 8 * MIB, 24 * MIB, 96 * MIB, 512 * MIB)
+TABLE_SIZES = (MIB, 8 * MIB, 32 * MIB, 128 * MIB, 1024 * MIB)
+ROW_SIZES = (4, 16, 64, 256, 1024)
+LINE = 64
+"""Bytes that memory moves at least."""
+
+BYTES_CACHE = 32 * MIB
+
+BYTES_TOUCHED = 256 * MIB
+"""What a gather touches before it comes back to a row: more than any cache holds."""
+
+
+@dataclass(frozen=True)
+class Bandwidth:
+    """One measured rate. `level` is read, copy, triad or gather; `bytes_table` all arrays; `bytes_row` of a gather."""
+
+    level: str
+    bytes_table: int
+    bytes_row: int
+    threads: int
+    bytes_per_second: float
+
+
+@compiled
+def _sum(a, first, last):
+    part = a[first:last]
+    total = np.uint32(0)  # whole numbers may be added in any order, so this becomes vector code
+    for k in range(part.size):
+        total += part[k]
+    return total
+
+
+@compiled_parallel
+def _read(a, b, c, bounds, repeats, sums):
+    for p in prange(bounds.size - 1):
+        for turn in range(repeats):
+            sums[16 * p] += _sum(a, bounds[p], bounds[p + 1]) ^ np.uint32(turn)
+
+
+@compiled_parallel
+def _copy(a, b, c, bounds, repeats, sums):
+    for p in prange(bounds.size - 1):
+        for _ in range(repeats):
+            b[bounds[p] : bounds[p + 1]] = a[bounds[p] : bounds[p + 1]]
+
+
+@compiled
+def _triad_part(a, b, c):
+    for k in range(a.size):
+        c[k] = a[k] + np.uint32(3) * b[k]
+
+
+@compiled_parallel
+def _triad(a, b, c, bounds, repeats, sums):
+    for p in prange(bounds.size - 1):
+        part = slice(bounds[p], bounds[p + 1])
+        for _ in range(repeats):
+            _triad_part(a[part], b[part], c[part])
+
+
+@compiled
+def _gather_lines(table, places, lines):
+    """Touch each line of the rows that start at `places`: loads alone, nothing that a product could do without."""
+    total = np.uint32(0)
+    if lines < 4:
+        for k in range(places.size):
+            total += table[np.uint64(places[k])]
+        return total
+    for k in range(places.size):
+        at = np.uint64(places[k])
+        for _ in range(lines // 4):
+            total += table[at] + table[at + np.uint64(16)] + table[at + np.uint64(32)] + table[at + np.uint64(48)]
+            at += np.uint64(64)
+    return total
+
+
+@compiled_parallel
+def _gather(table, places, lines, bounds, repeats, sums):
+    for p in prange(bounds.size - 1):
+        part = places[bounds[p] : bounds[p + 1]]
+        for turn in range(repeats):
+            sums[16 * p] += _gather_lines(table, part, lines) ^ np.uint32(turn)
+
+
+STREAMS = {"read": (_read, 1), "copy": (_copy, 2), "triad": (_triad, 3)}
+"""Level -> function and the number of arrays it moves."""
+
+
+def _fastest(call: Callable[[int], None], bytes_moved: int, seconds: float) -> float:
+    """Bytes a second of the fastest of the calls that fit in `seconds`; each moves its bytes `repeats` times."""
+    start = perf_counter()
+    call(1)
+    once = max(perf_counter() - start, 1e-7)
+    repeats = max(1, round(seconds / 8 / once))
+    best, end = 0.0, perf_counter() + seconds
+    while best == 0.0 or perf_counter() < end:
+        start = perf_counter()
+        call(repeats)
+        best = max(best, repeats * bytes_moved / (perf_counter() - start))
+    return best
+
+
+def measure(
+    counts: Iterable[int] = (1,),
+    stream_sizes: Iterable[int] = STREAM_SIZES,
+    table_sizes: Iterable[int] = TABLE_SIZES,
+    row_sizes: Iterable[int] = ROW_SIZES,
+    seconds: float = 0.02,
+) -> Iterator[Bandwidth]:
+    """Rates on each of the thread `counts`, the fastest of about `seconds` a point."""
+    stream_sizes, table_sizes, row_sizes = tuple(stream_sizes), tuple(table_sizes), tuple(row_sizes)
+    memory = np.ones(max(stream_sizes + table_sizes) // 4, np.uint32)
+    before = threads.get_threads()
+    try:
+        for count in counts:
+            threads.set_threads(count)
+            for size in stream_sizes:
+                yield from (_stream(level, memory, size, count, seconds) for level in STREAMS)
+            for size in table_sizes:
+                yield from (_rows(memory, size, row, count, seconds) for row in row_sizes)
+    finally:
+        threads.set_threads(before)
+
+
+def _stream(level: str, memory: np.ndarray, size: int, count: int, seconds: float) -> Bandwidth:
+    function, arrays = STREAMS[level]
+    length = size // 4 // arrays
+    pieces = [memory[k * length : (k + 1) * length] for k in range(arrays)]
+    a, b, c = (pieces * 3)[:3]
+    sums, bounds = np.zeros(16 * count, np.uint32), threads.equal_count(length, count)
+    rate = _fastest(lambda repeats: function(a, b, c, bounds, repeats, sums), 4 * length * arrays, seconds)
+    return Bandwidth(level, size, 0, count, rate)
+
+
+def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -> Bandwidth:
+    table, step = memory[: size // 4], max(row // 4, 1)
+    picks = min(max(BYTES_TOUCHED // max(row, LINE), 2**17), 2**21) if size > 16 * MIB else 2**16
+    places = np.random.default_rng(0).integers(0, table.size // step, picks, np.int32) * np.int32(step)
+    lines = max(row // LINE, 1)
+    sums, bounds = np.zeros(16 * count, np.uint32), threads.equal_count(picks, count)
+    rate = _fastest(lambda repeats: _gather(table, places, lines, bounds, repeats, sums), picks * row, seconds)
+    return Bandwidth("gather", size, row, count, rate)
+
+
+@functools.cache
+def last_cache_bytes() -> int:
+    """Size of the last cache; `BYTES_CACHE` where the system does not tell."""
+    found = machine.caches()
+    size = re.fullmatch(r"(\d+)([KM]?)", found[max(found)]) if found else None
+    return int(size[1]) * {"": 1, "K": 2**10, "M": MIB}[size[2]] if size else BYTES_CACHE
+
+
+class Limits:
+    """The measured rates as a function of size: between measured sizes by their logarithms, beyond them as at the end.
+
+    `threads` picks the rates of that many threads.
+    """
+
+    def __init__(self, found: Iterable[Bandwidth], threads: int) -> None:
+        self.streams: dict[int, float] = {}
+        self.gathers: dict[int, dict[int, float]] = {}
+        for rate in (rate for rate in found if rate.threads == threads):
+            rates = self.gathers.setdefault(rate.bytes_row, {}) if rate.level == "gather" else self.streams
+            rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
+
+    def stream(self, bytes_moved: float) -> float:
+        """Bytes a second of a stream over that many bytes, again and again."""
+        return _between(self.streams, bytes_moved)
+
+    def gather(self, bytes_table: float, bytes_row: float) -> float:
+        """Bytes a second of rows of that size from a table of that size, in no order."""
+        return _between({row: _between(rates, bytes_table) for row, rates in self.gathers.items()}, bytes_row)
+
+    def bound(
+        self, *, bytes_compulsory: float, bytes_gather: float, bytes_table: float, bytes_row: float, cold: float = 0.0
+    ) -> tuple[float, str]:
+        """(seconds that no call can be faster than, what makes it so: stream or gather).
+
+        Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache.
+        """
+        stream = bytes_compulsory / self.stream(bytes_compulsory)
+        if not bytes_gather:
+            return stream, "stream"
+        near = self.gather(min(bytes_table, last_cache_bytes() / 2), bytes_row)
+        far = self.gather(bytes_table, bytes_row)
+        gather = bytes_gather * ((1 - cold) / max(near, far) + cold / far)
+        return max((stream, "stream"), (gather, "gather"))
+
+
+def _between(rates: dict[int, float], size: float) -> float:
+    """Straight lines in the logarithms of size and rate."""
+    sizes = sorted(rates)
+    logs = np.interp(np.log(max(size, 1)), np.log(sizes), [np.log(rates[known]) for known in sizes])
+    return float(np.exp(logs))

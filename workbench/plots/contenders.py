@@ -1,0 +1,77 @@
+"""What the charts of benchmark rows share: how a contender looks, titles, controls for task and width."""
+
+import textwrap
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import bench
+from workbench.plots import style
+from workbench.plots.chart import Control
+
+FAMILIES = {
+    "ours": ("#0072B2", "o"),
+    "scipy": ("#009E73", "^"),
+    "torch": ("#D55E00", "s"),
+    "tensorflow": ("#CC79A7", "D"),
+    "blas": ("#222222", "P"),
+    "numpy": ("#E69F00", "v"),
+}
+"""Colour and marker by who computes."""
+
+NAMES = {"scipy": "SciPy", "torch": "PyTorch (MKL)", "tensorflow": "TensorFlow", "blas": "dense BLAS", "numpy": "NumPy"}
+ALL = "all"
+
+
+def family(row: Mapping[str, Any]) -> str:
+    """Ours, or the library of a rival.
+
+    >>> family({"side": "rival", "contender": "torch EmbeddingBag"})
+    'torch'
+    """
+    return "ours" if row["side"] == "ours" else row["contender"].replace(".", " ").split()[0]
+
+
+def look(row: Mapping[str, Any]) -> dict[str, Any]:
+    """Keyword arguments for `Axes.plot`: rivals are hollow."""
+    colour, marker = FAMILIES.get(family(row), (style.GREY, "x"))
+    return {"color": colour, "marker": marker, "markerfacecolor": colour if row["side"] == "ours" else "white"}
+
+
+def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Row]:
+    """Rows of cells that have a time, of one task or all."""
+    rows = (row for rows in bench.cells(frame, task) for row in rows)
+    return [row for row in rows if row["status"] == "ok" and row["seconds"] and row["width"]]
+
+
+def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
+    """The tasks of a frame, those with most rows first."""
+    found = [row["task"] for row in measured(frame)]
+    return tuple(sorted(dict.fromkeys(found), key=lambda task: -found.count(task)))
+
+
+def task_control() -> Control:
+    """Chooses a task; at first the one with most rows."""
+    return Control("task", "what is computed", tasks, lambda frame: next(iter(tasks(frame)), None))
+
+
+def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], more: str) -> None:
+    """The finding as title, what is held fixed below it, the legend under the axes."""
+    width = figure.get_figwidth()
+    figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
+    machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))
+    on = ", ".join(sorted(machines)) or "machine unknown"
+    count = " or ".join(map(str, sorted(threads))) or "?"
+    told = f"{more}; float32; {count} threads; {on}"
+    axes.set_title(textwrap.fill(told, int(13 * width)), loc="left", fontsize=style.SMALL, color=style.GREY)
+    axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
+    axes.set_axisbelow(True)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.tick_params(labelsize=style.SMALL)
+    handles, labels = axes.get_legend_handles_labels()
+    if handles:
+        columns = 3 if width > 7 else 1
+        figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=style.SMALL, frameon=False)

@@ -1,0 +1,134 @@
+"""A rival's time by ours, against the width: one line a shape, the geometric mean, and the goal."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
+
+from workbench.analysis import bench, words
+from workbench.plots import contenders, style
+from workbench.plots.chart import Chart, Control, message
+
+BEST = "the fastest"
+GOALS = {
+    ("csr_dense", "torch"): 2.0,
+    ("csr_dense", "scipy"): 6.0,
+    ("csr_t_dense", "scipy"): 10.0,
+    ("step repeat", "tensorflow"): 10.0,
+    ("step repeat", "torch"): 20.0,
+    ("step new", "tensorflow"): 5.0,
+    ("step new", "torch"): 10.0,
+}
+"""Geometric mean to reach, by task, and for steps their batches, and by library."""
+
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
+MARKERS = "os^Dv<>Ph*X"
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
+    """Both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
+    found = _ratios(frame, task, rival, batches)
+    if not found:
+        return message(figure, f"No cell of {task} has a time of ours and of a rival ({rival}).")
+    axes = figure.add_subplot()
+    for number, (label, line) in enumerate(_lines(found).items()):
+        colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
+        ends = [[r.value - r.low for r in line], [r.high - r.value for r in line]]
+        shift = 1 + 0.012 * (number - 4)  # or whiskers of different shapes would cover each other
+        x, y = [r.row["width"] * shift for r in line], [r.value for r in line]
+        look = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2, "elinewidth": 0.9, "capsize": 2}
+        axes.errorbar(x, y, yerr=ends, label=label, **look)
+    mean = bench.geometric_mean(r.value for r in found)
+    _levels(axes, mean, GOALS.get((task if batches == contenders.ALL else f"{task} {batches}", rival)))
+    _scales(axes, sorted({r.row["width"] for r in found}), found)
+    behind = sum(r.value < 1 for r in found)
+    against = "the fastest rival" if rival == BEST else contenders.NAMES.get(rival, rival)
+    faster = f"{words.number(mean)} times as fast as {against}"
+    rows = [r.row for r in found]
+    told = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
+    contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, told)
+    where = f"behind in {behind} of them" if behind else "behind in none"
+    return f"Over {words.plural(len(found), 'cell')} of {task} ours is {faster}, by the geometric mean, and {where}."
+
+
+def _levels(axes, mean: float, goal: float | None) -> None:
+    axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
+    axes.axhline(mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {words.number(mean)} x")
+    if goal:
+        axes.axhline(goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"goal {words.number(goal)} x")
+
+
+def _scales(axes, widths: Sequence[int], found: Sequence[bench.Ratio]) -> None:
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xlim(min(widths) / 1.25, max(widths) * 1.25)
+    axes.xaxis.set_major_locator(FixedLocator(widths))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.set_xlabel("width N of the dense operand", fontsize=style.NORMAL)
+    style.log_axis(
+        axes.yaxis, lambda value: f"{words.number(value)} x", "rival's time / ours (above 1: ours is faster)"
+    )
+    low, high = axes.get_ylim()
+    axes.set_ylim(min(low, 0.7), max(high, 1.5))
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+    axes.yaxis.set_minor_formatter(NullFormatter())
+
+
+def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
+    if task is None:
+        return []
+    found = bench.ratios(frame, task, "" if rival == BEST else rival)
+    return [r for r in found if r.row["batches"] in (None, batches) or batches == contenders.ALL]
+
+
+def _lines(found: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
+    """Ratios of each shape, by width."""
+    lines: dict[str, list[bench.Ratio]] = {}
+    for ratio in sorted(found, key=lambda r: r.row["width"]):
+        row = ratio.row
+        more = [row[name] for name in ("optimizer", "batches") if row[name]]
+        rows = f"R {row['rows']:,}" if not more else ""
+        lines.setdefault(", ".join(filter(None, (row["shape"], rows, *more))), []).append(ratio)
+    return lines
+
+
+def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) -> pd.DataFrame:
+    """Every cell with its fastest rival and the ratio; cells without one are missing here."""
+    tell = lambda value: f"{words.number(value)} x"  # noqa: E731
+    return pd.DataFrame(
+        [
+            {
+                "cell": bench.told(r.row),
+                "rival": r.rival,
+                "rival's time": words.seconds(r.row["seconds"]),
+                "rival's time / ours": words.around(r.value, r.low, r.high, tell),
+            }
+            for r in _ratios(frame, task, rival, batches)
+        ]
+    )
+
+
+def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
+    found = {contenders.family(row) for row in contenders.measured(frame)} - {"ours"}
+    return (BEST, *sorted(found))
+
+
+def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
+    found = dict.fromkeys(row["batches"] for row in contenders.measured(frame) if row["batches"])
+    return (contenders.ALL, *found)
+
+
+CHART = Chart(
+    "rival_ratio",
+    "Rivals' time by ours",
+    draw,
+    table,
+    (
+        contenders.task_control(),
+        Control("rival", "which rival", _rivals, BEST),
+        Control("batches", "of steps: batches that repeat, new ones, or all", _batches, contenders.ALL),
+    ),
+    rows="bench",
+)

@@ -1,0 +1,144 @@
+"""Speed against arithmetic intensity, under the roofs that this machine's memory was measured to have."""
+
+from collections.abc import Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import bench, words
+from workbench.plots import contenders, style
+from workbench.plots.chart import Chart, Control, message
+
+ROW = 256
+"""Bytes of the rows of the gather roofs."""
+
+FLOPS_A_BYTE = 0.5
+"""Of a product with float32 rows: a multiply and an add for each value of 4 bytes."""
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -> str:
+    """Both axes logarithmic; ours filled, rivals hollow, one mark a contender and cell."""
+    rows = _rows(frame, task, width)
+    if not rows:
+        return message(figure, f"No cell of {task} has a time and an operation to count.")
+    axes = figure.add_subplot()
+    seen = set()
+    for row in rows:
+        family = contenders.family(row)
+        label = None if family in seen else ("ours" if family == "ours" else contenders.NAMES.get(family, family))
+        seen.add(family)
+        size = {"markersize": 7 if family == "ours" else 6, "linestyle": "", "alpha": 0.9, "markeredgewidth": 1.2}
+        axes.plot([_intensity(row)], [_speed(row)], label=label, **contenders.look(row), **size)
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    _roofs(axes, frame, rows)
+    style.log_axis(axes.xaxis, words.number, "operations for each byte that must move (flop/B)")
+    style.log_axis(axes.yaxis, lambda value: f"{words.number(value / 1e9)}", "speed (Gflop/s)")
+    title, sentence = _finding(rows, task)
+    shown = "all widths" if width == contenders.ALL else f"N {width}"
+    roofs = f"roofs measured in the same run; gather roofs: rows of {ROW} B"
+    contenders.finish(figure, axes, title, rows, f"{task}; {shown}; {roofs}")
+    return sentence
+
+
+def _rows(frame: pd.DataFrame, task: str | None, width: str) -> list[bench.Row]:
+    rows = contenders.measured(frame, task)
+    wanted = [row for row in rows if width in (contenders.ALL, str(row["width"]))]
+    return [row for row in wanted if row["flops"] and contenders.family(row) != "blas"]  # BLAS counts zeros as work
+
+
+def _intensity(row: bench.Row) -> float:
+    return row["flops"] / row["bytes_compulsory"]
+
+
+def _speed(row: bench.Row) -> float:
+    return row["flops"] / row["seconds"]
+
+
+def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Row]) -> None:
+    """Streams as slopes, gathers as levels: from memory (the largest size measured) and from the last cache."""
+    x = np.array([min(map(_intensity, rows)) / 1.5, max(map(_intensity, rows)) * 1.5])
+    for name, rate, dash in _streams(frame):
+        axes.plot(x, rate * x, color="#222222", linewidth=1.2, linestyle=dash, label=f"stream, {name}: {_rate(rate)}")
+    for name, rate, dash in _gathers(frame):
+        told = f"gather, {name}: {_rate(rate)}"
+        axes.axhline(FLOPS_A_BYTE * rate, color="#7a5195", linewidth=1.2, linestyle=dash, label=told)
+    axes.set_xlim(*x)
+
+
+def _rate(rate: float) -> str:
+    return f"{words.bytes_(rate)}/s"
+
+
+DASHES = ("-", (0, (5, 2)), ":")
+
+
+def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
+    """(size, rate, dash) of the largest and of the two smallest sizes: memory, the last cache, the one before."""
+    sizes = sorted(rates, reverse=True)
+    picked = dict.fromkeys([sizes[0], sizes[-2:][0], sizes[-1]]) if sizes else {}
+    return [(f"{size / 2**20:.0f} MiB", rates[size], dash) for size, dash in zip(picked, DASHES, strict=False)]
+
+
+def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
+    rates: dict[int, float] = {}
+    for row in _bandwidths(frame):
+        if row["level"] != "gather":
+            rates[row["bytes_table"]] = max(rates.get(row["bytes_table"], 0.0), row["bytes_per_second"])
+    return _levels(rates)
+
+
+def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
+    found = [row for row in _bandwidths(frame) if row["level"] == "gather" and row["bytes_row"] == ROW]
+    return _levels({row["bytes_table"]: row["bytes_per_second"] for row in found})
+
+
+def _bandwidths(frame: pd.DataFrame) -> list[bench.Row]:
+    rows = bench.records(bench.latest(frame))
+    return [row for row in rows if row["task"] == "bandwidth" and row["bytes_per_second"]]
+
+
+def _finding(rows: Sequence[bench.Row], task: str | None) -> tuple[str, str]:
+    """The title, and the sentence."""
+    shares = [row["bound_share"] for row in rows if row["side"] == "ours" and row["bound_share"]]
+    best = max(rows, key=_speed)
+    fastest = f"the fastest mark is {best['contender']} with {words.number(_speed(best) / 1e9)} Gflop/s"
+    if not shares:
+        return f"{task}: speed under the machine's roofs", f"In {task} {fastest}, at {bench.told(best)}."
+    mean = f"{100 * bench.geometric_mean(shares):.0f} %"
+    title = f"{task}: ours reaches {mean} of the bound (geometric mean)"
+    return title, f"In {task} ours reaches {mean} of the measured bound; {fastest}, at {bench.told(best)}."
+
+
+def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
+    """Every mark: its speed, rate, bound and share of the bound."""
+    return pd.DataFrame([_told(row) for row in _rows(frame, task, width)])
+
+
+def _told(row: bench.Row) -> dict[str, str]:
+    share = row["bound_share"]
+    return {
+        "cell": bench.told(row),
+        "contender": row["contender"],
+        "time": words.seconds(row["seconds"]),
+        "flop/B": words.number(_intensity(row)),
+        "Gflop/s": words.number(_speed(row) / 1e9),
+        "bytes a second": _rate(row["bytes_per_second"]) if row["bytes_per_second"] else "",
+        "share of the bound": f"{100 * share:.0f} % ({row['bound_by']})" if share else "",
+    }
+
+
+def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
+    return (contenders.ALL, *map(str, sorted({row["width"] for row in contenders.measured(frame)})))
+
+
+CHART = Chart(
+    "roofline",
+    "Speed under the machine's roofs",
+    draw,
+    table,
+    (contenders.task_control(), Control("width", "which width N", _widths, contenders.ALL)),
+    rows="bench",
+)

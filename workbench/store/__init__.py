@@ -1,0 +1,15 @@
+"""Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
+
+`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites. What is named here without a table is of trials:
+`store.append(path, row)` is `store.TRIALS.append(path, row)`.
+"""
+
+from workbench.store.bench import BENCH
+from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
+from workbench.store.trials import TRIALS
+
+__all__ = ["BENCH", "KINDS", "STATUSES", "TRIALS", "Column", "RowError", "Table", "TornLineWarning"]
+
+SCHEMA, FILE, COLUMNS = TRIALS.schema, TRIALS.file, TRIALS.columns
+SETTINGS = TRIALS.settings
+new_row, append, read, frame, done_keys = TRIALS.new_row, TRIALS.append, TRIALS.read, TRIALS.frame, TRIALS.done_keys

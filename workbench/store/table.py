@@ -1,0 +1,236 @@
+"""A table: which columns a line of a result file has, and how lines are written, read and made a frame.
+
+A file survives a kill at any moment: a row is written whole by one system call, and a line that was torn all the same
+is closed with a mark by the next append, which tells it from a line damaged later.
+"""
+
+import difflib
+import fcntl
+import json
+import math
+import os
+import warnings
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+STATUSES = ("ok", "skipped", "unsupported", "failed", "timeout", "memory", "wrong", "stopped")
+_TORN = b"<torn>"  # a whole row ends in "}", so no whole row can end like this
+
+
+class RowError(ValueError):
+    """A row, or a line of a result file, does not have the columns of its table."""
+
+
+class TornLineWarning(UserWarning):
+    """A writer was killed in the middle of a line; that line is left out of what was read."""
+
+
+class Column(NamedTuple):
+    """What one key of a row holds. `kind` is a key of KINDS; any value may be null, which means unknown."""
+
+    name: str
+    kind: str
+    part: str
+    meaning: str
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _is_list_of(check: Any) -> Any:
+    return lambda value: isinstance(value, list) and all(check(item) for item in value)
+
+
+# kind -> (what a value must be, dtype in the frame)
+KINDS = {
+    "text": (lambda v: isinstance(v, str), "object"),
+    "integer": (lambda v: isinstance(v, int) and not isinstance(v, bool), "Int64"),
+    "number": (_is_number, "float64"),
+    "flag": (lambda v: isinstance(v, bool), "boolean"),
+    "numbers": (_is_list_of(lambda v: v is None or _is_number(v)), "object"),
+    "names": (_is_list_of(lambda v: isinstance(v, str)), "object"),
+    "curve": (_is_list_of(lambda v: isinstance(v, list) and len(v) == 3), "object"),
+    "records": (_is_list_of(lambda v: isinstance(v, dict)), "object"),
+    "mapping": (lambda v: isinstance(v, dict), "object"),
+}
+
+
+@dataclass(frozen=True)
+class Table:
+    """The columns of one kind of result, by name and in order; the functions write and read files of such rows.
+
+    Every table has the columns schema, key, status, reason and not_finite.
+    """
+
+    name: str
+    file: str
+    schema: int
+    columns: dict[str, Column]
+
+    @classmethod
+    def of(cls, name: str, file: str, schema: int, parts: Mapping[str, str]) -> "Table":
+        """A table from texts: for each part one line a column, its name, kind and meaning."""
+        columns = {
+            column: Column(column, kind, part, meaning)
+            for part, text in parts.items()
+            for column, kind, meaning in (line.split(maxsplit=2) for line in text.strip().splitlines())
+        }
+        return cls(name, file, schema, columns)
+
+    @property
+    def settings(self) -> tuple[str, ...]:
+        """Names of the columns that say what was to be measured."""
+        return tuple(column.name for column in self.columns.values() if column.part == "setting")
+
+    def new_row(self, **known: Any) -> dict[str, Any]:
+        """A row with every column: those given, null for the rest. RowError names an unknown column, what is near, all.
+
+        >>> from workbench import store
+        >>> store.new_row(key="a1", status="ok", width=16)["width"]
+        16
+        """
+        self._refuse_unknown(known, "the row")
+        return dict.fromkeys(self.columns) | {"schema": self.schema, "reason": "", "not_finite": []} | known
+
+    def append(self, path: str | os.PathLike, row: Mapping[str, Any]) -> None:
+        """Add one row to the file, made when absent; returns when the row is on the disk.
+
+        NumPy values become plain ones, NaN and infinities null; the columns of those are named in `not_finite`. Any
+        number of processes may append. RowError where the row is not as in the table, OSError where the disk is full.
+        """
+        line = self._encode(row)
+        existed = Path(path).exists()
+        with open(path, "ab+", buffering=0) as file:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            line = _closing(file.fileno()) + line
+            written = file.write(line)  # unbuffered: one system call
+            if written != len(line):
+                raise OSError(f"{path}: only {written} of {len(line)} bytes written; is the disk full? The row is lost")
+            os.fsync(file)
+        if not existed:
+            folder = os.open(Path(path).parent, os.O_RDONLY)
+            os.fsync(folder)  # or a power cut could lose the new file's name
+            os.close(folder)
+
+    def read(self, path: str | os.PathLike) -> list[dict[str, Any]]:
+        """All rows of a file, or of the table's own file in a run folder, oldest first.
+
+        Lines torn by a killed writer are left out with a TornLineWarning. A line that is broken otherwise, has unknown
+        columns or a newer schema raises RowError with its number. Columns that the line lacks are null.
+        """
+        path = self._file(path)
+        if not path.exists():
+            told = f"give a .jsonl file, or a run folder that holds {self.file}"
+            raise FileNotFoundError(f"no results at {path}: {told}")
+        with path.open("rb") as file:
+            fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
+            lines = file.read().split(b"\n")
+        if lines[-1] and not _is_whole(lines[-1]):
+            lines[-1] += _TORN
+        if torn := sum(line.endswith(_TORN) for line in lines):
+            message = f"{path}: left out {torn} line(s) torn by a killed writer; resume the run to measure them again"
+            warnings.warn(message, TornLineWarning, stacklevel=2)
+        numbered = ((number, line) for number, line in enumerate(lines, 1) if line and not line.endswith(_TORN))
+        return [self._decode(line, f"{path}, line {number}") for number, line in numbered]
+
+    def frame(self, rows: Iterable[Mapping[str, Any]] = ()) -> pd.DataFrame:
+        """Rows as a DataFrame with exactly the columns of the table, in that order, also when there are no rows.
+
+        Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
+        """
+        for row in (rows := list(rows)):
+            self._refuse_unknown(row, "a row")
+        values = {name: [_plain(row.get(name), []) for row in rows] for name in self.columns}
+        kinds = {name: KINDS[column.kind][1] for name, column in self.columns.items()}
+        return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
+
+    def done_keys(self, path: str | os.PathLike, again: Iterable[str] = ("stopped",)) -> set[str]:
+        """Keys that need not be measured again: those with a row whose status is not in `again`.
+
+        A file that is not there yet has none. Give `again=("stopped", "failed", "timeout")` to retry failures.
+        """
+        if unknown := (again := set(again)) - set(STATUSES):
+            raise ValueError(f"unknown status {', '.join(sorted(unknown))}; known: {', '.join(STATUSES)}")
+        rows = self.read(path) if self._file(path).exists() else []
+        return {row["key"] for row in rows if row["status"] not in again}
+
+    def _file(self, path: str | os.PathLike) -> Path:
+        return Path(path) / self.file if Path(path).is_dir() else Path(path)
+
+    def _refuse_unknown(self, row: Mapping[str, Any], what: str) -> None:
+        for name in row:
+            if name not in self.columns:
+                near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
+                raise RowError(f"{what} has unknown column {name!r}{near}; known: {', '.join(self.columns)}")
+
+    def _encode(self, row: Mapping[str, Any]) -> bytes:
+        """One line of ASCII JSON; refuses what the columns do not allow."""
+        self._refuse_unknown(row, "the row")
+        if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
+            made = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
+            raise RowError(f"the row lacks {', '.join(missing)}; make rows with {made}")
+        lost: dict[str, list] = {name: [] for name in self.columns}
+        plain = {name: _plain(row.get(name), lost[name]) for name in self.columns}
+        plain["not_finite"] = sorted({*(plain["not_finite"] or []), *(name for name in self.columns if lost[name])})
+        self._check_kinds(plain)
+        return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+
+    def _check_kinds(self, row: Mapping[str, Any]) -> None:
+        for name, value in row.items():
+            column = self.columns[name]
+            if value is not None and not KINDS[column.kind][0](value):
+                came = f"{type(value).__name__} {value!r:.80}"
+                raise RowError(f"column {name} ({column.kind}: {column.meaning}) got {came}")
+        if row["status"] not in STATUSES:
+            raise RowError(f"status is {row['status']!r}; allowed: {', '.join(STATUSES)}")
+        if not row["key"] or row["schema"] != self.schema:
+            came = f"key is {row['key']!r} and schema {row['schema']!r}"
+            raise RowError(f"{came}; a key and schema {self.schema} are needed")
+
+    def _decode(self, line: bytes, where: str) -> dict[str, Any]:
+        try:
+            row = json.loads(line)
+        except ValueError as error:
+            raise RowError(f"{where} is not JSON ({error}); mend or remove that line") from None
+        if not isinstance(row, dict):
+            raise RowError(f"{where} is a {type(row).__name__}, a row is an object")
+        if (row.get("schema") or self.schema) > self.schema:
+            known = f"this version reads up to {self.schema}; update the workbench"
+            raise RowError(f"{where} has schema {row['schema']}, {known}")
+        self._refuse_unknown(row, where)
+        return dict.fromkeys(self.columns) | row
+
+
+def _plain(value: Any, lost: list) -> Any:
+    """The value as what JSON knows; what is not finite becomes null and is added to `lost`."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, list | tuple):
+        return [_plain(item, lost) for item in value]
+    if isinstance(value, dict):
+        return {str(key): _plain(item, lost) for key, item in value.items()}
+    if isinstance(value, float) and not math.isfinite(value):
+        lost.append(value)
+        return None
+    return None if value is pd.NA else value
+
+
+def _closing(handle: int) -> bytes:
+    """What must be written before a new line: nothing, or the end of a line that a killed writer left open."""
+    size = os.fstat(handle).st_size
+    if size == 0 or os.pread(handle, 1, size - 1) == b"\n":
+        return b""
+    return b"\n" if _is_whole(os.pread(handle, size, 0).rpartition(b"\n")[2]) else _TORN + b"\n"
+
+
+def _is_whole(line: bytes) -> bool:
+    try:
+        return isinstance(json.loads(line), dict)
+    except ValueError:
+        return False

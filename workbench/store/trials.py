@@ -1,0 +1,87 @@
+"""The columns of a trial: one line of `trials.jsonl` for every planned cell of a sweep, also when it failed."""
+
+from workbench.store.table import Table
+
+_TABLE = {
+    "identity": """
+        schema integer number of this table of columns
+        key text hash of the cell's settings and of the code they use; resuming skips a key that is done
+        run text id of the run that wrote the row
+        experiment text name of the experiment
+        time text when the trial ended, ISO 8601
+        status text ok, skipped, unsupported, failed, timeout, memory, wrong or stopped
+        reason text why the status is not ok; empty when it is
+    """,
+    "setting": """
+        dataset text name of the data set
+        rows_total integer rows of the data set
+        features integer D, columns of the data set
+        density number density asked for, nnz / size; null means as the data set has it
+        width integer N, columns of the weights
+        batch_rows integer R, rows a batch
+        model text linear, logistic or softmax
+        optimizer text sgd, adagrad or adam
+        format text what a batch is held in: dense, csr, csc, coo or row_sparse
+        gradient text what the gradient of the weights is held in: dense, row_sparse, or fused with the update
+        update text standard (all rows of the weights) or lazy (the touched rows only)
+        engine text whose kernels: ours, vendor, or dense (the BLAS baseline)
+        dtype text type of the values
+        index_dtype text type of the indices
+        threads integer threads allowed to the trial
+        shuffle flag whether rows are drawn in a new order each epoch
+        ahead flag whether the next batch is prepared on a thread beside the step
+        epochs integer epochs trained from new weights; 0 times steps alone
+        learning_rate number step length of the optimizer
+        seed integer seed of data, order and starting weights
+        device text where the step runs
+        round integer how often this cell was measured before in this run
+    """,
+    "measured": """
+        rows_trained integer rows that were trained on: less those held out, or joined to reach a density
+        density_measured number nnz / size of the data used
+        nnz_batch number z, mean stored entries of a batch
+        touched number U, mean columns with an entry in a batch
+        row_length_cv number standard deviation / mean of the entries a row
+        busy_others number share of all cores, 0 to 1, that other programs took while it was measured
+        steps_timed integer steps inside the timed samples
+        steps_epoch integer steps an epoch
+        samples numbers seconds a step, one number a sample
+        seconds_step number median of samples, seconds
+        seconds_step_low number lower end of the 95 % rank interval of that median, seconds
+        seconds_step_high number upper end of the 95 % rank interval of that median, seconds
+        seconds_epoch number one pass over the data, seconds
+        seconds_prepare number slice, convert and plan of a batch when it is made, mean seconds
+        seconds_compile number compiling the kernels, seconds, not in any other time
+        seconds_first_step number first step after compiling, caches cold, seconds
+        seconds_slice number cutting the batch out of the data, mean seconds a step
+        seconds_convert number converting the batch to its format, mean seconds a step
+        seconds_plan number index work of the batch, mean seconds a step
+        seconds_wait number waiting for a batch that is prepared ahead, mean seconds a step
+        seconds_transfer number copies between devices, mean seconds a step
+        seconds_forward number scores, mean seconds a step
+        seconds_loss number loss and its gradient, mean seconds a step
+        seconds_gradient number gradient of the weights, mean seconds a step
+        seconds_update number optimizer, mean seconds a step
+        bytes_predicted integer bytes by the formulas of the formats
+        bytes_held integer bytes of the arrays held
+        bytes_peak integer peak of the trial's process above its start, bytes
+        bytes_needed integer bytes it would have needed; null unless it did not fit
+        bytes_limit integer bytes allowed to the trial
+        curve curve training so far as [seconds, loss, step]
+        loss_first number loss of the first step
+        loss_last number loss at the end of the curve
+        quality number quality on held-out rows, named by quality_name
+        quality_name text accuracy or r2
+        error number largest relative error of the timed call against the float64 reference
+        error_allowed number error above which a trial is wrong
+        densified records operations that made a dense array of a sparse one, as {op, shape, bytes}
+        machine text id of the machine
+        versions mapping version of each library used
+        blas text BLAS used by the dense side
+        source text hash of the code used
+        seconds_overhead number the trial's own start, data and checks, seconds
+        not_finite names columns where a NaN or infinity was replaced by null when the row was stored
+    """,
+}
+
+TRIALS = Table.of("trials", "trials.jsonl", 1, _TABLE)
