@@ -29,6 +29,8 @@ FINAL = ("ok", "memory", "unsupported", "wrong")
 """Statuses that a resumed run does not try again; failed, timeout and stopped are."""
 
 SECONDS_POLL = 0.05
+SECONDS_LOCK = 2.0
+"""How long to wait for a supervisor that has written its end and not yet gone."""
 BYTES_SLACK = 512 * 2**20
 """What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
 
@@ -216,7 +218,7 @@ def supervise(folder: Path) -> int:
     signal.signal(signal.SIGTERM, lambda *_: progress.stop(folder))
     signal.signal(signal.SIGINT, lambda *_: progress.stop(folder))
     try:
-        with progress.locked(folder):
+        with progress.locked(folder, SECONDS_LOCK):
             return _supervise_locked(folder)
     except progress.RunError as error:  # another supervisor has the folder, and its progress file with it
         print(error)
