@@ -22,7 +22,7 @@ from workbench.measure import machine
 
 MIB = 2**20
 STREAM_SIZES = (MIB, 8 * MIB, 24 * MIB, 96 * MIB, 512 * MIB)
-TABLE_SIZES = (MIB, 8 * MIB, 32 * MIB, 128 * MIB, 1024 * MIB)
+TABLE_SIZES = (MIB // 32, MIB, 8 * MIB, 32 * MIB, 128 * MIB, 1024 * MIB)
 ROW_SIZES = (4, 16, 64, 256, 1024)
 LINE = 64
 """Bytes that memory moves at least."""

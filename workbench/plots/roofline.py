@@ -11,6 +11,7 @@ from workbench.analysis import bench, words
 from workbench.plots import contenders, style
 from workbench.plots.chart import Chart, Control, message
 
+MIB = 2**20
 ROW = 256
 """Bytes of the rows of the gather roofs."""
 
@@ -77,9 +78,9 @@ DASHES = ("-", (0, (5, 2)), ":")
 
 def _levels(rates: dict[int, float]) -> list[tuple[str, float, object]]:
     """(size, rate, dash) of the largest and of the two smallest sizes: memory, the last cache, the one before."""
-    sizes = sorted(rates, reverse=True)
+    sizes = sorted((size for size in rates if size >= MIB), reverse=True)
     picked = dict.fromkeys([sizes[0], sizes[-2:][0], sizes[-1]]) if sizes else {}
-    return [(f"{size / 2**20:.0f} MiB", rates[size], dash) for size, dash in zip(picked, DASHES, strict=False)]
+    return [(f"{size // MIB} MiB", rates[size], dash) for size, dash in zip(picked, DASHES, strict=False)]
 
 
 def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
