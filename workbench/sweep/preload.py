@@ -1,11 +1,20 @@
 """What the fork server loads before the first trial, so that a child starts with it: libraries, and Numba's compiler.
 
-Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches that).
+Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches that). Objects
+that are there by now are kept from the garbage collector, which would look through all of them in every child.
 """
+
+import gc
 
 import numpy as np
 
+import kernels
 import workbench.sweep.trial  # noqa: F401 - everything a trial needs
 from kernels import plan
+from workbench import data, models, optimizers
 
+for registry in (kernels, data, models, optimizers):
+    registry.names()
 plan.build(np.int32([0, 2]), np.int32([1, 0]), 2)
+gc.collect()
+gc.freeze()
