@@ -21,7 +21,7 @@ import numba
 import numpy as np
 from numba import prange
 
-from kernels import lanes, tiles, values
+from kernels import lanes, operands, tiles, values
 from kernels.lanes import emit
 from kernels.threads import ROW_COST, equal_cost, equal_count, is_serial, parts
 from kernels.tiles import Cut, cut_sums
@@ -30,6 +30,7 @@ ENTRY_COST = 12
 """What taking up an entry costs, in columns of its row."""
 
 SPEED = 4
+"""Multiply-adds that vector code does in the time of one."""
 
 made: list = []
 """The compiled functions of this process."""
@@ -80,7 +81,7 @@ class RowLoop:
 
     def _digest(self) -> str:
         """What tells versions of the sources apart: Numba looks only at this file when it takes code from disk."""
-        modules = (lanes, tiles, values, inspect.getmodule(self.row), *self.uses)
+        modules = (lanes, operands, tiles, values, inspect.getmodule(self.row), *self.uses)
         return hashlib.sha256(b"".join(Path(module.__file__).read_bytes() for module in modules)).hexdigest()[:16]
 
 

@@ -1,4 +1,4 @@
-"""Vector code for Numba: row loops whose sums stay in registers. The one place that emits LLVM IR.
+"""Vector code for Numba: row loops whose sums stay in registers. LLVM IR is emitted here, in `operands` and `values`.
 
 Numba's own code for an inner loop over N either unrolls it into scalar code (N known and small) or loads and stores
 every sum for every stored entry. Here a kernel says in Python what to do with a row, and gets code that does it with
@@ -6,7 +6,7 @@ sums in registers, several in flight, a masked load at the edge, and prefetches 
 cache. The same code runs wherever LLVM has vectors: lanes are as wide as the processor's registers.
 
     def row(lane, u, indptr, indices, data, x, out):
-        def block(j):
+        def block(j, _):
             total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
             out.row(u, j).store(total)
         lane.blocks(block)
@@ -19,9 +19,7 @@ Source of the technique: row loops with sums in registers and code made when N i
 Huang, CGO 2024) and FBGEMM.
 """
 
-import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from llvmlite import ir
@@ -29,11 +27,11 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from kernels.tiles import LINE, Cut, Tile
+from kernels.operands import argument
+from kernels.tiles import Cut, Tile
 from kernels.values import Float, Int
 
-I1, I8, I32, I64 = ir.IntType(1), ir.IntType(8), ir.IntType(32), ir.IntType(64)
-
+I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
 AHEAD = 16
 """Rows between a prefetch and its use, where each is visited once."""
@@ -136,7 +134,8 @@ class Lane:
                 at = k + number
                 if ahead is not None:
                     term(at + ahead)[1].prefetch()
-                added += self._add(term(at), sums[number * vectors : (number + 1) * vectors])
+                scale, row = term(at)
+                added += self._add(scale, row.load(), sums[number * vectors : (number + 1) * vectors])
             return added
 
         first, start = self._head(start, stop, term)
@@ -158,16 +157,16 @@ class Lane:
         zeros = [Float(self, self.zeros())] * self.tile.vectors
         if not self.cut.head:
             return zeros, start
-        sums = self._add(term(start), zeros)
+        scale, row = term(start)
+        sums = self._add(scale, row.load(), zeros)
         for number in range(1, self.cut.head):
             at = start + number
             there = self.builder.icmp_signed("<", at.value, stop.value)
             scale, row = term(Int(self, self.builder.select(there, at.value, start.value)))
             bits = self.builder.sext(there, ir.IntType(self.bits))
             kept = [vec.masked(bits) for vec in row.load()]
-            sums = self._add((scale and scale.masked(bits), kept), sums)
-        after = start + self.cut.head
-        return sums, after.least(stop)
+            sums = self._add(scale and scale.masked(bits), kept, sums)
+        return sums, (start + self.cut.head).least(stop)
 
     def _ahead(self, stop: Int, last: Int) -> Int:
         """How many entries ahead to ask for: none in the last rows, where there may be no such entry."""
@@ -175,13 +174,12 @@ class Lane:
         there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
         return Int(self, self.builder.select(there, ahead.value, I64(0)))
 
-    def _add(self, term: tuple, sums: list[Float]) -> list[Float]:
-        scale, row = term
-        pairs = zip(sums, row.load() if isinstance(row, Row) else row, strict=True)
+    def _add(self, scale: Float | None, vectors: list[Float], sums: list[Float]) -> list[Float]:
+        pairs = zip(vectors, sums, strict=True)
         if scale is None:
-            return [total + vec for total, vec in pairs]
+            return [total + vec for vec, total in pairs]
         scale = scale.spread()
-        return [scale.times_plus(vec, total) for total, vec in pairs]
+        return [scale.times_plus(vec, total) for vec, total in pairs]
 
     def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
         """`for k in range(start, stop, step): carried = body(k, carried)`; the last `carried`."""
@@ -227,98 +225,6 @@ class Lane:
         return Float(self, value)
 
 
-@dataclass(frozen=True)
-class Row:
-    """Where a tile's columns of one dense row stand in memory."""
-
-    lane: Lane
-    pointer: ir.Value
-
-    def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
-        lane, tile = self.lane, self.lane.tile
-        for number in range(tile.vectors):
-            at = lane.builder.gep(self.pointer, [I64(number * tile.lanes)])
-            yield lane.builder.bitcast(at, lane.vector.as_pointer()), tile.masked and number == tile.vectors - 1
-
-    def load(self) -> list[Float]:
-        """The tile's vectors; lanes beyond the edge are zero."""
-        return [Float(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
-
-    def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
-        lane = self.lane
-        if not masked:
-            value = lane.builder.load(pointer)
-            value.align = lane.bits // 8
-            return value
-        kinds = (pointer.type, I32, lane.mask.type, lane.vector)
-        function = lane.declare(f"llvm.masked.load.v{lane.tile.lanes}f{lane.bits}.p0", lane.vector, *kinds)
-        return lane.builder.call(function, [pointer, I32(lane.bits // 8), lane.mask, lane.zeros()])
-
-    def store(self, vectors: list[Float]) -> None:
-        """Write the tile's vectors; lanes beyond the edge are left alone."""
-        lane = self.lane
-        for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
-            if masked:
-                kinds = (lane.vector, pointer.type, I32, lane.mask.type)
-                function = lane.declare(f"llvm.masked.store.v{lane.tile.lanes}f{lane.bits}.p0", ir.VoidType(), *kinds)
-                lane.builder.call(function, [vec.value, pointer, I32(lane.bits // 8), lane.mask])
-            else:
-                lane.builder.store(vec.value, pointer).align = lane.bits // 8
-
-    def prefetch(self) -> None:
-        """Ask the cache for every line of the tile."""
-        for offset in range(0, self.lane.tile.width, LINE * 8 // self.lane.bits):
-            self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
-
-
-class Array:
-    """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
-
-    def __init__(self, lane: Lane, kind: types.Array, value: ir.Value) -> None:
-        struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
-        self.lane, self.kind, self.data = lane, kind, struct.data
-        lengths = cgutils.unpack_tuple(lane.builder, struct.shape)
-        self.last = Int(lane, lengths[0]) - 1
-        self.columns = lengths[-1]
-
-    def _pointer(self, k: Int) -> ir.Value:
-        return self.lane.builder.gep(self.data, [k.value])
-
-    def __getitem__(self, k: Int) -> Int | Float:
-        builder = self.lane.builder
-        loaded = builder.load(self._pointer(k))
-        if isinstance(self.kind.dtype, types.Float):
-            return Float(self.lane, loaded)
-        if loaded.type != I64:  # row and column numbers are never negative
-            loaded = builder.zext(loaded, I64)
-        return Int(self.lane, loaded)
-
-    def __setitem__(self, k: Int, number: Float) -> None:
-        self.lane.builder.store(number.value, self._pointer(k))
-
-    def moved(self, start: Int) -> "Array":
-        """The array from element `start` on."""
-        other = copy.copy(self)
-        other.data = self._pointer(start)
-        return other
-
-    def row(self, r: Int, j: Int) -> Row:
-        """Row `r` from column `j` on."""
-        return Row(self.lane, self._pointer(r * Int(self.lane, self.columns) + j))
-
-    def prefetch(self, k: Int) -> None:
-        """Ask the cache for element `k`."""
-        self.lane.prefetch(self._pointer(k))
-
-
-def _argument(lane: Lane, kind: types.Type, value: ir.Value) -> Array | Float | Int:
-    if isinstance(kind, types.Array):
-        return Array(lane, kind, value)
-    if isinstance(kind, types.Float):
-        return Float(lane, lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
-    return Int(lane, lane.context.cast(lane.builder, value, kind, types.int64))
-
-
 @intrinsic(prefer_literal=True)
 def emit(typing_context, name, u, width, arguments):
     """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
@@ -329,7 +235,7 @@ def emit(typing_context, name, u, width, arguments):
         program = programs[name.literal_value]
         lane = Lane(context, builder, program.cut, values[2])
         parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
-        made = [_argument(lane, *pair) for pair in zip(arguments, parts, strict=True)]
+        made = [argument(lane, *pair) for pair in zip(arguments, parts, strict=True)]
         program.row(lane, Int(lane, values[1]), *made)
         return context.get_dummy_value()
 

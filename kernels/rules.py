@@ -89,23 +89,15 @@ class Rule:
 
 def step_row(rule: Rule, row: int, weights, states, gradient, settings: tuple) -> None:
     """One row's step by `gradient` [N]."""
-    mean, place, after = (), row, ()
-    if rule.average:
-        parts = [rule.average(np.float64(w), np.float64(g), *settings) for w, g in zip(weights[row], gradient)]  # noqa: B905
-        mean = (sum(parts) / len(parts),)
-    for n, g in enumerate(gradient):
-        if not rule.average:
-            place = row, n
-        old = [np.float64(state[place]) for state in states]
-        weights[row, n], *after = rule.formula(np.float64(weights[row, n]), *old, np.float64(g), *mean, *settings)
-        if not rule.average:
-            _put(states, place, after)
-    _put(states, place, after)
-
-
-def _put(states, place, values) -> None:
-    for state, value in zip(states, values, strict=False):
-        state[place] = value
+    pairs = [(np.float64(w), np.float64(g)) for w, g in zip(weights[row], gradient, strict=True)]
+    shared = [np.float64(state[row]) for state in states] if rule.average else []
+    mean = (sum(rule.average(w, g, *settings) for w, g in pairs) / len(pairs),) if rule.average else ()
+    for n, (w, g) in enumerate(pairs):
+        place = row if rule.average else (row, n)
+        old = shared or [np.float64(state[place]) for state in states]
+        weights[row, n], *after = rule.formula(w, *old, g, *mean, *settings)
+        for state, value in zip(states, after, strict=True):
+            state[place] = value
 
 
 def reference_dense(rule: Rule, *args) -> None:
@@ -235,7 +227,7 @@ def _register(
     reference, cpu, cost, arguments = functions
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
-    loop = RowLoop(emit(rule), sys.modules[rule.formula.__module__], cut=cut, name=f"{rule.name}_{kind}")
+    loop = RowLoop(emit(rule), steps, sys.modules[rule.formula.__module__], cut=cut, name=f"{rule.name}_{kind}")
     register(
         Kernel(
             name=f"{rule.name}_{kind}",

@@ -2,8 +2,7 @@
 
 from collections.abc import Callable
 
-AHEAD = 16
-"""Rows between a prefetch of weights and state and its use."""
+from kernels.lanes import AHEAD
 
 CHUNK = 4096
 """Elements of a dense update that are one row of its loop."""
