@@ -104,3 +104,22 @@ def test_other_programs_are_seen_and_this_one_is_not():
     subprocess.run([sys.executable, "-c", "x = 0\nwhile x < 6_000_000: x += 1"], check=True)
     assert 0 <= alone <= 1
     assert watch.share() > 0.3 / (os.cpu_count() or 1)
+
+
+def test_a_state_of_one_number_a_row_is_predicted_as_such():
+    shared = {
+        "format": "csr",
+        "rows": 600,
+        "features": 500,
+        "nnz": 6000,
+        "width": 4,
+        "batch_rows": 60,
+        "touched": 350,
+        "states": 1,
+        "gradient": "fused",
+        "update": "lazy",
+        "dtype": "float32",
+        "shuffle": True,
+    }
+    assert memory.predicted_training_bytes(**shared)["states"] == 500 * 4 * 4
+    assert memory.predicted_training_bytes(**shared, states_by_row=True)["states"] == 500 * 4

@@ -1,36 +1,12 @@
 """The choices of the panel and the notebook: what they become, how slips are told, and the fields that show them."""
 
-from pathlib import Path
-
 import pytest
 import rows as made
 from panel_runs import inputs, text, write_run
 
 from workbench.panels import choices, lab, pages
-from workbench.panels.panel import Panel
 from workbench.panels.planned import SECONDS_OVERHEAD
 from workbench.sweep import grid
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """An empty folder to be in: runs go to `runs` in it."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def opened():
-    """Makes panels, and closes them."""
-    panels = []
-
-    def make(study: lab.LabState, **options) -> Panel:
-        panels.append(Panel(study, **options))
-        return panels[-1]
-
-    yield make
-    for panel in panels:
-        panel.close()
 
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):

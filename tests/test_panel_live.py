@@ -2,35 +2,13 @@
 
 import json
 import time
-from pathlib import Path
 
 import pytest
 import rows as made
 from panel_runs import Clock, text, write_run
 
 from workbench.panels import lab, pages
-from workbench.panels.panel import VIEWS, Panel
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """An empty folder to be in: runs go to `runs` in it."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def opened():
-    """Makes panels, and closes them."""
-    panels = []
-
-    def make(study: lab.LabState, **options) -> Panel:
-        panels.append(Panel(study, **options))
-        return panels[-1]
-
-    yield make
-    for panel in panels:
-        panel.close()
+from workbench.panels.panel import VIEWS
 
 
 def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):

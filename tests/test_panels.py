@@ -1,35 +1,11 @@
 """The panel without a browser: Run, Stop, a restart, export, and the notebook without a panel. Buttons are clicked."""
 
-from pathlib import Path
-
 import pytest
 import rows as made
 from panel_runs import text, write_run
 
 from workbench.panels import lab, notebook
-from workbench.panels.panel import Panel
 from workbench.sweep import progress
-
-
-@pytest.fixture
-def here(tmp_path, monkeypatch) -> Path:
-    """An empty folder to be in: runs go to `runs` in it."""
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.fixture
-def opened():
-    """Makes panels, and closes them."""
-    panels = []
-
-    def make(study: lab.LabState, **options) -> Panel:
-        panels.append(Panel(study, **options))
-        return panels[-1]
-
-    yield make
-    for panel in panels:
-        panel.close()
 
 
 def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):

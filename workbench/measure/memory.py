@@ -82,6 +82,7 @@ def predicted_training_bytes(
     width: int,
     batch_rows: int,
     states: int,
+    states_by_row: bool = False,
     gradient: str,
     update: str,
     dtype: str,
@@ -105,7 +106,7 @@ def predicted_training_bytes(
         "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
         "weights": full,
-        "states": states * full,
+        "states": states * (features * value if states_by_row else full),
         "gradient": (full if gradient == "dense" or update == "standard" else 0)
         + (rows_only if gradient == "row_sparse" else 0),
         "scores": 2 * batch_rows * width * value,

@@ -125,6 +125,7 @@ class _Trial:
             width=problem.width,
             touched=int(self.row["touched"]),
             states=len(optimizers.get(self.cell.optimizer).states),
+            states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
             batch_rows=self.cell.batch_rows,
             **{name: getattr(self.setup, name) for name in ("format", "gradient", "update", "dtype", "shuffle")},
         )
