@@ -123,6 +123,10 @@ class Kernel:
         check_declaration(self)
         if self.cpu is not None:
             object.__setattr__(self, "cpu", _checked(self))
+        if self.gpu is not None:
+            from kernels.gpu.calls import checked  # which needs this module
+
+            object.__setattr__(self, "gpu", checked(self))
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...]]:
@@ -177,16 +181,20 @@ def _checked(kernel: Kernel) -> Callable:
     return call
 
 
-def check_operands(kernel: Kernel, args: tuple) -> bool:
-    """Check kinds and shapes of a call; True when every array is writable and C-contiguous. Raises `KernelError`."""
+def check_operands(kernel: Kernel, args: tuple, array_type: type = np.ndarray) -> bool:
+    """Check kinds and shapes of a call with arrays of `array_type`; whether NumPy arrays are writable and C-contiguous.
+
+    Raises `KernelError`.
+    """
     sizes: dict[str, int] = {}
     kinds: dict[str, np.dtype] = {}
     plain = True
     for arg, (name, kind, axes) in zip(args, kernel.parsed, strict=True):
         if kind == "s":
             continue
-        if type(arg) is not np.ndarray:
-            raise KernelError(f"{kernel.name}: {name} must be a numpy array, not {type(arg).__name__}.")
+        if type(arg) is not array_type:
+            wanted = "numpy array" if array_type is np.ndarray else f"{array_type.__module__}.{array_type.__name__}"
+            raise KernelError(f"{kernel.name}: {name} must be a {wanted}, not {type(arg).__name__}.")
         dtype = kinds.setdefault(kind, arg.dtype)
         if arg.dtype != dtype or dtype not in KINDS[kind]:
             _refuse_dtype(kernel, name, kind, arg.dtype, dtype)
@@ -199,8 +207,7 @@ def check_operands(kernel: Kernel, args: tuple) -> bool:
                 )
             if sizes.setdefault(letter, length - more) != length - more:
                 _refuse_shape(kernel, name, arg.shape, letter, sizes[letter])
-        flags = arg.flags
-        plain = plain and flags.c_contiguous and flags.writeable
+        plain = plain and array_type is np.ndarray and arg.flags.c_contiguous and arg.flags.writeable
     return plain
 
 

@@ -7,11 +7,17 @@ import functools
 import importlib.util
 import subprocess
 import sys
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import numpy as np
+
+from kernels.gpu.source import THREADS, Source
+
+OPTIONS = ("-std=c++17",)
+"""Options of the CUDA compiler. No fast mathematics: NaN, Inf and the order of sums are as written."""
 
 INSTALL = "pip install 'sparse-workbench[cuda12]' (or [cuda13])"
 _PROBE = """
@@ -66,6 +72,119 @@ def array_module(array: object) -> ModuleType:
     return cupy() if type(array).__module__.split(".")[0] == "cupy" else np
 
 
-def cuda_source(python_file: str) -> str:
-    """The text of the `.cu` file beside a kernel's `.py` (`FileNotFoundError` where its gpu twin is not written)."""
-    return Path(python_file).with_suffix(".cu").read_text(encoding="utf-8")
+class Device(ABC):
+    """Where a launcher puts its arrays and runs its kernels: a GPU through CuPy, or what stands in for one in tests."""
+
+    @abstractmethod
+    def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
+        """A new array with any content."""
+
+    @abstractmethod
+    def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
+        """A new array of zeros."""
+
+    @abstractmethod
+    def put(self, array: np.ndarray) -> Any:
+        """A copy of `array` on the device."""
+
+    @abstractmethod
+    def read(self, array: Any) -> np.ndarray:
+        """A copy of `array` on the host; waits for the device."""
+
+    @abstractmethod
+    def contiguous(self, array: Any) -> Any:
+        """`array` itself where its elements lie side by side in C order, else a copy where they do."""
+
+    @abstractmethod
+    def assign(self, target: Any, source: Any) -> None:
+        """target[...] = source."""
+
+    @abstractmethod
+    def is_aligned(self, array: Any) -> bool:
+        """Whether `array` starts at a multiple of 16 bytes."""
+
+    @abstractmethod
+    def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
+        """Run a kernel of `source` in so many blocks of `THREADS` threads.
+
+        `args` are arrays of this device, numbers of NumPy types, an int, which the kernel takes as int64, or a bool,
+        which it takes as int.
+        """
+
+
+class CupyDevice(Device):
+    """The current CUDA device, through CuPy. Work is put into CuPy's current stream."""
+
+    def __init__(self) -> None:
+        self.cupy = cupy()
+
+    def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
+        """From CuPy's pool."""
+        return self.cupy.empty(shape, dtype)
+
+    def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
+        """From CuPy's pool."""
+        return self.cupy.zeros(shape, dtype)
+
+    def put(self, array: np.ndarray) -> Any:
+        """A copy on the device."""
+        return self.cupy.asarray(array)
+
+    def read(self, array: Any) -> np.ndarray:
+        """A copy on the host."""
+        return self.cupy.asnumpy(array)  # synchronize!
+
+    def contiguous(self, array: Any) -> Any:
+        """In C order."""
+        return array if array.flags.c_contiguous else self.cupy.ascontiguousarray(array)
+
+    def assign(self, target: Any, source: Any) -> None:
+        """By CuPy's own kernel."""
+        target[...] = source
+
+    def is_aligned(self, array: Any) -> bool:
+        """CuPy's own arrays are; views may not be."""
+        return array.data.ptr % 16 == 0
+
+    def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
+        """Compile the kernel where that was not done before, and launch it."""
+        compiled(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
+
+
+def as_argument(arg: Any) -> Any:
+    """`arg` of a launch with its C type told: bool as int, int as int64; a float must be of a NumPy type."""
+    if isinstance(arg, bool):
+        return np.int32(arg)
+    if isinstance(arg, int):
+        return np.int64(arg)
+    if isinstance(arg, float) and not isinstance(arg, np.floating):
+        raise TypeError(
+            f"A kernel was given the Python float {arg}; pass it as dtype.type({arg}), for it is taken as it is."
+        )
+    return arg
+
+
+@functools.cache
+def compiled(source: Source, name: str) -> Any:
+    """The kernel `name` of a source, compiled on first use; CuPy keeps it on disk, by text and options."""
+    source.check(name)
+    module = cupy().RawModule(code=source.text, options=OPTIONS, name_expressions=(name,))
+    return module.get_function(name)
+
+
+_devices: dict[type, Device] = {}
+
+
+def register_device(array_type: type, device: Device) -> None:
+    """Let launchers take arrays of `array_type`, which live on `device`."""
+    _devices[array_type] = device
+
+
+def of(array: Any) -> Device:
+    """The device that `array` lives on; `TypeError` for arrays of the host."""
+    kind = type(array)
+    if kind not in _devices:
+        if kind.__module__.split(".")[0] != "cupy":
+            raise TypeError(f"A GPU twin was given a {kind.__module__}.{kind.__name__}; pass CuPy arrays.")
+        register_device(kind, CupyDevice())
+    return _devices[kind]

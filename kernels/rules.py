@@ -7,6 +7,9 @@ vectors alike, and `register_kernels` makes from it:
     <rule>_lazy   the rows named by `rows`, by a gradient [U, N]
     <rule>_fused  the rows named by `columns`, by the gradient (A.T @ g)[columns] of a batch in column order: the sum
                   over a column's entries stays in registers and is applied at once
+    <rule>_replay, where a rule asks for it: the rows named by `rows`, by gradients of zero, one step for each row of
+                  `table` [S, numbers] from row `since[u]` on; a row of the table is the settings of a step, and
+                  weights and states stay in registers from the first to the last
 """
 
 import functools
@@ -15,15 +18,15 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import numpy as np
+from kernels import rule_twins as twins
+from kernels import steps
+from kernels.contract import Kernel, KernelError, Sizes
+from kernels.gather import RowLoop
+from kernels.gpu import updates
+from kernels.registry import get, register
+from kernels.tiles import cut_elements, cut_sums
 
-from kernels import plan, steps
-from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_evenly, cut_rows, work_of
-from kernels.registry import register
-from kernels.tiles import LINE, cache_bytes, cut_elements, cut_sums, head_of, is_far_gradient, is_far_state
-
-BATCH = "columns:l[U] segments:i[U+1] rows:i[z] permutation:i[z] data:f[z] g:f[R,N]"
+BATCH = "columns:l[U] segments:i[U+1] rows:i[z] values:f[z] g:f[R,N]"
 """What a fused kernel takes between the states and the numbers."""
 
 
@@ -51,8 +54,16 @@ class Rule:
     squares: tuple[str, ...] = ()
     """States that are sums of squares and never negative."""
     settings: Callable[..., tuple[float, ...]] = _as_given
-    """What the formula takes, from the numbers that the kernel takes."""
+    """What the formula takes, from the numbers that the kernel takes; rescale and clip, as given, are the last two."""
     average: Callable | None = None
+    coast: Callable[..., tuple[float, ...] | None] | None = None
+    """What a step without gradient does, from the settings: (a,) for w <- a w, the states unchanged, or (a, b, c, d)
+    for (w, s) <- (a w + b s, c w + d s), s the only state; None where it is neither."""
+    replays: bool = False
+    """Whether there is a kernel that repeats steps without gradient."""
+    settles: bool = False
+    """Whether one step without gradient makes of w what the states say, and leaves the states alone: then many do no
+    more than the last of them."""
 
     @property
     def row_cost(self) -> int:
@@ -73,138 +84,16 @@ class Rule:
         return 2 * s.value * (s.N + len(self.states) * (1 if self.average else s.N))
 
     def operands(self, gradient: str) -> str:
-        """The operands of a kernel to which `gradient` gives the gradient."""
+        """The operands of a kernel to which `gradient` gives the gradient, or a table in the place of numbers."""
         state = "f[D]" if self.average else "f[D,N]"
         arrays = [f"{name}:{state}" for name in self.states]
-        return " ".join(["weights:f[D,N]", *arrays, gradient, *[f"{name}:s" for name in self.numbers]])
+        numbers = [] if "table:" in gradient else [f"{name}:s" for name in self.numbers]
+        return " ".join(["weights:f[D,N]", *arrays, gradient, *numbers])
 
     def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
         """(weights and states), (what gives the gradient), (settings) of a call."""
         first, last = len(self.written), len(args) - len(self.numbers)
         return args[:first], args[first:last], tuple(map(float, self.settings(*args[last:])))
-
-
-# Definitions, in plain loops
-
-
-def step_row(rule: Rule, row: int, weights, states, gradient, settings: tuple) -> None:
-    """One row's step by `gradient` [N]."""
-    pairs = [(np.float64(w), np.float64(g)) for w, g in zip(weights[row], gradient, strict=True)]
-    shared = [np.float64(state[row]) for state in states] if rule.average else []
-    mean = (sum(rule.average(w, g, *settings) for w, g in pairs) / len(pairs),) if rule.average else ()
-    for n, (w, g) in enumerate(pairs):
-        place = row if rule.average else (row, n)
-        old = shared or [np.float64(state[place]) for state in states]
-        weights[row, n], *after = rule.formula(w, *old, g, *mean, *settings)
-        for state, value in zip(states, after, strict=True):
-            state[place] = value
-
-
-def reference_dense(rule: Rule, *args) -> None:
-    """Every row."""
-    (weights, *states), (gradient,), settings = rule.split(args)
-    for row in range(weights.shape[0]):
-        step_row(rule, row, weights, states, gradient[row], settings)
-
-
-def reference_lazy(rule: Rule, *args) -> None:
-    """The rows named by `rows`."""
-    (weights, *states), (rows, gradient), settings = rule.split(args)
-    for u, row in enumerate(rows):
-        step_row(rule, row, weights, states, gradient[u], settings)
-
-
-def reference_fused(rule: Rule, *args) -> None:
-    """The rows named by `columns`."""
-    (weights, *states), (columns, segments, rows, permutation, data, g), settings = rule.split(args)
-    for u, column in enumerate(columns):
-        gradient = np.zeros(g.shape[1])
-        for k in range(segments[u], segments[u + 1]):
-            gradient += data[permutation[k]] * g[rows[k]].astype(np.float64)
-        step_row(rule, column, weights, states, gradient, settings)
-
-
-# On the cores of this machine
-
-
-def cpu_dense(rule: Rule, loop: RowLoop, *args) -> None:
-    """Every row, in chunks of flat arrays where an element's step needs no other element."""
-    arrays, (gradient,), settings = rule.split(args)
-    rows, width = gradient.shape
-    if not rule.average:
-        arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
-        rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
-    bounds = cut_evenly(rows, rule.work(gradient.size))
-    loop(bounds, (width, gradient.itemsize), *arrays, gradient, *settings)
-
-
-def cpu_lazy(rule: Rule, loop: RowLoop, *args) -> None:
-    """The rows named by `rows`."""
-    arrays, (rows, gradient), settings = rule.split(args)
-    far = is_far_state(sum([array.nbytes for array in arrays]), gradient.itemsize * gradient.shape[1])
-    bounds = cut_evenly(rows.size, rule.work(gradient.size))
-    loop(bounds, (gradient.shape[1], gradient.itemsize, far), *arrays, rows, gradient, *settings)
-
-
-def cpu_fused(rule: Rule, loop: RowLoop, *args) -> None:
-    """The rows named by `columns`."""
-    arrays, batch, settings = rule.split(args)
-    columns, segments, rows, _, _, g = batch
-    width = g.shape[1]
-    bytes_row, bytes_state = g.itemsize * width, sum([array.nbytes for array in arrays])
-    far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
-    # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
-    head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
-    bounds = cut_rows(segments, work_of(rows.size, width) + rule.work(columns.size * width), rule.row_cost)
-    loop(bounds, (width, g.itemsize, *far, head), *arrays, *batch, *settings)
-
-
-# Cost
-
-
-def cost_dense(rule: Rule, s: Sizes) -> Cost:
-    """Every row of weights, state and gradient moves once."""
-    return Cost(rule.flops * s.D * s.N, s.D * (rule.bytes_row(s) + s.N * s.value))
-
-
-def cost_lazy(rule: Rule, s: Sizes) -> Cost:
-    """Every touched row moves once."""
-    return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
-
-
-def cost_fused(rule: Rule, s: Sizes) -> Cost:
-    """Every touched row and every row of g moves once; the gradient is nowhere."""
-    entries = s.z * (2 * s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
-    flops = 2 * s.z * s.N + rule.flops * s.U * s.N
-    return Cost(flops, entries + s.U * (8 + rule.bytes_row(s)), s.z * s.N * s.value)
-
-
-# Arguments
-
-
-def _arrays(rule: Rule, case: Case) -> list[np.ndarray]:
-    shape = (case.D,) if rule.average else (case.D, case.N)
-    states = [case.dense(*shape, salt=2 + number) for number in range(len(rule.states))]
-    squared = [np.square(s) if name in rule.squares else s for name, s in zip(rule.states, states, strict=True)]
-    return [case.dense(case.D, case.N), *squared]
-
-
-def arguments_dense(rule: Rule, case: Case) -> tuple:
-    """Weights, states, and a gradient for all of them."""
-    return *_arrays(rule, case), case.dense(case.D, case.N, salt=1), *rule.example
-
-
-def arguments_lazy(rule: Rule, case: Case) -> tuple:
-    """Weights, states, and a gradient for the columns that A touches."""
-    rows = np.unique(case.indices).astype(np.int64)
-    return *_arrays(rule, case), rows, case.dense(rows.size, case.N, salt=1), *rule.example
-
-
-def arguments_fused(rule: Rule, case: Case) -> tuple:
-    """Weights, states, the plan of A, its values, and a dense g."""
-    p = plan.build(case.indptr, case.indices, case.D)
-    g = case.dense(case.R, case.N, salt=1)
-    return *_arrays(rule, case), p.columns, p.segments, p.rows, p.permutation, case.data, g, *rule.example
 
 
 # Registration
@@ -221,10 +110,8 @@ def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable
     return made
 
 
-def _register(
-    rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, functions: tuple[Callable, ...]
-) -> None:
-    reference, cpu, cost, arguments = functions
+def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable) -> None:
+    reference, cpu, cost, arguments = (getattr(twins, f"{part}_{kind}") for part in twins.PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
     loop = RowLoop(emit(rule), steps, sys.modules[rule.formula.__module__], cut=cut, name=f"{rule.name}_{kind}")
@@ -234,7 +121,7 @@ def _register(
             operands=operands,
             reference=_named(rule, reference, names),
             cpu=_named(rule, cpu, names, loop),
-            gpu=None,
+            gpu=_named(rule, getattr(updates, f"gpu_{kind}"), names),
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
             writes=rule.written,
@@ -243,10 +130,24 @@ def _register(
 
 
 def register_kernels(rule: Rule) -> None:
-    """Register `<rule>_dense`, `<rule>_lazy` and `<rule>_fused`."""
-    dense = reference_dense, cpu_dense, cost_dense, arguments_dense
-    lazy = reference_lazy, cpu_lazy, cost_lazy, arguments_lazy
-    fused = reference_fused, cpu_fused, cost_fused, arguments_fused
-    _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements, dense)
-    _register(rule, "lazy", "rows:l[U] gradient:f[U,N]", steps.lazy, cut_elements, lazy)
-    _register(rule, "fused", BATCH, steps.fused, cut_sums, fused)
+    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` where the rule has one."""
+    example = dict(zip(rule.numbers, rule.example, strict=True))
+    if rule.settings(*rule.example)[-2:] != (example.get("rescale"), example.get("clip")):
+        raise KernelError(f"{rule.name}: the last two settings must be rescale and clip, as given.")
+    _rules[rule.name] = rule
+    updates.register_source(rule)
+    _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements)
+    _register(rule, "lazy", "rows:l[U] gradient:f[U,N]", steps.lazy, cut_elements)
+    _register(rule, "fused", BATCH, steps.fused, cut_sums)
+    if rule.replays:
+        _register(rule, "replay", "rows:l[U] since:l[U] table:f[S,K]", steps.replay, cut_elements)
+
+
+_rules: dict[str, Rule] = {}
+
+
+def get_rule(name: str) -> Rule:
+    """The rule of that name; an unknown one is a `KernelError` that lists the kernels."""
+    if name not in _rules:
+        get(f"{name}_dense")
+    return _rules[name]

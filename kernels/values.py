@@ -101,8 +101,17 @@ class Float:
 
     __radd__, __rmul__ = __add__, __mul__
 
+    def _compared(self, operation: str, other: "Float | float") -> Truth:
+        return Truth(self.lane, self.lane.builder.fcmp_ordered(operation, *self._matched(other)))
+
     def __le__(self, other: "Float | float") -> Truth:
-        return Truth(self.lane, self.lane.builder.fcmp_ordered("<=", *self._matched(other)))
+        return self._compared("<=", other)
+
+    def __lt__(self, other: "Float | float") -> Truth:
+        return self._compared("<", other)
+
+    def __gt__(self, other: "Float | float") -> Truth:
+        return self._compared(">", other)
 
     def call(self, name: str, *others: "Float") -> "Float":
         """LLVM's function of that name, such as sqrt, of this and others of the same type."""
@@ -149,3 +158,14 @@ def choose(condition, a, b):
         return a if condition else b
     otherwise, chosen = b._matched(a)
     return Float(b.lane, b.lane.builder.select(condition.value, chosen, otherwise))
+
+
+def clipped(x, limit):
+    """`x`, or where that is larger than `limit`, not negative, `limit` with its sign; NaN stays NaN."""
+    x = choose(limit < x, limit, x)
+    return choose(x < 0.0 - limit, 0.0 - limit, x)
+
+
+def sign(x):
+    """1.0 or -1.0, and x where that is zero or NaN."""
+    return choose(magnitude(x) > 0.0, with_sign(1.0, x), x)

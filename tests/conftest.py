@@ -26,3 +26,7 @@ def opened():
     yield make
     for panel in panels:
         panel.close()
+
+
+def pytest_addoption(parser):
+    parser.addoption("--golden", metavar="DIR", help="folder of recorded cases to run instead of tests/golden")

@@ -29,7 +29,7 @@ def labelled(y=(0, 0, 0, 1, 1, 2), features=8, per_row=2, groups=None):
     dense = np.zeros((len(y), features), np.float32)
     for step in range(per_row):
         dense[np.arange(len(y)), (np.arange(len(y)) + step) % features] = 1 + step
-    x = formats.convert(dense, "csr")
+    x = formats.to_format(dense, "csr")
     classes = tuple("abcdefgh"[: y.max() + 1])
     return data.Dataset("small", x, y.astype(np.int64), classes, "here", "none", groups)
 

@@ -17,7 +17,7 @@ def _own_cache(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", ["csr", "csc", "coo"])
 def test_npz_reads_all_three_formats(tmp_path, name):
     x = sp.coo_array((np.float64([1, 2, 3, 0]), ([1, 0, 1, 0], [2, 3, 2, 0])), shape=(3, 4))
-    sp.save_npz(tmp_path / "x.npz", formats.convert(x, name))
+    sp.save_npz(tmp_path / "x.npz", formats.to_format(x, name))
     np.save(tmp_path / "y.npy", np.array(["no", "yes", "no"]))
     made = data.load("npz", path=tmp_path / "x.npz", labels=tmp_path / "y.npy")
     np.testing.assert_array_equal(made.x.toarray(), [[0, 0, 0, 2], [0, 0, 4, 0], [0, 0, 0, 0]])
@@ -75,19 +75,24 @@ def test_svmlight_reads_what_is_written(tmp_path):
     ("text", "message"),
     [
         ("", "data.svm holds no rows"),
-        ("1 3:1 2:1\n", "should be sorted and unique"),
-        ("1 2:1 2:1\n", "should be sorted and unique"),
-        ("1 5000000000:1\n", "a column number is above 2.*31 - 1; hash the columns to fewer"),
-        ("1 |f 3:1\n", r"cannot be read as svmlight text \(each line: label column:value ...\)"),
-        ("1 -3:1\n", "Invalid index -3"),
-        ("1 1:inf\n", r"data\[0\] is inf"),
-        ("1 1:1e300\n", r"data\[0\] is inf"),
-        ("nan 1:1\n", "The label of row 0 of .* is no finite number"),
+        ("1 3:1 2:1\n", "data.svm:1: column 2 comes after 3; columns of a row should be sorted and unique"),
+        ("1 1:1\n\n1 2:1 2:1\n", "data.svm:3: column 2 comes twice; columns of a row should be sorted and unique"),
+        ("1 5000000000:1\n", "data.svm:1: column 5000000000 is above 2.*31 - 1; hash the columns to fewer"),
+        ("1 |f 3:1\n", r"data.svm:1: '\|f' is not column:value with a whole number for the column"),
+        ("1 -3:1\n", "data.svm:1: column -3 is below 0"),
+        ("1 1:inf\n", "data.svm:1: the value in '1:inf' is no finite number that float32 holds"),
+        ("1 1:1e300\n", "data.svm:1: the value in '1:1e300' is no finite number that float32 holds"),
+        ("nan 1:1\n", "data.svm:1: the label 'nan' is no finite number"),
     ],
 )
 def test_malformed_svmlight_is_refused_by_name(tmp_path, text, message):
     with pytest.raises(DataError, match=message):
         svmlight(tmp_path, text)
+
+
+def test_columns_beyond_the_features_asked_for_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"data.svm:2: column 5 is out of range; with features=4 they are 0 to 3"):
+        svmlight(tmp_path, "1 1:1\n1 5:1\n", features=4)
 
 
 def test_a_wrong_kind_of_labels_lists_the_kinds(tmp_path):

@@ -10,9 +10,13 @@ from workbench.formats import FormatError
 from workbench.formats.compressed import assemble
 
 CHEAP = {
-    "csr of integers": (csr(dtype=np.int64), "data has dtype int64. Allowed: float32 and float64. Call x.astype"),
-    "dense of integers": (np.zeros((2, 2), np.int32), "The dense array has dtype int32. Allowed: float32 and float64"),
-    "coo of complex": (coo(dtype=np.complex64), "data has dtype complex64. Allowed: float32 and float64"),
+    "csr of 8-bit": (csr(dtype=np.int8), "data has dtype int8. Allowed: float32, float64, int32, int64 and uint8"),
+    "dense of bool": (
+        np.zeros((2, 2), bool),
+        "The dense array has dtype bool. Allowed: float32, float64, int",
+    ),
+    "other byte order": (np.zeros((2, 2), ">f4"), "The dense array has dtype >f4. Allowed: float32"),
+    "coo of complex": (coo(dtype=np.complex64), "data has dtype complex64. Allowed: float32, float64, int32"),
     "16-bit indices": (csr(index=np.int16), "indptr has dtype int16. Allowed: int32 and int64. Call indptr.astype"),
     "two index types": (
         assemble("csr", np.array([0, 1]), np.array([0], np.int32), np.float32([1]), (1, 1)),
@@ -54,6 +58,19 @@ def test_a_cheap_fault_is_always_refused(fault):
         with pytest.raises(FormatError) as error:
             formats.check(x, full=full)
         assert message in str(error.value)
+
+
+@pytest.mark.parametrize("dtype", [*map(str, formats.VALUES)])
+def test_types_of_values_that_are_held_pass_and_may_be_narrowed(dtype):
+    held = [formats.zeros((3, 4), name, dtype) for name in formats.names() if dtype in formats.get(name).dtypes]
+    for x in held:
+        assert formats.check(x, full=True) is x
+        if np.dtype(dtype) in formats.FLOATS:
+            assert formats.check(x, dtypes=formats.FLOATS) is x
+        else:
+            with pytest.raises(FormatError, match=rf"x has dtype {dtype}. Allowed: float32 and float64. Call x.astype"):
+                formats.check(x, dtypes=formats.FLOATS)
+    assert len(held) == (2 if dtype == "float16" else 5)
 
 
 @pytest.mark.parametrize("fault", FULL)

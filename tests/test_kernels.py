@@ -16,7 +16,7 @@ from kernels import Case, Kernel, KernelError, Sizes, gather, plan, threads
 NAMES = kernels.names()
 OURS = [name for name in NAMES if "." not in name]
 every_kernel = pytest.mark.parametrize("name", NAMES)
-ADAGRAD_ALIKE = ("sgd", "momentum", "adam", "ftrl")
+ADAGRAD_ALIKE = ("sgd", "momentum", "nesterov", "adam", "adamw", "ftrl", "rmsprop", "centered", "signum")
 """Rules that differ from adagrad in their formula alone; each further width compiles loops that are as alike."""
 
 
@@ -193,7 +193,7 @@ def test_count_of_versions_sees_a_new_one() -> None:
     assert compiled_versions() == before + 1
 
 
-@pytest.mark.parametrize("name", ["coo_to_csr", "csr_to_csc", "dense_to_csr", "slice_rows"])
+@pytest.mark.parametrize("name", ["coo_to_csr", "csr_csr", "csr_to_csc", "dense_to_csr", "slice_rows"])
 def test_indices_become_int64_where_int32_is_too_narrow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(plan, "INT32_LIMIT", 8)
     kernel, case = get(name), CASES["plain"]

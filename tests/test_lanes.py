@@ -51,7 +51,7 @@ def test_cache_size_is_a_cache_size() -> None:
 
 
 @pytest.mark.parametrize("width", [16, 300])
-@pytest.mark.parametrize("name", ["csr_dense", "csr_t_dense", "adagrad_fused", "rowwise_adagrad_fused", "adam_lazy"])
+@pytest.mark.parametrize("name", ["csr_dense", "csr_t_dense", "adagrad_fused", "group_adagrad_fused", "adam_lazy"])
 def test_fetching_ahead_changes_no_bit(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     kernel = get(name)
     args = kernel.arguments(random_case(40, 50, 500, width))

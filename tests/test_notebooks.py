@@ -13,6 +13,7 @@ from workbench.panels import choices, lab
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LAB = ROOT / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+OTHERS = [path for path in NOTEBOOKS if path != LAB]
 SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4]}
 
 
@@ -127,6 +128,26 @@ def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here):
     assert "All 8 trials are measured" in outputs(again, "run")
     assert rows.read_bytes() == before
     assert outputs(again, "time-chart")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_parameters_of_the_others_are_literals_with_type_and_help(path):
+    lines = tagged(read(path), "parameters")[0].source.splitlines()
+    for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
+        assert isinstance(node, ast.AnnAssign), line
+        assert line.count("  # ") == 1, line
+        ast.literal_eval(node.value)
+    assert lines[-1].startswith("smoke: bool = False  # ")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
+    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False)
+    notebook = read(Path("out.ipynb"))
+    assert "All of it held" in outputs(notebook, "gate")
+    said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
+    assert not [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
+    assert any("image/png" in out.get("data", {}) or "image/svg+xml" in out.get("data", {}) for out in said)
 
 
 @pytest.mark.parametrize(

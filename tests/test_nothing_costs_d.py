@@ -23,7 +23,10 @@ FAULTS = 2000
 BYTES = 2**20
 """Bytes that a call may hold at once beyond its operands: one for each feature would be 10^8."""
 
-DENSE_BY_NATURE = ("csr_t_dense_full", "csr_to_csc", "csr_to_dense", "csc_dense", "dense_to_csr")
+DENSE_BY_NATURE = (
+    *("csr_t_dense_full", "csr_to_csc", "csr_to_dense", "csc_dense", "dense_to_csr"),
+    *("dense_csr", "dense_csr_t"),
+)
 """Operands or result have a place for every feature: a dense gradient, a column pointer, a dense matrix."""
 NAMES = [
     name

@@ -14,12 +14,12 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
     spec = study.spec()
     made_of = [tuple(contender.values()) for contender in spec.contenders]
     assert made_of == [
-        ("csr", "ours", "row_sparse", "lazy"),
-        ("csr", "ours", "dense", "standard"),
-        ("csr", "vendor", "dense", "standard"),
-        ("coo", "ours", "row_sparse", "lazy"),
-        ("coo", "ours", "dense", "standard"),
-        ("coo", "vendor", "dense", "standard"),
+        ("csr", "ours", "lazy", "fused"),
+        ("csr", "ours", "standard", "dense"),
+        ("csr", "vendor", "standard", "dense"),
+        ("coo", "ours", "lazy", "fused"),
+        ("coo", "ours", "standard", "dense"),
+        ("coo", "vendor", "standard", "dense"),
         ("dense", "dense", "dense", "standard"),
     ]
     assert study.planned.trials == len(grid.expand(spec).cells) * spec.measure.rounds == 7 * 5 * 2 * 2
@@ -92,7 +92,7 @@ def test_the_plan_tells_trials_configurations_and_time(here, opened):
     panel = opened(lab.study(densities=[0.1], rounds=1, seconds=1, updates="lazy", engines="ours"))
     assert panel.state.planned.seconds == pytest.approx(2 * (1 + 0.1 + SECONDS_OVERHEAD))
     assert "2 trials; Run takes about 5 s." in text(panel)
-    assert "CSR ours · row_sparse gradient · lazy; dense." in text(panel)
+    assert "CSR ours · fused gradient · lazy; dense." in text(panel)
 
 
 def test_a_changed_field_changes_the_state(here, opened):

@@ -160,3 +160,23 @@ def test_bytes_do_not_grow_with_the_number_of_features() -> None:
     built = plan.build(np.array([0, 1, 4]), indices, 2**50)
     assert built.columns.tolist() == [0, 5, 2**40]
     assert built.nbytes == 3 * 8 + (4 + 4 + 4) * 4
+
+
+@pytest.mark.parametrize("count", [1, 3, 200_000])
+def test_values_in_column_order_are_kept_for_the_array_they_were_made_from(count):
+    rng = np.random.default_rng(0)
+    indices, data = rng.integers(0, 50, count).astype(np.int32), rng.standard_normal(2 * count)
+    made = plan.build(np.int32([0, count]), indices, 50)
+    before = made.nbytes
+    for values in (data[:count], data[count:], data[::2], data[:count].astype(np.float32)):
+        read_only = values.copy()
+        read_only.flags.writeable = False
+        np.testing.assert_array_equal(made.in_order(read_only), values[made.permutation])
+        assert made.in_order(read_only) is made.in_order(read_only)
+    assert made.nbytes == before + 4 * count
+
+
+def test_values_of_another_batch_are_refused():
+    made = plan.build(np.int32([0, 2]), np.int32([1, 0]), 3)
+    with pytest.raises(ValueError, match=r"data has shape \(3,\); the plan is of a batch with 2 entries"):
+        made.in_order(np.ones(3))

@@ -72,11 +72,20 @@ def test_a_trial_fills_its_row():
     assert 0 < row["error"] < row["error_allowed"]
 
 
+SETTINGS = [{}, DENSE, {"format": "coo"}, {"update": "standard"}, {"update": "exact"}, FUSED]
+
+
 @pytest.mark.parametrize("model", ["linear", "logistic", "softmax"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_model_passes_the_check_before_timing(model, setting):
+    row = trial_row(model=model, optimizer="adagrad", density=0.2, **setting)
+    assert (row["status"], row["reason"]) == ("ok", "")
+
+
 @pytest.mark.parametrize("optimizer", optimizers.names())
-@pytest.mark.parametrize("setting", [{}, DENSE, {"format": "coo"}, {"update": "standard"}, FUSED], ids=str)
-def test_every_model_and_optimizer_passes_the_check_before_timing(model, optimizer, setting):
-    row = trial_row(model=model, optimizer=optimizer, density=0.2, **setting)
+@pytest.mark.parametrize("setting", [{}, DENSE, FUSED], ids=str)
+def test_every_optimizer_passes_the_check_before_timing(optimizer, setting):
+    row = trial_row(optimizer=optimizer, density=0.2, **setting)
     assert (row["status"], row["reason"]) == ("ok", "")
 
 
@@ -85,8 +94,8 @@ def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
 
     real = train.Run.backward
 
-    def slightly_wrong(self, batch, slope):
-        gradient = real(self, batch, slope)
+    def slightly_wrong(self, laps=None):
+        gradient = real(self, laps)
         gradient.values[...] *= 1.01
         return gradient
 

@@ -48,7 +48,7 @@ def test_shuffled_has_the_same_rows_in_another_order():
 
 
 def test_split_parts_all_rows():
-    made = dataclasses.replace(labelled([0] * 10), x=formats.convert(np.diag(np.arange(1.0, 11)), "csr"))
+    made = dataclasses.replace(labelled([0] * 10), x=formats.to_format(np.diag(np.arange(1.0, 11)), "csr"))
     train, test = data.split(made, held_out=0.3, seed=5)
     assert (train.rows, test.rows) == (7, 3)
     assert sorted([*train.x.data, *test.x.data]) == list(range(1, 11))

@@ -8,7 +8,7 @@ from rich.table import Table
 
 from workbench import data, formats
 from workbench.measure import memory
-from workbench.ops.dot import default_engine
+from workbench.ops.products import default_engine
 from workbench.sweep.grid import setup_of, why_dropped
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate

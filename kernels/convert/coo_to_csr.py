@@ -13,6 +13,7 @@ import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.gpu import indices
 from kernels.plan import index_type
 from kernels.radix import largest
 from kernels.registry import register
@@ -140,7 +141,9 @@ def cpu(row, col, data, n_rows):
     return group(row, col, data, n_rows, "row")
 
 
-gpu = None
+def gpu(row, col, data, n_rows):
+    """On a CUDA device."""
+    return indices.group(row, col, data, n_rows, "row")
 
 
 def cost(s: Sizes) -> Cost:

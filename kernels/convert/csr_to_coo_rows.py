@@ -12,7 +12,9 @@ Source     Definition of the coordinate form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gpu import indices
 from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
@@ -45,7 +47,10 @@ def cpu(indptr):
     return row
 
 
-gpu = None
+def gpu(indptr):
+    """On a CUDA device."""
+    size = int(devices.of(indptr).read(indptr[indptr.size - 1 :])[0])  # synchronize!
+    return indices.rows_of(indptr, size, indptr.dtype)
 
 
 def cost(s: Sizes) -> Cost:

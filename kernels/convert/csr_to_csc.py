@@ -14,6 +14,7 @@ import numpy as np
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_coo_rows
 from kernels.convert.coo_to_csr import group
+from kernels.gpu import indices as on_device
 from kernels.plan import index_type
 from kernels.registry import register
 
@@ -40,7 +41,11 @@ def cpu(indptr, indices, data, n_columns):
     return group(indices.astype(kind, copy=False), row, data, n_columns, "column")
 
 
-gpu = None
+def gpu(indptr, indices, data, n_columns):
+    """On a CUDA device."""
+    kind = index_type(max(indices.size, indptr.size), indptr.dtype)
+    row = on_device.rows_of(indptr, indices.size, kind)
+    return on_device.group(on_device.as_kind(indices, kind), row, data, n_columns, "column")
 
 
 def cost(s: Sizes) -> Cost:

@@ -12,7 +12,9 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
 
@@ -48,7 +50,14 @@ def cpu(indptr, indices, data, out):
         _parallel(indptr, indices, data, out, equal_cost(indptr, parts(), per_row=out.shape[1]))
 
 
-gpu = None
+_CUDA = source(__file__, [f"csr_to_dense<{value}>" for value in FLOATS])
+
+
+def gpu(indptr, indices, data, out):
+    """On a CUDA device."""
+    rows, columns = out.shape
+    name, wide = f"csr_to_dense<{c_name(out.dtype)}>", indptr.dtype.itemsize == 8
+    devices.of(out).launch(_CUDA, name, blocks(32 * rows), indptr, indices, wide, data, out, rows, columns)
 
 
 def cost(s: Sizes) -> Cost:

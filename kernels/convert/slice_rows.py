@@ -12,7 +12,10 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.plan import index_type
 from kernels.prefetch import prefetch
 from kernels.registry import register
@@ -68,14 +71,19 @@ def _parallel(indptr, indices, data, rows, starts, out_indices, out_data, bounds
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, bounds[part], bounds[part + 1])
 
 
+def wrong_row(place: int, row: int, count: int) -> KernelError:
+    """What to raise for a row number that is out of range."""
+    return KernelError(
+        f"rows[{place}] is {row}; the matrix has the rows 0 to {count - 1}. "
+        "Count from the start: negative numbers are not taken from the end."
+    )
+
+
 def cpu(indptr, indices, data, rows):
     """On the cores of this machine."""
     starts = np.empty(rows.size + 1, np.int64)
     if (wrong := _starts(indptr, rows, starts)) >= 0:
-        raise KernelError(
-            f"rows[{wrong}] is {rows[wrong]}; the matrix has the rows 0 to {indptr.size - 2}. "
-            "Count from the start: negative numbers are not taken from the end."
-        )
+        raise wrong_row(wrong, rows[wrong], indptr.size - 1)
     stored = int(starts[-1])
     kind = index_type(stored, indptr.dtype)
     out_indices, out_data = np.empty(stored, kind), np.empty(stored, data.dtype)
@@ -86,7 +94,25 @@ def cpu(indptr, indices, data, rows):
     return starts.astype(kind, copy=False), out_indices, out_data
 
 
-gpu = None
+_CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FLOATS]])
+
+
+def gpu(indptr, indices, data, rows):
+    """On a CUDA device."""
+    device, count, wide = devices.of(data), rows.size, on_device.is_wide(indptr)
+    lengths, wrong = device.empty(count, np.int64), device.zeros(1, np.int64)  # [R]
+    device.launch(_CUDA, "row_lengths", blocks(count), indptr, wide, indptr.size - 1, rows, count, lengths, wrong)
+    starts = on_device.scan(lengths, np.int64)
+    if first := int(device.read(wrong)[0]):  # synchronize!
+        place = count - first
+        raise wrong_row(place, int(device.read(rows[place : place + 1])[0]), indptr.size - 1)
+    stored = int(device.read(starts[count:])[0])
+    kind = index_type(stored, indptr.dtype)
+    out_indices, out_data = device.empty(stored, kind), device.empty(stored, data.dtype)
+    made = out_indices, on_device.is_wide(out_indices), out_data, stored
+    name = f"copy_rows<{c_name(data.dtype)}>"
+    device.launch(_CUDA, name, blocks(stored), indptr, indices, wide, data, rows, count, starts, *made)
+    return on_device.scan(lengths, kind) if kind != np.int64 else starts, out_indices, out_data
 
 
 def cost(s: Sizes) -> Cost:

@@ -1,10 +1,10 @@
 """out = (A.T @ g)[columns]: the gradient of a weight on the touched rows, through the batch plan.
 
-Arguments  segments int32|int64 [U+1], rows same type [z], permutation same type [z] - the plan's; data float32|float64
-           [z] - the batch's values in the batch's own order; g same [R, N]
+Arguments  segments int32|int64 [U+1], rows same type [z] - the plan's; values float32|float64 [z] - the batch's values
+           in column order, plan.in_order(data); g same [R, N]
 Writes     out [U, N], overwritten; row u is the gradient of column plan.columns[u]; nothing else changes
 Assumes    the plan is that of the batch whose values these are, so that no column is empty; duplicates are summed
-Cost       2*z*N flops; reads z*(2*index+value) + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
+Cost       2*z*N flops; reads z*(index+value) + (U+1)*index + R*N*value bytes, writes U*N*value; nothing grows with D
 Parallel   over touched columns, in parts of equal cost; a column has one thread, rows ascending: same bits always
 Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
@@ -13,22 +13,23 @@ Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are no
 from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.products import csr_dense
 from kernels.registry import register
 from kernels.tiles import head_of, is_far_gradient
 
 
-def reference(segments, rows, permutation, data, g, out):
+def reference(segments, rows, values, g, out):
     """The definition, in plain loops."""
     out[...] = 0
     for u in range(out.shape[0]):
         for k in range(segments[u], segments[u + 1]):
             for n in range(out.shape[1]):
-                out[u, n] += data[permutation[k]] * g[rows[k], n]
+                out[u, n] += values[k] * g[rows[k], n]
 
 
-def _row(lane, u, segments, rows, permutation, data, g, out):
+def _row(lane, u, segments, rows, values, g, out):
     def block(j, _):
-        entry = lambda k: (data[permutation[k]], g.row(rows[k], j))  # noqa: E731
+        entry = lambda k: (values[k], g.row(rows[k], j))  # noqa: E731
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
 
     lane.blocks(block)
@@ -37,22 +38,24 @@ def _row(lane, u, segments, rows, permutation, data, g, out):
 _rows = RowLoop(_row)
 
 
-def cpu(segments, rows, permutation, data, g, out):
+def cpu(segments, rows, values, g, out):
     """On the cores of this machine."""
     width = g.shape[1]
-    bounds = cut_rows(segments, work_of(data.size, width))
+    bounds = cut_rows(segments, work_of(values.size, width))
     bytes_row = g.itemsize * width
     head = head_of(rows.size, out.shape[0], bytes_row)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
-    _rows(bounds, shape, segments, rows, permutation, data, g, out)
+    _rows(bounds, shape, segments, rows, values, g, out)
 
 
-gpu = None
+def gpu(segments, rows, values, g, out):
+    """On a CUDA device."""
+    csr_dense.gpu(segments, rows, values, g, out)
 
 
 def cost(s: Sizes) -> Cost:
     """Each row of g moves once."""
-    fixed = s.z * (2 * s.index + s.value) + (s.U + 1) * s.index + s.U * s.N * s.value
+    fixed = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.U * s.N * s.value
     return Cost(2 * s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value)
 
 
@@ -60,13 +63,13 @@ def arguments(case: Case) -> tuple:
     """The plan of A, its values, a dense g, and a result to overwrite."""
     batch = plan.build(case.indptr, case.indices, case.D)
     g, out = case.dense(case.R, case.N), case.garbage(batch.touched, case.N)
-    return batch.segments, batch.rows, batch.permutation, case.data, g, out
+    return batch.segments, batch.rows, batch.in_order(case.data), g, out
 
 
 register(
     Kernel(
         name="csr_t_dense",
-        operands="segments:i[U+1] rows:i[z] permutation:i[z] data:f[z] g:f[R,N] out:f[U,N]",
+        operands="segments:i[U+1] rows:i[z] values:f[z] g:f[R,N] out:f[U,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -29,7 +29,9 @@ def cpu(indptr, indices, data, g, out):
     csc_dense.cpu(indptr, indices, data, g, out)
 
 
-gpu = None
+def gpu(indptr, indices, data, g, out):
+    """On a CUDA device."""
+    csc_dense.gpu(indptr, indices, data, g, out)
 
 
 def cost(s: Sizes) -> Cost:

@@ -12,6 +12,7 @@ Source     csr_t_dense without its values: a sum of rows, which is csr_dense_one
 from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.products import csr_dense_ones
 from kernels.registry import register
 from kernels.tiles import head_of, is_far_gradient
 
@@ -44,7 +45,9 @@ def cpu(segments, rows, g, out):
     _rows(bounds, shape, segments, rows, g, out)
 
 
-gpu = None
+def gpu(segments, rows, g, out):
+    """On a CUDA device."""
+    csr_dense_ones.gpu(segments, rows, g, out)
 
 
 def cost(s: Sizes) -> Cost:

@@ -16,6 +16,8 @@ from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.elementary import exp_of_negative, log1p_of_unit, maximum
+from kernels.gpu.losses import mean_loss, names_of
+from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
 
@@ -68,7 +70,12 @@ def cpu(scores, targets, gradient):
     return float(sums.sum()) / rows
 
 
-gpu = None
+_CUDA = source(__file__, names_of("logistic"))
+
+
+def gpu(scores, targets, gradient):
+    """On a CUDA device."""
+    return mean_loss(_CUDA, "logistic", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:

@@ -14,8 +14,11 @@ import math
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.elementary import exp_of_negative, maximum
+from kernels.gpu.losses import total
+from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
 
@@ -105,6 +108,14 @@ def _blocks(scores, labels, gradient, scale, length, sums, wrong):
         sums[block], wrong[block] = _block(scores, labels, gradient, scale, first, last)
 
 
+def wrong_label(row: int, label: int, width: int) -> KernelError:
+    """What to raise for a label that is out of range."""
+    return KernelError(
+        f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
+        "Number the classes from 0, or give the model more outputs."
+    )
+
+
 def cpu(scores, labels, gradient):
     """On the cores of this machine."""
     rows, width = scores.shape
@@ -113,14 +124,30 @@ def cpu(scores, labels, gradient):
     call_parallel(_blocks, 4 * scores.size, scores, labels, gradient, 1 / max(rows, 1), length, sums, wrong)
     if wrong.max(initial=-1) >= 0:
         r = wrong[wrong >= 0][0]
-        raise KernelError(
-            f"softmax: labels[{r}] is {labels[r]}; scores have {width} columns, so labels are 0 to {width - 1}. "
-            "Number the classes from 0, or give the model more outputs."
-        )
+        raise wrong_label(r, labels[r], width)
     return float(sums.sum()) / max(rows, 1)
 
 
-gpu = None
+_SHAPES = (8, 2), (32, 1), (32, 4), (32, 16), (32, 0)
+"""(lanes of a row, scores a lane keeps) on a CUDA device; the last is for rows of any width."""
+
+_CUDA = source(__file__, [f"softmax<{value}, {g}, {k}>" for value in FLOATS for g, k in _SHAPES])
+
+
+def gpu(scores, labels, gradient):
+    """On a CUDA device."""
+    device, (rows, width) = devices.of(gradient), scores.shape
+    if rows == 0:
+        return 0.0
+    group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
+    name, scale = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>", np.float64(1 / rows)
+    losses, wrong = device.empty(rows, np.float64), device.zeros(1, np.int64)  # [R]
+    device.launch(_CUDA, name, blocks(rows * group), scores, labels, gradient, rows, width, scale, losses, wrong)
+    loss = total(losses) / rows
+    if first := int(device.read(wrong)[0]):  # synchronize!
+        r = rows - first
+        raise wrong_label(r, int(device.read(labels[r : r + 1])[0]), width)
+    return loss
 
 
 def cost(s: Sizes) -> Cost:

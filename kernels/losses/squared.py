@@ -13,6 +13,8 @@ import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gpu.losses import mean_loss, names_of
+from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums
 
@@ -53,7 +55,12 @@ def cpu(scores, targets, gradient):
     return float(sums.sum()) / rows
 
 
-gpu = None
+_CUDA = source(__file__, names_of("squared"))
+
+
+def gpu(scores, targets, gradient):
+    """On a CUDA device."""
+    return mean_loss(_CUDA, "squared", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:

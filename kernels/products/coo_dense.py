@@ -76,7 +76,9 @@ def cpu(row, col, data, x, out):
         _entries(np.array((0, row.size)), (width, out.itemsize), row, col, data, x, out)
 
 
-gpu = None
+def gpu(row, col, data, x, out):
+    """On a CUDA device, after a sort by row."""
+    csr_dense.gpu(*coo_to_csr.gpu(row, col, data, out.shape[0]), x, out)
 
 
 def cost(s: Sizes) -> Cost:

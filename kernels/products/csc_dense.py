@@ -13,8 +13,9 @@ Source     coo_dense with the columns written out
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.convert import csr_to_csc
 from kernels.plan import index_type
-from kernels.products import coo_dense
+from kernels.products import coo_dense, csr_dense
 from kernels.registry import register
 from kernels.threads import compiled
 
@@ -52,7 +53,9 @@ def cpu(indptr, indices, data, x, out):
     coo_dense.cpu(indices, column[:-1], data, x, out)
 
 
-gpu = None
+def gpu(indptr, indices, data, x, out):
+    """On a CUDA device: A.T in CSR form has its columns for rows, so that its CSC form is A in CSR form."""
+    csr_dense.gpu(*csr_to_csc.gpu(indptr, indices, data, out.shape[0]), x, out)
 
 
 def cost(s: Sizes) -> Cost:

@@ -11,6 +11,8 @@ Source     Gustavson 1978, row-wise form; differs: the result is dense, so colum
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.gpu.row_sums import names_of, row_sums
+from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.tiles import is_far
 
@@ -42,7 +44,12 @@ def cpu(indptr, indices, data, x, out):
     _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, data, x, out)
 
 
-gpu = None
+_CUDA = source(__file__, names_of("csr_dense"))
+
+
+def gpu(indptr, indices, data, x, out):
+    """On a CUDA device."""
+    row_sums(_CUDA, "csr_dense", indptr, (indices, data), x, out)
 
 
 def cost(s: Sizes) -> Cost:

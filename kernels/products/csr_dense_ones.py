@@ -11,6 +11,8 @@ Source     csr_dense without its values
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.gpu.row_sums import names_of, row_sums
+from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.tiles import is_far
 
@@ -41,7 +43,12 @@ def cpu(indptr, indices, x, out):
     _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, x, out)
 
 
-gpu = None
+_CUDA = source(__file__, names_of("csr_dense_ones"))
+
+
+def gpu(indptr, indices, x, out):
+    """On a CUDA device."""
+    row_sums(_CUDA, "csr_dense_ones", indptr, (indices,), x, out)
 
 
 def cost(s: Sizes) -> Cost:

@@ -9,8 +9,13 @@ Limits     z < 2**63, D*N < 2**63
 Source     Sampled dense-dense product; differs: only the pattern's entries are computed, its values play no part
 """
 
+import numpy as np
+
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
+from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of
+from kernels.gpu.source import blocks, c_name, source
 from kernels.lanes import AHEAD
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -52,7 +57,22 @@ def cpu(indptr, indices, a, b, out):
     _rows(bounds, (width, a.itemsize, is_far(b.nbytes)), indptr, indices, a, b, out)
 
 
-gpu = None
+_CUDA = source(__file__, names_of("sddmm"))
+_RUN = 16
+"""Entries that a group of lanes takes one after the other, as in `sddmm.cu`."""
+
+
+def gpu(indptr, indices, a, b, out):
+    """On a CUDA device."""
+    (rows, width), entries = a.shape, indices.size
+    if entries == 0:
+        return
+    device, value = devices.of(out), c_name(out.dtype)
+    tile = tile_of(width, value, device.is_aligned(a) and device.is_aligned(b))
+    sizes = rows, entries, np.int32(width), b.nbytes <= KEPT_BYTES
+    grid = blocks(-(-entries // _RUN) * tile.lanes)
+    args = indptr, indptr.dtype == np.int64, indices, a, b, out
+    device.launch(_CUDA, f"sddmm<{tile.name(value)}>", grid, *args, *sizes)
 
 
 def cost(s: Sizes) -> Cost:

@@ -4,8 +4,9 @@ scipy.csr_dense         out = A @ x, A in CSR form
 scipy.csc_dense         out = A @ x, A in CSC form
 scipy.coo_dense         out = A @ x, A in COO form, entries in any order
 scipy.csr_t_dense_full  out = A.T @ g, A in CSR form
+scipy.csr_csr           (indptr, indices, data) of A @ B, both in CSR form, columns sorted
 
-Arguments  as those of csr_dense, csc_dense, coo_dense, csr_t_dense_full
+Arguments  as those of csr_dense, csc_dense, coo_dense, csr_t_dense_full, csr_csr
 Writes     out, overwritten; nothing else changes
 Assumes    indices in range, as ours do
 Cost       2*z*N flops; bytes as of the kernel that each is a rival of
@@ -18,8 +19,10 @@ Source     The compiled routines behind `A @ x`, called without what the operato
 from collections.abc import Callable
 from dataclasses import replace
 
+import numpy as np
 from scipy.sparse import _sparsetools
 
+from kernels.plan import index_type
 from kernels.registry import get, register
 
 
@@ -57,6 +60,37 @@ def csr_t_dense_full(indptr, indices, data, g, out):
     csc_dense(indptr, indices, data, g, out)
 
 
+def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
+    """On one core of this machine; takes memory for every column of B, and leaves out zeros, which are put back."""
+    a, b = (a_indptr, a_indices), (b_indptr, b_indices)
+    rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
+    stored = _sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
+    kind = index_type(stored, a_indptr.dtype)
+    a, b = [[array.astype(kind, copy=False) for array in arrays] for arrays in (a, b)]
+    indptr, indices, data = _product(rows, columns, stored, (*a, a_data), (*b, b_data))
+    if indptr[-1] < stored:
+        ones = (*a, np.ones_like(a_data)), (*b, np.ones_like(b_data))
+        every_indptr, every, values = _product(rows, columns, stored, *ones)
+        values[:] = 0
+        place = _keys(every_indptr, every, columns).searchsorted(_keys(indptr, indices, columns))
+        values[place] = data[: indptr[-1]]
+        return every_indptr, every, values
+    return indptr, indices, data
+
+
+def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    kind = a[0].dtype
+    indptr, indices, data = np.empty(rows + 1, kind), np.empty(stored, kind), np.empty(stored, a[2].dtype)
+    _sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
+    _sparsetools.csr_sort_indices(rows, indptr, indices, data)
+    return indptr, indices, data
+
+
+def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
+    """A number for each entry, ascending with row and column."""
+    return np.arange(indptr.size - 1).repeat(np.diff(indptr)) * columns + indices[: indptr[-1]]
+
+
 def _register(cpu: Callable) -> None:
     """As the kernel of the function's name, which it is a rival of."""
     name = cpu.__name__
@@ -67,3 +101,4 @@ _register(csr_dense)
 _register(csc_dense)
 _register(coo_dense)
 _register(csr_t_dense_full)
+_register(csr_csr)

@@ -11,8 +11,10 @@ Source     Radix sort and segmented sum: the sort is that of the batch plan, the
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.plan import sort_segments
+from kernels.gpu import indices as on_device
+from kernels.plan import index_type, sort_segments
 from kernels.products import csr_dense_ones
 from kernels.registry import register
 
@@ -27,17 +29,32 @@ def reference(indices, values):
     return np.array(unique, np.int64), sums
 
 
+def wrong_index(index: int) -> KernelError:
+    """What to raise for an index below 0."""
+    return KernelError(f"merge_rows: an index is {index}; rows count from 0.")
+
+
 def cpu(indices, values):
     """On the cores of this machine."""
     if indices.size and (least := indices.min()) < 0:
-        raise KernelError(f"merge_rows: an index is {least}; rows count from 0.")
+        raise wrong_index(least)
     unique, segments, order = sort_segments(indices, int(indices.max(initial=0)) + 1)
     sums = np.empty((unique.size, values.shape[1]), values.dtype)
     csr_dense_ones.cpu(segments, order, values, sums)
     return unique, sums
 
 
-gpu = None
+def gpu(indices, values):
+    """On a CUDA device."""
+    _, least, largest = on_device.survey(indices, 0)
+    if least < 0:
+        raise wrong_index(least)
+    kind = index_type(indices.size)
+    ordered, order = on_device.sort(indices, largest + 1, kind)
+    unique, segments = on_device.runs(ordered, kind)
+    sums = devices.of(values).empty((unique.size, values.shape[1]), values.dtype)
+    csr_dense_ones.gpu(segments, order, values, sums)
+    return unique, sums
 
 
 def cost(s: Sizes) -> Cost:

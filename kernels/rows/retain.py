@@ -11,7 +11,10 @@ Source     Intersection of sorted lists, every step without a branch
 
 import numpy as np
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.gpu import indices as on_device
+from kernels.gpu.source import blocks, source
 from kernels.plan import sort_segments
 from kernels.registry import register
 from kernels.rows import take
@@ -48,11 +51,16 @@ def _intersect(indices, wanted, places):
     return np.int64(count)
 
 
+def wrong_row(row: int) -> KernelError:
+    """What to raise for a row number below 0."""
+    return KernelError(f"retain_rows: a wanted row is {row}; rows count from 0.")
+
+
 def cpu(indices, values, wanted):
     """On the cores of this machine."""
     if not _ascends(wanted):
         if (least := wanted.min()) < 0:
-            raise KernelError(f"retain_rows: a wanted row is {least}; rows count from 0.")
+            raise wrong_row(least)
         wanted = sort_segments(wanted, int(wanted.max()) + 1)[0].astype(indices.dtype, copy=False)
     places = np.empty(min(indices.size, wanted.size) + 1, np.int64)  # one more, which the last step may write
     places = places[: _intersect(indices, wanted, places)]
@@ -61,7 +69,24 @@ def cpu(indices, values, wanted):
     return indices[places], rows
 
 
-gpu = None
+_CUDA = source(__file__, ["mark_wanted", "list_wanted"])
+
+
+def gpu(indices, values, wanted):
+    """On a CUDA device."""
+    device, stored, wide = devices.of(values), indices.size, on_device.is_wide(indices)
+    _, least, _ = on_device.survey(wanted, 0)
+    if least < 0:
+        raise wrong_row(least)
+    flags = device.zeros(stored, np.int64)  # [U]
+    device.launch(_CUDA, "mark_wanted", blocks(wanted.size), indices, stored, wanted, wanted.size, wide, flags)
+    ranks = on_device.scan(flags, np.int64)
+    kept = int(device.read(ranks[stored:])[0])  # synchronize!
+    places = device.empty(kept, np.int64)
+    device.launch(_CUDA, "list_wanted", blocks(stored), ranks, stored, places)
+    rows = device.empty((kept, values.shape[1]), values.dtype)
+    take.gpu(values, places, rows)
+    return on_device.gathered(indices, places), rows
 
 
 def cost(s: Sizes) -> Cost:

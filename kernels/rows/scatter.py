@@ -13,6 +13,8 @@ import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_evenly, work_of
+from kernels.gpu.copies import copy_rows, names_of
+from kernels.gpu.source import source
 from kernels.lanes import AHEAD
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -43,7 +45,12 @@ def cpu(values, index, out):
     _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(out.nbytes)), values, index, out)
 
 
-gpu = None
+_CUDA = source(__file__, names_of("scatter"))
+
+
+def gpu(values, index, out):
+    """On a CUDA device."""
+    copy_rows(_CUDA, "scatter", values, index, out, values.shape[0])
 
 
 def cost(s: Sizes) -> Cost:

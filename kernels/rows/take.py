@@ -11,6 +11,8 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_evenly, work_of
+from kernels.gpu.copies import copy_rows, names_of
+from kernels.gpu.source import source
 from kernels.lanes import AHEAD
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -41,7 +43,12 @@ def cpu(source, index, out):
     _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(source.nbytes)), source, index, out)
 
 
-gpu = None
+_CUDA = source(__file__, names_of("take"))
+
+
+def gpu(source, index, out):
+    """On a CUDA device."""
+    copy_rows(_CUDA, "take", source, index, out, out.shape[0])
 
 
 def cost(s: Sizes) -> Cost:

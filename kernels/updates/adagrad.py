@@ -1,33 +1,46 @@
-"""AdaGrad with weight decay; all operations by element.
+"""AdaGrad with weight decay; all operations by element, clip as in sgd.
 
-adagrad_dense  d = g + decay * w;  h += d * d;  w -= rate * d / (sqrt(h) + epsilon), for every row
+adagrad_dense  d = clip(rescale * g);  h += d * d;  w -= rate * (d / sqrt(h + epsilon) + decay * w), for every row
 adagrad_lazy   the same with w[rows] and h[rows], the other rows unchanged
                Equal when decay = 0: a row that is not touched has d = 0, which changes neither h nor w
 adagrad_fused  adagrad_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; history same, h, not negative; rows int64 [U], sorted, unique; gradient same
-           as weights [D, N] or [U, N]; rate, decay, epsilon > 0 numbers, rounded to the type of weights; the batch of a
-           fused step as in csr_t_dense
+           as weights [D, N] or [U, N]; rate, decay, epsilon > 0, rescale, clip >= 0, infinite for none, numbers,
+           rounded to the type of weights; the batch of a fused step as in csr_t_dense
 Writes     weights, history; nothing else changes
 Assumes    0 <= rows < D, none repeated
-Cost       a row: 8*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D
+Cost       a row: 11*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
-Source     Duchi, Hazan and Singer 2011, diagonal form; differs: epsilon outside the root, as most libraries have it
+Source     Duchi, Hazan and Singer 2011, diagonal form; epsilon inside the root, decay outside of the history
 """
 
 from kernels.rules import Rule, register_kernels
-from kernels.values import sqrt
+from kernels.values import clipped, sqrt
 
 
-def formula(w, h, g, rate, decay, epsilon):
+def formula(w, h, g, rate, decay, epsilon, rescale, clip):
     """An element's step."""
-    d = g + decay * w
+    d = clipped(rescale * g, clip)
     h = h + d * d
-    return w - rate * d / (sqrt(h) + epsilon), h
+    return w - rate * (d / sqrt(h + epsilon) + decay * w), h
 
 
-NUMBERS = ("rate", "decay", "epsilon")
+def coast(rate, decay, epsilon, rescale, clip):
+    """A step without gradient: the history stays."""
+    return (1 - rate * decay,)
+
+
 register_kernels(
-    Rule("adagrad", formula, ("history",), NUMBERS, example=(0.25, 0.5, 1e-2), flops=8, squares=("history",))
+    Rule(
+        "adagrad",
+        formula,
+        states=("history",),
+        numbers=("rate", "decay", "epsilon", "rescale", "clip"),
+        example=(0.25, 0.5, 1e-2, 0.5, 0.5),
+        flops=11,
+        squares=("history",),
+        coast=coast,
+    )
 )

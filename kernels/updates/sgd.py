@@ -1,26 +1,34 @@
-"""Gradient descent with weight decay.
+"""Gradient descent with weight decay; all operations by element, clip(x) = min(max(x, -clip), clip).
 
-sgd_dense  w -= rate * (g + decay * w), for every row
-sgd_lazy   w[rows] -= rate * (g + decay * w[rows]), the other rows unchanged
+sgd_dense  w -= rate * (clip(rescale * g) + decay * w), for every row
+sgd_lazy   the same with w[rows], the other rows unchanged
            Equal when decay = 0, or when every row is touched in every step
 sgd_fused  sgd_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; rows int64 [U], sorted, unique; gradient same as weights [D, N] or [U, N];
-           rate, decay numbers, rounded to the type of weights; the batch of a fused step as in csr_t_dense
+           rate, decay, rescale, clip >= 0, infinite for none, numbers, rounded to the type of weights; the batch of a
+           fused step as in csr_t_dense
 Writes     weights; nothing else changes
 Assumes    0 <= rows < D, none repeated
-Cost       a row: 4*N flops, reads 2*N*value bytes (lazy: 8 more), writes N*value; lazy: nothing grows with D
+Cost       a row: 7*N flops, reads 2*N*value bytes (lazy: 8 more), writes N*value; lazy: nothing grows with D
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
-Source     Robbins and Monro 1951; decay as an L2 penalty added to the gradient, not decoupled
+Source     Robbins and Monro 1951; decay as an L2 penalty that clipping does not see
 """
 
 from kernels.rules import Rule, register_kernels
+from kernels.values import clipped
 
 
-def formula(w, g, rate, decay):
+def formula(w, g, rate, decay, rescale, clip):
     """An element's step."""
-    return (w - rate * (g + decay * w),)
+    return (w - rate * (clipped(rescale * g, clip) + decay * w),)
 
 
-register_kernels(Rule("sgd", formula, states=(), numbers=("rate", "decay"), example=(0.25, 0.5), flops=4))
+def coast(rate, decay, rescale, clip):
+    """A step without gradient."""
+    return (1 - rate * decay,)
+
+
+NUMBERS = ("rate", "decay", "rescale", "clip")
+register_kernels(Rule("sgd", formula, states=(), numbers=NUMBERS, example=(0.25, 0.5, 0.5, 0.5), flops=7, coast=coast))

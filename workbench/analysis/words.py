@@ -111,7 +111,7 @@ def short_line(row: Mapping[str, Any]) -> str:
     if row["format"] == "dense":
         return "dense"
     index = " · int64" if row.get("index_dtype") == "int64" else ""
-    lazy = " · lazy" if row["update"] == "lazy" else ""
+    lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     return f"{_NAMES.get(row['format'], row['format'])} {row['engine']} · {row['gradient']} gradient{lazy}{index}"
 
 

@@ -65,12 +65,16 @@ class Cell:
 
 @dataclass(frozen=True)
 class Entry:
-    """One contender of a cell: its name and side, how it makes itself ready, and why it cannot take part."""
+    """One contender of a cell: its name and side, how it makes itself ready, and why it cannot take part.
+
+    It needs `bytes_needed` while it is made ready, and keeps `bytes_kept` of its own while the others run.
+    """
 
     name: str
     side: str
     make: Callable[[], Ready]
     bytes_needed: int = 0
+    bytes_kept: int = 0
     bytes_most: int | None = None
     unavailable: str = ""
 
@@ -106,8 +110,8 @@ def _kernels(cell: Cell) -> Field:
             each.side,
             functools.partial(each.make, setting),
             each.bytes_needed(setting.sizes),
-            each.bytes_most,
-            each.unavailable,
+            bytes_most=each.bytes_most,
+            unavailable=each.unavailable,
         )
         for each in of_kernels.contenders(cell.task, cell.shape)
     ]
@@ -130,7 +134,14 @@ def _steps(cell: Cell) -> Field:
 
     found = steps.contenders(cell.shape.features * cell.width, cell.optimizer)
     entries = [
-        Entry(each.name, each.side, functools.partial(make, each), needed, unavailable=each.unavailable)
+        Entry(
+            each.name,
+            each.side,
+            functools.partial(make, each),
+            needed if each.shares else 2 * needed,
+            0 if each.shares else needed,
+            unavailable=each.unavailable,
+        )
         for each in found
     ]
     sizes = [(batch.indices.size, np.unique(batch.indices).size) for batch in problem.batches]

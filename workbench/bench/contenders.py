@@ -190,7 +190,7 @@ def _planned(task: str) -> Contender:
 
         def call() -> None:
             made = plan.build(batch.indptr, batch.indices, batch.D)
-            named.update({name: getattr(made, name) for name in from_plan})
+            named.update({name: getattr(made, name) for name in from_plan}, values=made.in_order(batch.data))
             kernel.cpu(*named.values())
 
         judged = setting.shared.get(kernel.reference) or judge(kernel, args)

@@ -119,21 +119,22 @@ def expected(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
         return list(DIRECT[kernel.name](*wide))
     try:
         returned = compiled(kernel.reference)(*wide)
-    except numba.core.errors.NumbaError:
+    except (numba.core.errors.NumbaError, numba.core.errors.NumbaWarning):  # no meaning to compile; plain, and slow
         wide = copies()
         returned = kernel.reference(*wide)
     return results(kernel, wide, returned)
 
 
 def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
-    """Of an update of the rows `named[touched]`, by a gradient [U, N] or by a batch in column order."""
+    """Of an update of the rows `named[touched]`, by operands that have a row for each, or a batch in column order."""
     rows, picked = named[touched], _picked(named)
     tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
-    part = {name: _wide(arg) for name, arg in named.items() if name not in tables and name != "gradient"}
+    each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != touched]
+    part = {name: _wide(arg) for name, arg in named.items() if name not in (*tables, *each)}
     part |= {name: _wide(named[name][rows[picked]]) for name in tables}
     part[touched] = np.arange(picked.size)
-    if "gradient" in named:
-        part["gradient"] = _wide(named["gradient"][picked])
+    for name in each:
+        part[name] = _wide(named[name][picked])
     if "segments" in named:
         part |= _entries_of(named, picked)
     kernel.reference(*(part[name] for name in named))
@@ -154,7 +155,7 @@ def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarr
     starts, ends = named["segments"][picked], named["segments"][picked + 1]
     places = np.concatenate([np.arange(*ends_of) for ends_of in zip(starts, ends, strict=True)] or [np.empty(0, int)])
     segments = np.concatenate([[0], np.cumsum(ends - starts)])
-    return {"segments": segments} | {name: named[name][places] for name in ("rows", "permutation")}
+    return {"segments": segments} | {name: named[name][places] for name in ("rows", "values")}
 
 
 def error(came: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:

@@ -22,6 +22,7 @@ def measure(
     able: dict[str, Ready] = {}
     for entry in field.entries:
         row, ready = checked(entry, field.allowed, bytes_limit)
+        bytes_limit -= entry.bytes_kept if ready else 0
         rows[entry.name] = {"contender": entry.name, "side": entry.side} | field.sizes | row
         if ready:
             able[entry.name] = ready

@@ -27,7 +27,12 @@ from workbench.measure.stats import median_interval
 SECONDS_CELL = 150.0
 SECONDS_START = 120.0
 SECONDS_POLL = 0.2
+ELEMENTS_ALONE = 2**28
+"""D * N from which a cell of the suite of steps has a process of its own."""
 FINAL = ("ok", "memory", "unsupported", "wrong")
+ONCE = {"import": "import kernels", "numba": "start of Numba"}
+"""Names in the rows of what a process pays once."""
+
 MACHINE, LOG = "machine.json", "log.txt"
 
 Told = Callable[[str, int, int], None]
@@ -96,7 +101,7 @@ class Runner:
 
     def starts(self, names: Sequence[str]) -> None:
         """What a new process pays: the import, and the first call of each kernel with a warm cache; a row each."""
-        imports = []
+        once: dict[str, list[float]] = {"import": [], "numba": []}
         settled = {"key": "start", "suite": "kernels", "task": "start", "side": "ours", "rows": 64, "width": 16}
         for name in names:
             self._tell(f"first call of {name}")
@@ -105,12 +110,14 @@ class Runner:
             if came is None:
                 self._append({"status": "failed", "reason": "its process failed", "contender": name} | settled)
                 continue
-            imports.append(came["import"])
+            for what, samples in once.items():
+                samples.append(came[what])
             self._append({"status": "ok", "contender": name, "seconds": came["call"]} | settled)
-        if imports:
-            seconds, low, high = median_interval(imports)
-            row = {"samples": imports, "seconds": seconds, "seconds_low": low, "seconds_high": high}
-            self._append({"status": "ok", "contender": "import kernels"} | settled | row)
+        for what, samples in once.items():
+            if samples:
+                seconds, low, high = median_interval(samples)
+                row = {"samples": samples, "seconds": seconds, "seconds_low": low, "seconds_high": high}
+                self._append({"status": "ok", "contender": ONCE[what]} | settled | row)
 
     def _shape(self, numbers: list[int]) -> None:
         """The cells of one shape, in one process; in another one again what is left after one that did not end well."""
@@ -210,8 +217,13 @@ def _started(name: str) -> dict[str, float] | None:
 
 
 def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
-    """The numbers of the cells of each shape, of all its numbers of rows, shapes in the order of the suite."""
-    groups: dict[str, list[int]] = {}
+    """The numbers of the cells of each shape, of all its numbers of rows, shapes in the order of the suite.
+
+    A step on large tables has a process of its own: not every library gives their memory back.
+    """
+    groups: dict[tuple, list[int]] = {}
     for number in numbers:
-        groups.setdefault(cells[number].shape.name, []).append(number)
+        cell = cells[number]
+        large = cell.task == "step" and cell.shape.features * cell.width >= ELEMENTS_ALONE
+        groups.setdefault((cell.shape.name, number if large else None), []).append(number)
     return list(groups.values())

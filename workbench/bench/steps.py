@@ -5,6 +5,7 @@ prepares every batch once, before the clock; `new` prepares each in its step. Ch
 """
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
@@ -26,10 +27,14 @@ ALLOWED = 2e-3
 
 OPTIONS: dict[str, dict[str, float]] = {
     "sgd": {"rate": 0.5, "decay": 0.0},
-    "adagrad": {"rate": 0.05, "decay": 0.0, "epsilon": 1e-8},
+    "adagrad": {"rate": 0.05, "decay": 0.0, "epsilon": 1e-20},
     "adam": {"rate": 0.01, "decay": 0.0, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
 }
-"""Settings of each optimizer, the same for every learner. Epsilon stands outside of the root in all of them."""
+"""Settings of each optimizer, the same for every learner. The epsilon of AdaGrad stands inside the root in ours, and
+outside in the others: it is so small that no gradient of these problems tells the difference."""
+
+UNCHANGED = {"rescale": 1.0, "clip": math.inf}
+"""What else the kernels of ours take: the gradient as it is."""
 
 STATES = {"sgd": (), "adagrad": ("history",), "adam": ("mean", "variance")}
 
@@ -49,7 +54,7 @@ class Problem:
     @property
     def options(self) -> dict[str, float]:
         """The optimizer's settings."""
-        return OPTIONS[self.optimizer]
+        return {**OPTIONS[self.optimizer], **UNCHANGED}
 
     def reset(self) -> None:
         """Give the shared tables the weights of the start and the states zero."""
@@ -108,7 +113,7 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
         part[0] -= o["rate"] * gradient
     elif problem.optimizer == "adagrad":
         part[1] += gradient**2
-        part[0] -= o["rate"] * gradient / (np.sqrt(part[1]) + o["epsilon"])
+        part[0] -= o["rate"] * gradient / np.sqrt(part[1] + o["epsilon"])
     else:
         part[1] += (1 - o["beta1"]) * (gradient - part[1])
         part[2] += (1 - o["beta2"]) * (gradient**2 - part[2])
@@ -175,6 +180,7 @@ class Ours:
         """The batch and its plan."""
         batch, start = self.problem.batches[number], perf_counter()
         made = plan.build(batch.indptr, batch.indices, batch.D)
+        made.in_order(batch.data)
         self._lap("plan", start)
         return batch, made, self.problem.targets[number]
 
@@ -194,7 +200,7 @@ class Ours:
         self.loss(self.scores, targets, self.slope)
         now = self._lap("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
-        entries = made.segments, made.rows, made.permutation, batch.data, self.slope
+        entries = made.segments, made.rows, made.in_order(batch.data), self.slope
         if self.fused:
             self.update(*self.problem.tables, made.columns, *entries, *numbers)
         else:
@@ -228,12 +234,15 @@ class StepContender:
     side: str
     make: Callable[[Problem], Learner]
     unavailable: str = ""
+    shares: bool = True
+    """Whether it works on the problem's own tables; else it keeps a copy."""
 
 
 def contenders(problem_size: int, optimizer: str) -> Sequence[StepContender]:
     """All learners, ours first; `problem_size` is D * N."""
-    from workbench.bench import steps_tensorflow, steps_torch
+    from workbench.bench import steps_graph, steps_tensorflow, steps_torch
 
     two = functools.partial(Ours, fused=False)
-    ours = StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)
+    ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
+    ours.append(StepContender("ours, graph", "ours", steps_graph.Graph, shares=False))
     return [*ours, *steps_torch.contenders(), *steps_tensorflow.contenders(problem_size, optimizer)]

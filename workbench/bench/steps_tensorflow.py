@@ -113,4 +113,4 @@ def contenders(size: int, optimizer: str) -> list[StepContender]:
     """The forms that make sense for `size` = D * N."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
     made = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
-    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE) for form, make in made]
+    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in made]

@@ -2,7 +2,7 @@
 
 `load(name, **parameters)` gives a `Dataset`: a CSR matrix, its labels, and where it comes from. Nothing is downloaded:
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, `svmlight` and `npz`
-read files of yours.
+read files of yours. `Batches` cuts mini-batches from arrays; `SvmlightBatches` reads them from a file when needed.
 
 How to add a data set: write one file in this folder that ends in `register(Source(...))`; `npz.py` is the one to copy.
 
@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any
 
 from workbench.data import cache as _cache
-from workbench.data.batches import Batch, Batches
+from workbench.data.batches import Batches
 from workbench.data.contract import Source, get, names, register
 from workbench.data.dataset import DataError, Dataset, keep_features, keep_rows, shuffled, split
 from workbench.data.density import highest_density, with_density
+from workbench.data.feed import Batch, Feed
 from workbench.data.labels import with_labels
+from workbench.data.svmlight_batches import SvmlightBatches
 
 for _module in pkgutil.iter_modules(__path__):
     importlib.import_module(f"{__name__}.{_module.name}")
@@ -33,7 +35,9 @@ __all__ = [
     "Batches",
     "DataError",
     "Dataset",
+    "Feed",
     "Source",
+    "SvmlightBatches",
     "get",
     "highest_density",
     "keep_features",

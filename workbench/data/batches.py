@@ -1,106 +1,164 @@
-"""Mini-batches: slices of a matrix and its labels, epoch after epoch."""
+"""Mini-batches of arrays in memory: slices of matrices and their labels, epoch after epoch."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
 
 import numpy as np
 
-import kernels
-from workbench import formats
+from workbench.data import cut
 from workbench.data.dataset import DataError
-from workbench.formats.compressed import assemble
+from workbench.data.feed import Batch, Feed, check_last, check_position
 
-LAST = ("keep", "drop", "pad")
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Batch:
-    """Some rows of the data: `x` [R, features], `y` [R] or [R, N], `rows_index` int64 [R], their numbers in the data.
-
-    `real_rows` is R, or less when the last batch was padded: the rows from there on repeat the epoch's first ones.
-    """
-
-    x: Any
-    y: np.ndarray
-    rows_index: np.ndarray
-    real_rows: int
+Held = tuple[str, str, Any]
+"""Name, format and array."""
 
 
+@final
 @dataclass(frozen=True, eq=False)
-class Batches:
-    """Mini-batches of `rows` rows of `x` (csr or dense) with their `y` [rows] or [rows, N].
+class Batches(Feed):
+    """Mini-batches of `rows` rows of `x` (csr, dense or row_sparse) with their labels `y`: [rows], [rows, N], or csr.
 
-    In stored order a batch shares its values and indices with `x`: nothing but `rows` + 1 row pointers is made. With
-    `shuffle` the order is random, another one each epoch, the same for the same `seed` and epoch; rows are then copied.
-    `last` says what becomes of a last batch that is not full: `keep` it smaller, `drop` it, or `pad` it with the first
-    rows of the epoch. Wrong arguments, and a set without rows, are refused (`DataError`).
+    Several arrays are given by name, `{"user": ids, "item": ids}`; a single one is called `data`, a single label
+    `label`; `y` may be None. A batch has the formats of what it is cut from. In stored order it shares its values and
+    indices with them: nothing but `rows` + 1 row pointers is made. With `shuffle` the order is random, another one each
+    epoch, the same for the same `seed` and epoch; rows are then copied.
+
+    `last` says what becomes of the rows at the end of an epoch that fill no batch: `keep` them as a smaller one,
+    `discard` them, `pad` them with the first rows of the epoch (again and again, where those do not suffice), or
+    `roll_over`: the next epoch starts with them. Wrong arguments, and a set without rows, are refused (`DataError`).
 
     >>> x, y = np.eye(5, dtype=np.float32), np.arange(5)
     >>> [batch.y.tolist() for batch in Batches(x, y, rows=2).epoch(0)]
     [[0, 1], [2, 3], [4]]
-    >>> [(batch.y.tolist(), batch.real_rows) for batch in Batches(x, y, rows=2, last="pad").epoch(0)]
-    [([0, 1], 2), ([2, 3], 2), ([4, 0], 1)]
+    >>> [(batch.y.tolist(), batch.pad) for batch in Batches(x, y, rows=2, last="pad").epoch(0)]
+    [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)]
+    >>> rolling = Batches(x, y, rows=2, last="roll_over")
+    >>> [[batch.y.tolist() for batch in rolling.epoch(number)] for number in range(2)]
+    [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]
     """
 
     x: Any
-    y: np.ndarray
+    y: Any = None
     rows: int = 256
     shuffle: bool = False
     seed: int = 0
     last: str = "keep"
+    total: int = field(init=False)
+    """Rows of the data."""
+    data: tuple[Held, ...] = field(init=False, repr=False)
+    labels: tuple[Held, ...] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
-        if (format := formats.format_of(self.x)) not in ("csr", "dense"):
-            raise DataError(f"x is {format}; mini-batches are cut from csr or dense: formats.convert(x, 'csr').")
-        object.__setattr__(self, "x", formats.check(self.x))
-        formats.get(format).check_indices(self.x)
-        total = self.x.shape[0]
-        if len(self.y) != total:
-            raise DataError(f"y has {len(self.y)} entries for {total} rows of x; it needs one for each.")
-        if not total:
-            raise DataError("x has no rows, so there are no mini-batches; use a data set with at least one row.")
-        if self.rows < 1:
-            raise DataError(f"rows is {self.rows}; it is the number of rows of a mini-batch, 1 or more.")
-        if self.last not in LAST:
-            raise DataError(f"last is {self.last!r}; it is one of {', '.join(LAST)}.")
-        if not len(self):
-            raise DataError(f"rows={self.rows} with last='drop' leaves no batch of {total} rows; use last='keep'.")
+        data = _by_name(self.x, "data", "x")
+        labels = {} if self.y is None else _by_name(self.y, "label", "y")
+        if both := sorted(set(data) & set(labels)):
+            raise DataError(f"{both[0]!r} names data and labels; every array has a name of its own.")
+        if not data:
+            raise DataError("x has no arrays; give at least one, as an array or by name: {'data': x}.")
+        said = dict.fromkeys(data, "x") if not isinstance(self.x, Mapping) else {}
+        said |= dict.fromkeys(labels, "y") if not isinstance(self.y, Mapping) else {}
+        spoken = {name: said.get(name, name) for name in (*data, *labels)}
+        held = {name: (name, *cut.admit(array, spoken[name])) for name, array in {**data, **labels}.items()}
+        first = next(iter(held.values()))[2]
+        object.__setattr__(self, "data", tuple(held[name] for name in data))
+        object.__setattr__(self, "labels", tuple(held[name] for name in labels))
+        object.__setattr__(self, "total", first.shape[0])
+        if not isinstance(self.x, Mapping):
+            object.__setattr__(self, "x", first)
+        self._check_lengths(spoken)
+        check_last(self.last, self.rows)
+        if self.last == "discard" and not len(self):
+            raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
+
+    def _check_lengths(self, spoken: Mapping[str, str]) -> None:
+        first = spoken[self.data[0][0]]
+        for name, _, array in (*self.data, *self.labels):
+            if array.shape[0] != self.total:
+                came = f"{spoken[name]} has {array.shape[0]} entries for {self.total} rows of {first}"
+                raise DataError(f"{came}; it needs one for each.")
+        if not self.total:
+            raise DataError(f"{first} has no rows, so there are no mini-batches; use data with at least one row.")
 
     def __len__(self) -> int:
-        """Batches in an epoch."""
-        total = self.x.shape[0]
-        return total // self.rows if self.last == "drop" else -(-total // self.rows)
+        """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        return self.count(0)
 
-    def epoch(self, number: int = 0) -> Iterator[Batch]:
-        """The batches of that epoch, one by one."""
-        total = self.x.shape[0]
-        order = np.random.default_rng((self.seed, number)).permutation(total) if self.shuffle else None
-        for at in range(len(self)):
-            start, stop = at * self.rows, min((at + 1) * self.rows, total)
-            missing = self.rows - (stop - start) if self.last == "pad" else 0
-            if order is None and not missing:
-                yield self._contiguous(start, stop)
+    def count(self, number: int = 0) -> int:
+        """Batches of that epoch."""
+        start, stop = self._span(number)
+        return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
+
+    def settings(self) -> dict[str, int | str | bool]:
+        """What the rows of a batch depend on."""
+        shared = {"total": self.total, "rows": self.rows, "last": self.last, "shuffle": self.shuffle}
+        return {**shared, "seed": self.seed} if self.shuffle else shared
+
+    def _span(self, number: int) -> tuple[int, int]:
+        """Where the epoch begins and ends in the endless sequence of the rows of all epochs."""
+        begin, end = number * self.total, (number + 1) * self.total
+        return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
+
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
+        """The batches of that epoch, one by one, from batch `first` on."""
+        check_position(number, first)
+        start, stop = self._span(number)
+        order = _Order(self.total, self.seed) if self.shuffle else None
+        for at in range(first, self.count(number)):
+            begin = start + at * self.rows
+            end = min(begin + self.rows, stop)
+            pad = self.rows - (end - begin) if self.last == "pad" else 0
+            rolled = max(min(number * self.total - begin, self.rows), 0)
+            whole = begin // self.total
+            if not pad and whole == (end - 1) // self.total:  # as most are
+                begin, end = begin - whole * self.total, end - whole * self.total
+                if order is None:
+                    yield self._ranged(begin, end, rolled)
+                else:
+                    yield self._gathered(order.of_epoch(whole)[begin:end], 0, rolled)
                 continue
-            places = np.concatenate([np.arange(start, stop), np.arange(missing) % total])
-            yield self._gathered(places if order is None else order[places], stop - start)
+            places = np.arange(begin, end)
+            if pad:
+                places = np.concatenate([places, start + np.arange(pad) % self.total])
+            yield self._gathered(places % self.total if order is None else order.rows(places), pad, rolled)
 
-    def _contiguous(self, start: int, stop: int) -> Batch:
-        x = self.x
-        if isinstance(x, np.ndarray):
-            part = x[start:stop]
-        else:
-            indptr = x.indptr[start : stop + 1]
-            entries = slice(indptr[0], indptr[-1])
-            part = assemble("csr", indptr - indptr[0], x.indices[entries], x.data[entries], (stop - start, x.shape[1]))
-        return Batch(part, self.y[start:stop], np.arange(start, stop), stop - start)
+    def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
+        data = {name: cut.ranged(format, array, start, stop) for name, format, array in self.data}
+        labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}
+        return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
-    def _gathered(self, rows: np.ndarray, real_rows: int) -> Batch:
-        x = self.x
-        if isinstance(x, np.ndarray):
-            part = np.empty((len(rows), *x.shape[1:]), x.dtype)
-            kernels.get("take_rows").cpu(x, rows, part)
-        else:
-            parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, rows)
-            part = assemble("csr", *parts, (len(rows), x.shape[1]))
-        return Batch(part, self.y[rows], rows, real_rows)
+    def _gathered(self, rows: np.ndarray, pad: int, rolled: int) -> Batch:
+        data = {name: cut.gathered(format, array, rows) for name, format, array in self.data}
+        labels = {name: cut.gathered(format, array, rows) for name, format, array in self.labels}
+        return Batch(data, labels, rows, pad, rolled)
+
+
+class _Order:
+    """Random orders of the rows, one an epoch; the latest ones are kept, as a batch seldom spans more than two."""
+
+    def __init__(self, total: int, seed: int) -> None:
+        self.total, self.seed = total, seed
+        self.drawn: dict[int, np.ndarray] = {}
+
+    def of_epoch(self, number: int) -> np.ndarray:
+        """The order of that epoch, int64 [total]."""
+        if number not in self.drawn:
+            self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
+            self.drawn[number] = np.random.default_rng((self.seed, number)).permutation(self.total)
+        return self.drawn[number]
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """The rows at those places of the sequence of all epochs."""
+        epochs, within = np.divmod(places, self.total)
+        if epochs[0] == epochs[-1]:
+            return self.of_epoch(int(epochs[0]))[within]
+        parts = [self.of_epoch(int(number))[within[epochs == number]] for number in np.unique(epochs)]
+        return np.concatenate(parts)
+
+
+def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:
+    if not isinstance(arrays, Mapping):
+        return {default: arrays}
+    if wrong := [name for name in arrays if not isinstance(name, str)]:
+        raise DataError(f"{what} names an array {wrong[0]!r}; names are strings.")
+    return dict(arrays)

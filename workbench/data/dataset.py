@@ -43,8 +43,8 @@ class Dataset:
 
     def __post_init__(self) -> None:
         if formats.format_of(self.x) != "csr":
-            raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.convert(x, 'csr').")
-        formats.check(self.x)
+            raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.to_format(x, 'csr').")
+        formats.check(self.x, dtypes=formats.FLOATS)
         wanted = np.int64 if self.classes else np.float32
         if self.y.dtype != wanted:
             kind = "class numbers" if self.classes else "targets"
@@ -89,7 +89,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
         x = x.astype(np.float32, copy=False)
-    x = formats.convert(x, "csr")
+    x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
     x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)
     if not x.has_canonical_format:

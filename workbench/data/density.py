@@ -114,7 +114,7 @@ def _joined(dataset: Dataset, m: int) -> Dataset:
     x = dataset.x
     entry_rows = np.repeat(new_rows, np.diff(x.indptr))
     shape = (len(first), dataset.features)
-    joined = formats.convert(scipy.sparse.coo_array((x.data, (entry_rows, x.indices)), shape=shape), "csr")
+    joined = formats.to_format(scipy.sparse.coo_array((x.data, (entry_rows, x.indices)), shape=shape), "csr")
     joined.sum_duplicates()
     joined.data *= np.repeat(_scales(x, joined, new_rows), np.diff(joined.indptr))
     groups = None if dataset.groups is None else dataset.groups[first]

@@ -1,19 +1,21 @@
 """What is checked about indices and values; each fault has its own message: what came where, and what to do."""
 
+import operator
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from workbench.formats.contract import refuse
+from workbench.formats.contract import SCIPY_VALUES, VALUES, refuse
 
-FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
 
 
-def check_values(values: np.ndarray, name: str) -> None:
-    """Refuse values that are neither float32 nor float64."""
-    if values.dtype not in FLOATS:
-        raise refuse(f"{name} has dtype {values.dtype}", "float32 and float64", "Call x.astype(np.float32)")
+def check_values(values: np.ndarray, name: str, allowed: Sequence[np.dtype] = VALUES) -> None:
+    """Refuse values of other types than `allowed`."""
+    if values.dtype not in allowed:
+        *first, last = map(str, allowed)
+        raise refuse(f"{name} has dtype {values.dtype}", f"{', '.join(first)} and {last}", "Call x.astype(np.float32)")
 
 
 def check_finite(values: np.ndarray, name: str) -> None:
@@ -60,6 +62,17 @@ def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str,
         raise refuse(came, "the same number in both", "Build the matrix again from its parts")
 
 
+def as_shape(shape: Any) -> tuple[int, ...]:
+    """`shape` as a tuple of lengths; anything else is refused."""
+    try:
+        shape = tuple(operator.index(length) for length in shape)
+    except TypeError:
+        raise refuse(f"shape is {shape!r}", "a tuple of whole numbers", "Write (rows, columns)") from None
+    if min(shape, default=0) < 0:
+        raise refuse(f"shape is {shape}", "lengths of which none is negative", "Write (rows, columns)")
+    return shape
+
+
 def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
     """Refuse shapes that are not [rows, columns]."""
     if len(shape) != 2:
@@ -70,7 +83,7 @@ def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
 def check_compressed(x: Any, full: bool, canonical: bool) -> None:
     """Check a csr or csc array; O(rows), with `full` O(nnz)."""
     check_two_dimensions(x.shape, x.format)
-    check_values(x.data, "data")
+    check_values(x.data, "data", SCIPY_VALUES)
     check_index_types(indptr=x.indptr, indices=x.indices)
     check_same_length(x.data, x.indices, ("data", "indices"))
     major, minor = ("rows", "columns") if x.format == "csr" else ("columns", "rows")

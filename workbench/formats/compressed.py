@@ -1,12 +1,15 @@
 """What csr and csc share: assembling an array from its parts, and the calls of the conversion kernels."""
 
 import functools
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 import kernels
+from workbench.formats import moves
+from workbench.formats.checks import check_two_dimensions
 from workbench.formats.contract import Coo
 from workbench.formats.indices import kept_or_widened
 
@@ -42,7 +45,7 @@ def coo_to_csr(coo: Coo) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """`(indptr, indices, data)`; duplicates and the order within a row are kept."""
     dtype = kept_or_widened(coo.row.dtype, *coo.shape, len(coo.data))
     row, col = coo.row.astype(dtype, copy=False), coo.col.astype(dtype, copy=False)
-    return kernels.get("coo_to_csr").cpu(row, col, coo.data, coo.shape[0])
+    return moves.get("coo_to_csr", coo.data.dtype)(row, col, coo.data, coo.shape[0])
 
 
 def csr_to_coo(x: Any) -> Coo:
@@ -57,9 +60,22 @@ def transposed(x: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     minor = x.shape[1] if x.format == "csr" else x.shape[0]
     dtype = kept_or_widened(x.indices.dtype, *x.shape, x.nnz)
     indptr, indices = x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False)
-    return kernels.get("csr_to_csc").cpu(indptr, indices, x.data, minor)
+    return moves.get("csr_to_csc", x.dtype)(indptr, indices, x.data, minor)
 
 
-def nbytes(x: Any) -> int:
-    """Bytes of the three arrays."""
-    return x.indptr.nbytes + x.indices.nbytes + x.data.nbytes
+def parts(x: Any) -> dict[str, np.ndarray]:
+    """The three arrays of a csr or csc array."""
+    return {"data": x.data, "indices": x.indices, "indptr": x.indptr}
+
+
+def build(format: str, parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> Any:
+    """A csr or csc array of them."""
+    check_two_dimensions(shape, format)
+    return assemble(format, parts["indptr"], parts["indices"], parts["data"], shape)
+
+
+def replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
+    """Give a csr or csc array, or matrix, other arrays; what SciPy remembers of the order of the old ones goes."""
+    vars(x).update(parts)
+    for remembered in ("_has_sorted_indices", "_has_canonical_format"):
+        vars(x).pop(remembered, None)

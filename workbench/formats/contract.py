@@ -1,6 +1,6 @@
 """The Format record, its registry, and the door through which every matrix comes in."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -9,6 +9,15 @@ import scipy.sparse
 
 ORDER = ("dense", "csr", "csc", "coo", "row_sparse")
 """Order in lists and menus; formats added later follow by name."""
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+"""Types of values that kernels compute in."""
+
+SCIPY_VALUES = (*FLOATS, *map(np.dtype, (np.int32, np.int64, np.uint8)))
+"""Types of values that SciPy's sparse arrays hold, of those that are held here."""
+
+VALUES = (*SCIPY_VALUES, np.dtype(np.float16))
+"""Types of values that are held here at all: dense and row_sparse hold all of them."""
 
 _formats: dict[str, "Format"] = {}
 
@@ -28,12 +37,15 @@ class Coo(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """One format: how it is recognised, checked, converted and weighed.
+    """One format: how it is recognised, checked, converted, taken apart and weighed.
 
     `is_instance(x)`; `check(x, full, canonical)` raises `FormatError`, and so does `check_indices(x)` for indices out
     of range, which kernels would follow outside of their arrays; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`;
-    `nbytes(x)`; `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `direct` maps the name of
-    another format to a conversion that need not go through COO.
+    `parts(x)` gives the arrays that `x` is made of by name, the values first; `build(parts, shape) -> x` puts such
+    arrays together, unchecked; `replace(x, parts)` gives `x` other ones of the same shape and type of values, in place;
+    `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `zeros(shape, dtype)`, where it takes
+    other than two dimensions; `dtypes` of values that it holds; `direct` maps the name of another format to a
+    conversion that need not go through COO.
     """
 
     name: str
@@ -42,8 +54,12 @@ class Format:
     check_indices: Callable[[Any], None]
     to_coo: Callable[[Any], Coo]
     from_coo: Callable[[Coo], Any]
-    nbytes: Callable[[Any], int]
+    parts: Callable[[Any], dict[str, np.ndarray]]
+    build: Callable[[Mapping[str, np.ndarray], tuple[int, ...]], Any]
+    replace: Callable[[Any, Mapping[str, np.ndarray]], None]
     predicted_bytes: Callable[[int, int, int, int, int, int], int]
+    zeros: Callable[[tuple[int, ...], np.dtype], Any] | None = None
+    dtypes: Sequence[np.dtype] = VALUES
     direct: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 

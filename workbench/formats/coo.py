@@ -1,7 +1,9 @@
 """COO, coordinates: row, column and value of each entry, in any order, duplicates summed. `scipy.sparse.coo_array`."""
 
+from collections.abc import Mapping
 from typing import Any
 
+import numpy as np
 import scipy.sparse
 
 from workbench.formats.checks import (
@@ -12,12 +14,12 @@ from workbench.formats.checks import (
     check_two_dimensions,
     check_values,
 )
-from workbench.formats.contract import Coo, Format, register
+from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
 def _check(x: Any, full: bool, canonical: bool) -> None:
     check_two_dimensions(x.shape, "coo")
-    check_values(x.data, "data")
+    check_values(x.data, "data", SCIPY_VALUES)
     check_index_types(row=x.row, col=x.col)
     check_same_length(x.row, x.col, ("row", "col"))
     check_same_length(x.data, x.row, ("data", "row"))
@@ -35,6 +37,22 @@ def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
     return scipy.sparse.coo_array((coo.data, (coo.row, coo.col)), shape=coo.shape)
 
 
+def _parts(x: Any) -> dict[str, np.ndarray]:
+    return {"data": x.data, "row": x.row, "col": x.col}
+
+
+def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> scipy.sparse.coo_array:
+    """Types of the parts are kept; SciPy's constructor would choose that of the indices itself."""
+    x = scipy.sparse.coo_array(shape, dtype=parts["data"].dtype)
+    _replace(x, parts)
+    return x
+
+
+def _replace(x: Any, parts: Mapping[str, np.ndarray]) -> None:
+    x.data, x.coords = parts["data"], (parts["row"], parts["col"])
+    x.has_canonical_format = False
+
+
 register(
     Format(
         name="coo",
@@ -43,7 +61,10 @@ register(
         check_indices=_check_indices,
         to_coo=lambda x: Coo(x.row, x.col, x.data, x.shape),
         from_coo=_from_coo,
-        nbytes=lambda x: x.data.nbytes + x.row.nbytes + x.col.nbytes,
+        parts=_parts,
+        build=_build,
+        replace=_replace,
+        dtypes=SCIPY_VALUES,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + 2 * index),
     )
 )

@@ -1,12 +1,13 @@
 """CSC, compressed columns: for each column its rows and values one after the other. `scipy.sparse.csc_array`."""
 
+import functools
 from typing import Any
 
 import scipy.sparse
 
 from workbench.formats import compressed
 from workbench.formats.checks import check_compressed, check_compressed_indices
-from workbench.formats.contract import Coo, Format, register
+from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
 def _to_csr(x: Any) -> scipy.sparse.csr_array:
@@ -26,7 +27,10 @@ register(
         check_indices=check_compressed_indices,
         to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),
         from_coo=_from_coo,
-        nbytes=compressed.nbytes,
+        parts=compressed.parts,
+        build=functools.partial(compressed.build, "csc"),
+        replace=compressed.replace,
+        dtypes=SCIPY_VALUES,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + index) + (columns + 1) * index,
         direct={"csr": _to_csr},
     )

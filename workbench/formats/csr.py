@@ -1,19 +1,19 @@
 """CSR, compressed rows: for each row its columns and values one after the other. `scipy.sparse.csr_array`."""
 
+import functools
 from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-import kernels
-from workbench.formats import compressed
+from workbench.formats import compressed, moves
 from workbench.formats.checks import check_compressed, check_compressed_indices
-from workbench.formats.contract import Coo, Format, register
+from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
 def _to_dense(x: Any) -> np.ndarray:
     out = np.empty(x.shape, x.dtype)
-    kernels.get("csr_to_dense").cpu(x.indptr, x.indices, x.data, out)
+    moves.get("csr_to_dense", x.dtype)(x.indptr, x.indices, x.data, out)
     return out
 
 
@@ -29,7 +29,10 @@ register(
         check_indices=check_compressed_indices,
         to_coo=compressed.csr_to_coo,
         from_coo=_from_coo,
-        nbytes=compressed.nbytes,
+        parts=compressed.parts,
+        build=functools.partial(compressed.build, "csr"),
+        replace=compressed.replace,
+        dtypes=SCIPY_VALUES,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: nnz * (value + index) + (rows + 1) * index,
         direct={"dense": _to_dense, "csc": lambda x: compressed.assemble("csc", *compressed.transposed(x), x.shape)},
     )

@@ -4,8 +4,7 @@ from typing import Any
 
 import numpy as np
 
-import kernels
-from workbench.formats import compressed
+from workbench.formats import compressed, moves
 from workbench.formats.checks import check_finite, check_two_dimensions, check_values
 from workbench.formats.contract import Coo, Format, register
 from workbench.formats.indices import index_dtype
@@ -20,7 +19,7 @@ def _check(x: np.ndarray, full: bool, canonical: bool) -> None:
 
 def _to_csr(x: np.ndarray) -> Any:
     check_two_dimensions(x.shape, "dense")
-    indptr, indices, data = kernels.get("dense_to_csr").cpu(x)
+    indptr, indices, data = moves.get("dense_to_csr", x.dtype)(x)
     dtype = index_dtype(*x.shape, len(data))
     parts = indptr.astype(dtype, copy=False), indices.astype(dtype, copy=False), data
     return compressed.assemble("csr", *parts, x.shape)
@@ -29,7 +28,7 @@ def _to_csr(x: np.ndarray) -> Any:
 def _from_coo(coo: Coo) -> np.ndarray:
     indptr, indices, data = compressed.coo_to_csr(coo)
     out = np.empty(coo.shape, data.dtype)
-    kernels.get("csr_to_dense").cpu(indptr, indices, data, out)
+    moves.get("csr_to_dense", data.dtype)(indptr, indices, data, out)
     return out
 
 
@@ -41,8 +40,11 @@ register(
         check_indices=lambda x: None,
         to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),
         from_coo=_from_coo,
-        nbytes=lambda x: x.nbytes,
+        parts=lambda x: {"values": x},
+        build=lambda parts, shape: parts["values"],
+        replace=lambda x, parts: np.copyto(np.asarray(x), parts["values"], casting="unsafe"),
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: rows * columns * value,
+        zeros=np.zeros,
         direct={"csr": _to_csr, "row_sparse": RowSparse.from_dense},
     )
 )

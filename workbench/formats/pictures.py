@@ -1,24 +1,32 @@
-"""How a RowSparse shows itself: as text with its values, and as HTML with a picture of the stored rows."""
+"""How sparse arrays show themselves: as text with values, and as HTML with figures and a small picture of the pattern.
 
-from typing import Protocol
+A RowSparse does so by itself in a notebook. csr, csc and coo are SciPy's: `picture(x)` gives their HTML, and
+`notebook()` has a notebook show them so.
+"""
+
+import sys
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
+import scipy.sparse
+
+from workbench.formats.contract import admit, refuse
 
 ROWS_SHOWN = 6
-BANDS = 96
-"""Stripes of the picture; each stands for rows / BANDS rows."""
+CELLS = 48
+"""Cells of the picture in each direction; each stands for a block of the array."""
+
+SHADES = 6
+ENTRIES = 2**20
+"""Stored entries that a picture looks at; of more, every so many."""
+
+LONGEST, SHORTEST = 96, 24
+"""Sides of the picture in pixels."""
 
 
-class _RowSparse(Protocol):
-    values: np.ndarray
-    indices: np.ndarray
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    nbytes: int
-
-
-def text(x: _RowSparse) -> str:
-    """Shape, type and the first and last stored rows."""
+def text(x: Any) -> str:
+    """Shape, type and the first and last stored rows of a RowSparse."""
     head = f"RowSparse(shape={x.shape}, stored_rows={len(x.indices)}, dtype={x.dtype})"
     stored = len(x.indices)
     shown = list(range(stored))
@@ -30,43 +38,128 @@ def text(x: _RowSparse) -> str:
     return "\n".join([head, *lines])
 
 
-def _row(x: _RowSparse, at: int) -> str:
+def _row(x: Any, at: int) -> str:
     start = f"  row {x.indices[at]}: "
     return start + np.array2string(np.asarray(x.values[at]), threshold=8, edgeitems=2, prefix=start, precision=4)
 
 
-def html(x: _RowSparse) -> str:
-    """A table of the figures beside a picture in which darker stripes hold more stored rows."""
-    rows = x.shape[0]
-    share = len(x.indices) / rows if rows else 0.0
+def picture(x: Any) -> str:
+    """HTML of a csr, csc, coo or row_sparse array: shape, format, density and bytes beside a picture of its pattern.
+
+    The darker a cell of the picture, the more of its block is stored. At most `ENTRIES` entries are looked at, so that
+    a large array is shown at once. Dense arrays and malformed ones are refused (`FormatError`).
+
+    >>> import scipy.sparse
+    >>> html = picture(scipy.sparse.csr_array(np.eye(4, dtype=np.float32)))
+    >>> "4 of 16" in html, html.count("<path")
+    (True, 1)
+    """
+    format, x = admit(x)
+    if format.name == "dense":
+        raise refuse("A dense array came", "csr, csc, coo and row_sparse", "Convert it: formats.to_format(x, 'csr')")
+    format.check(x, False, False)
+    format.check_indices(x)
+    size = int(np.prod(x.shape, dtype=object))
+    held = sum(part.nbytes for part in format.parts(x).values())
     facts = {
-        "shape": " × ".join(map(str, x.shape)),
-        "format": "row_sparse",
+        "shape": " × ".join(f"{length:,}" for length in x.shape),
+        "format": format.name,
         "dtype": str(x.dtype),
-        "stored rows": f"{len(x.indices):,} of {rows:,}",
-        "density": f"{share:.3g}",
-        "memory": f"{x.nbytes:,} bytes",
+        "stored": f"{x.nnz:,} of {size:,}",
+        "density": f"{x.nnz / size if size else 0:.3g}",
+        "memory": f"{held:,} bytes, dense {size * x.dtype.itemsize:,}",
     }
-    cells = "".join(
-        f"<tr><th style='text-align:left'>{name}</th><td>{value}</td></tr>" for name, value in facts.items()
-    )
-    return f"<div style='display:flex;gap:1em;align-items:center'>{_svg(x)}<table>{cells}</table></div>"
-
-
-def _svg(x: _RowSparse) -> str:
-    rows = max(x.shape[0], 1)
-    bands = min(BANDS, rows)
-    counts = np.bincount(x.indices * bands // rows, minlength=bands)
-    room = np.diff(-(-np.arange(bands + 1) * rows // bands))  # rows in each stripe
-    height = 96 / bands
-    stripes = "".join(
-        f"<rect x='0' y='{band * height:.2f}' width='40' height='{height:.2f}' fill='#1f5fa8'"
-        f" fill-opacity='{0.15 + 0.85 * counts[band] / room[band]:.2f}'/>"
-        for band in np.flatnonzero(counts)
-    )
-    label = f"{len(x.indices)} of {x.shape[0]} rows are stored"
+    if format.name == "row_sparse":
+        facts["stored"] = f"{len(x.indices):,} of {x.shape[0]:,} rows"
+    lines = "".join(f"<tr><th style='text-align:left'>{key}</th><td>{value}</td></tr>" for key, value in facts.items())
     return (
-        "<svg xmlns='http://www.w3.org/2000/svg' width='42' height='98' viewBox='-1 -1 42 98' role='img'"
-        f" aria-label='{label}'><title>{label}</title>"
-        f"<rect x='-0.5' y='-0.5' width='41' height='97' fill='none' stroke='#888'/>{stripes}</svg>"
+        f"<div style='display:flex;gap:1em;align-items:center'>{_svg(x, facts['stored'])}<table>{lines}</table></div>"
     )
+
+
+def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
+    """Rows and columns of stored entries, or of every so many, and the shape; of a row_sparse array, one column."""
+    if x.format == "row_sparse":
+        return x.indices, np.zeros_like(x.indices), x.shape[0], 1
+    seen = np.arange(0, x.nnz, x.nnz // ENTRIES + 1)
+    if x.format == "coo":
+        return x.row[seen], x.col[seen], *x.shape
+    major, minor = np.searchsorted(x.indptr, seen, side="right") - 1, x.indices[seen]
+    return (major, minor, *x.shape) if x.format == "csr" else (minor, major, *x.shape)
+
+
+def _shares(x: Any) -> np.ndarray:
+    """For each cell of the picture, what share of its block is stored, the largest share being 1."""
+    row, col, rows, columns = _places(x)
+    down, across = min(CELLS, max(rows, 1)), min(CELLS, max(columns, 1))
+    cell = (row.astype(np.int64) * down // max(rows, 1)) * across + col.astype(np.int64) * across // max(columns, 1)
+    counts = np.bincount(cell, minlength=down * across).reshape(down, across)
+    room = np.outer(_lengths(rows, down), _lengths(columns, across))  # entries in each block
+    shares = counts / np.maximum(room, 1)
+    return shares / max(shares.max(), 1e-300)
+
+
+def _lengths(total: int, cells: int) -> np.ndarray:
+    return np.diff(-(-np.arange(cells + 1) * total // cells))
+
+
+def _svg(x: Any, stored: str) -> str:
+    shares = _shares(x)
+    down, across = shares.shape
+    width, height = _sides(x.shape[0], int(np.prod(x.shape[1:], dtype=np.int64)))
+    shades = np.ceil(shares * SHADES).astype(int)
+    paths = "".join(
+        f"<path fill-opacity='{0.2 + 0.8 * shade / SHADES:.2f}' d='{_runs(shades == shade)}'/>"
+        for shade in np.unique(shades[shades > 0])
+    )
+    return (
+        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width}' height='{height}' viewBox='0 0 {across} {down}'"
+        " preserveAspectRatio='none' shape-rendering='crispEdges' role='img' fill='#1f5fa8'"
+        f" style='border:1px solid #888;background:#fff' aria-label='{stored} stored'>"
+        f"<title>{stored} stored</title>{paths}</svg>"
+    )
+
+
+def _runs(marked: np.ndarray) -> str:
+    """The marked cells as an SVG path, each run of neighbours in a row as one box."""
+    edges = np.diff(marked.astype(np.int8), axis=1, prepend=0, append=0)
+    row, start = np.nonzero(edges == 1)
+    end = np.nonzero(edges == -1)[1]
+    return "".join(f"M{s} {r}h{e - s}v1h{s - e}z" for r, s, e in zip(row, start, end, strict=True))
+
+
+def _sides(rows: int, columns: int) -> tuple[int, int]:
+    """Width and height in pixels, in the ratio of the array as far as the shorter side can still be seen."""
+    longest = max(rows, columns, 1)
+    return tuple(max(SHORTEST, round(LONGEST * length / longest)) for length in (columns, rows))
+
+
+def notebook(on: bool = True) -> None:
+    """Have the notebook this runs in show csr, csc and coo arrays as `picture` does, or with `on=False` no longer.
+
+    Arrays that `picture` refuses are shown as SciPy shows them. Outside of a notebook it is a `RuntimeError`.
+    """
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython else None
+    if shell is None:
+        raise RuntimeError("There is no notebook here. Call formats.notebook() in a notebook, or formats.picture(x).")
+    formatter = shell.display_formatter.formatters["text/html"]
+    for name in ("csr", "csc", "coo"):
+        for kind in ("array", "matrix"):
+            shown = getattr(scipy.sparse, f"{name}_{kind}")
+            if on:
+                formatter.for_type(shown, _or_none(picture))
+            else:
+                formatter.pop(shown, None)
+
+
+def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
+    """None instead of an error: the notebook then falls back to text."""
+
+    def show_or_not(x: Any) -> str | None:
+        try:
+            return show(x)
+        except ValueError:
+            return None
+
+    return show_or_not

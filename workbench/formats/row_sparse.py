@@ -8,29 +8,50 @@ No library has this format, so it is a class of ours.
 RowSparse(shape=(6, 2), stored_rows=2, dtype=float32)
   row 1: [1. 2.]
   row 4: [3. 4.]
->>> x.retain([4, 5]).indices
-array([4])
+>>> x[4], x[3:].indices, x.retain([0, 4]).indices
+(array([3., 4.], dtype=float32), array([1]), array([0, 4]))
 """
 
+from collections.abc import Iterator, Mapping
 from typing import Any, Final, NoReturn, Self, final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 import kernels
-from workbench.formats import compressed, pictures
-from workbench.formats.checks import check_finite, check_range, check_same_length, check_two_dimensions, check_values
+from workbench.formats import arrays, compressed, moves, pictures
+from workbench.formats.checks import check_finite, check_range, check_two_dimensions, check_values
 from workbench.formats.contract import Coo, Format, refuse, register
 from workbench.formats.indices import index_dtype
+from workbench.formats.operators import Arithmetic
+from workbench.formats.row_parts import (
+    as_indices,
+    as_values,
+    check_indices,
+    check_parts,
+    flat,
+    row_number,
+    row_numbers,
+    row_shape,
+    rows_of,
+    slice_rows,
+    spread,
+)
 
 
 @final
-class RowSparse:
+class RowSparse(Arithmetic):
     """Rows `indices` of an array of `shape` are `values`, all other rows are zero.
 
-    `values` [stored, *shape[1:]] float32 or float64; `indices` int64 [stored], sorted, unique. Arrays given are not
-    copied; the fields cannot be set anew, but the values may be written to. Malformed parts are refused
+    `values` [stored, *shape[1:]], of any type that formats hold; `indices` int64 [stored], sorted, unique. `shape` may
+    be left out where an index says how many rows there are. Arrays given are not copied; the fields cannot be set anew,
+    but the values may be written to, and `x[:] = value` gives all of it other values. Malformed parts are refused
     (`FormatError`); `from_rows` takes them unsorted and duplicated. O(stored), independent of the width.
+
+    `x[i]` is row i, dense; `x[a:b]` a RowSparse that shares the values, as slices of NumPy arrays do, but for steps
+    other than 1 and -1; iteration gives the rows. `+ - * / ** % @ < <= > >=` are computed by `workbench.ops`, with the
+    formats of its tables; `==` tells whether two are the same as a whole. There is no `len`, as with SciPy's arrays:
+    NumPy and SciPy would take it for a list and make it dense, row by row.
     """
 
     __slots__ = ("indices", "shape", "values")
@@ -41,10 +62,11 @@ class RowSparse:
     shape: tuple[int, ...]
     values: np.ndarray
 
-    def __init__(self, values: ArrayLike, indices: ArrayLike, shape: tuple[int, ...]) -> None:
-        object.__setattr__(self, "values", _as_values(values))
-        object.__setattr__(self, "indices", _as_indices(indices))
-        object.__setattr__(self, "shape", _as_shape(shape))
+    def __init__(self, values: ArrayLike, indices: ArrayLike, shape: tuple[int, ...] | None = None) -> None:
+        values, indices = as_values(values), as_indices(indices)
+        object.__setattr__(self, "values", values)
+        object.__setattr__(self, "indices", indices)
+        object.__setattr__(self, "shape", row_shape(shape, values, indices))
         self.check()
 
     @classmethod
@@ -64,10 +86,10 @@ class RowSparse:
         if not dense.ndim:
             raise refuse("The dense array has no dimension", "1 or more", "Call x.reshape(1)")
         indices = np.flatnonzero(dense.any(axis=tuple(range(1, dense.ndim))))
-        return cls(_rows_of(dense, indices), indices, dense.shape)
+        return cls.assemble(rows_of(dense, indices), indices, dense.shape)
 
     @classmethod
-    def from_rows(cls, indices: ArrayLike, values: ArrayLike, shape: tuple[int, ...]) -> Self:
+    def from_rows(cls, indices: ArrayLike, values: ArrayLike, shape: tuple[int, ...] | None = None) -> Self:
         """Rows in any order, those with the same index summed. O(stored * (log stored + width)).
 
         >>> RowSparse.from_rows([4, 1, 4], np.float32([[1], [2], [3]]), (6, 1))
@@ -75,11 +97,12 @@ class RowSparse:
           row 1: [2.]
           row 4: [4.]
         """
-        indices, values, shape = _as_indices(indices), _as_values(values), _as_shape(shape)
-        _check_parts(values, indices, shape)
+        indices, values = as_indices(indices), as_values(values)
+        shape = row_shape(shape, values, indices)
+        check_parts(values, indices, shape)
         check_range(indices, shape[0], "indices", "rows")
-        unique, merged = kernels.get("merge_rows").cpu(indices, values.reshape(len(indices), _width(shape)))
-        return cls(merged.reshape(len(unique), *shape[1:]), unique, shape)
+        unique, merged = moves.get("merge_rows", values.dtype)(indices, flat(values))
+        return cls.assemble(merged.reshape(len(unique), *shape[1:]), unique, shape)
 
     @property
     def dtype(self) -> np.dtype:
@@ -103,28 +126,67 @@ class RowSparse:
 
     def toarray(self) -> np.ndarray:
         """The dense array of `shape`; a copy. O(size)."""
-        out = np.zeros(self.shape, self.dtype)
-        out[self.indices] = self.values
-        return out
+        return spread(self.values, self.indices, self.shape[0])
+
+    def to_format(self, format: str) -> Any:
+        """As `formats.to_format`: in the format of that name, itself where it is row_sparse."""
+        return arrays.to_format(self, format)
 
     def copy(self) -> Self:
         """The same over its own memory."""
-        return type(self)(self.values.copy(), self.indices.copy(), self.shape)
+        return arrays.copy(self)
+
+    def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
+        """As `formats.astype`: values of another type, the same rows stored."""
+        return arrays.astype(self, dtype, copy)
 
     def retain(self, rows: ArrayLike) -> Self:
-        """Only those stored rows that are among `rows`, given in any order; a copy. Rows not stored stay zero."""
-        rows = _as_indices(rows)
-        check_range(rows, self.shape[0], "rows", "rows")
-        kept = np.flatnonzero(np.isin(self.indices, rows))
-        return type(self)(_rows_of(self.values, kept), self.indices[kept], self.shape)
+        """Exactly the rows asked for are stored: as they are here, or zeros where they are not stored here. A copy.
+
+        `rows` [any] are taken in any order and more than once, of a floating-point type too where it holds them
+        exactly; the result's indices are sorted and unique. Where no row is stored here, none is in the result. Rows
+        out of range are refused (`FormatError`). O(rows log rows + width * rows).
+        """
+        wanted = row_numbers(rows, self.shape[0])
+        if not len(self.indices):
+            return self.copy()
+        kept, values = moves.get("retain_rows", self.dtype)(self.indices, flat(self.values), wanted)
+        if len(kept) < len(wanted):
+            values = spread(values, np.searchsorted(wanted, kept), len(wanted))
+        return type(self).assemble(values.reshape(len(wanted), *self.shape[1:]), wanted.copy(), self.shape)
 
     def check(self, full: bool = False) -> Self:
         """Itself, or `FormatError`: parts, range, order and uniqueness of the indices; `full` adds finite values."""
-        _check_parts(self.values, self.indices, self.shape)
-        _check_indices(self.indices, self.shape[0])
+        check_parts(self.values, self.indices, self.shape)
+        check_indices(self.indices, self.shape[0])
         if full:
             check_finite(self.values, "values")
         return self
+
+    def __bool__(self) -> NoReturn:
+        raise ValueError("A RowSparse is neither true nor false. Ask for x.nnz, or compare with ==.")
+
+    def __getitem__(self, key: int | slice) -> Any:
+        if isinstance(key, slice):
+            named = range(self.shape[0])[key]
+            values, indices = slice_rows(self.values, self.indices, named)
+            return type(self).assemble(values, indices, (len(named), *self.shape[1:]))
+        row = row_number(key, self.shape[0])
+        place = int(np.searchsorted(self.indices, row))
+        if place < len(self.indices) and self.indices[place] == row:
+            return self.values[place].copy()
+        return np.zeros(self.shape[1:], self.dtype)[()]
+
+    def __setitem__(self, key: slice, value: Any) -> None:
+        if key is not Ellipsis and not (isinstance(key, slice) and key == slice(None)):
+            raise IndexError(
+                f"RowSparse[{key!r}] was assigned to. Allowed: x[:] = value, which replaces all of it. "
+                "Write to x.values for stored rows, or build a new one: RowSparse(values, indices, shape)."
+            )
+        arrays.assign(self, value)
+
+    def __iter__(self) -> Iterator[Any]:
+        return (self[row] for row in range(self.shape[0]))
 
     def __eq__(self, other: object) -> bool:
         """Whether shape, type, stored rows and values are the same; a stored row of zeros is not a missing one."""
@@ -137,7 +199,7 @@ class RowSparse:
         return pictures.text(self)
 
     def _repr_html_(self) -> str:
-        return pictures.html(self)
+        return pictures.picture(self)
 
     def __setattr__(self, name: str, value: Any) -> NoReturn:
         raise AttributeError(f"RowSparse.{name} cannot be set; build a new one: RowSparse(values, indices, shape).")
@@ -149,68 +211,10 @@ class RowSparse:
         return type(self), (self.values, self.indices, self.shape)
 
 
-def _as_values(values: ArrayLike) -> np.ndarray:
-    """Arrays as they are; lists as float32."""
-    return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
-
-
-def _as_indices(indices: ArrayLike) -> np.ndarray:
-    indices = np.asarray(indices)
-    if indices.size and indices.dtype.kind not in "iu":
-        raise refuse(f"indices has dtype {indices.dtype}", "whole numbers, int64 best", "Call indices.astype(np.int64)")
-    return indices.astype(np.int64, copy=False)
-
-
-def _as_shape(shape: tuple[int, ...]) -> tuple[int, ...]:
-    try:
-        shape = tuple(int(length) for length in shape)
-    except (TypeError, ValueError):
-        raise refuse(f"shape is {shape!r}", "a tuple of whole numbers", "Write (rows, columns)") from None
-    if not shape or min(shape) < 0:
-        raise refuse(f"shape is {shape}", "1 or more lengths, none negative", "Write (rows, columns)")
-    return shape
-
-
-def _width(shape: tuple[int, ...]) -> int:
-    return int(np.prod(shape[1:], dtype=np.int64))
-
-
-def _rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
-    """`source[index]` along the first axis, for any rank."""
-    out = np.empty((len(index), _width(source.shape)), source.dtype)
-    kernels.get("take_rows").cpu(source.reshape(len(source), out.shape[1]), index, out)
-    return out.reshape(len(index), *source.shape[1:])
-
-
-def _check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
-    check_values(values, "values")
-    if indices.ndim != 1:
-        raise refuse(f"indices has {indices.ndim} dimensions", "1 dimension", "Call indices.ravel()")
-    if values.ndim != len(shape) or values.shape[1:] != shape[1:]:
-        allowed = f"({', '.join(['stored', *map(str, shape[1:])])}) for the shape {shape}"
-        raise refuse(f"values has shape {values.shape}", allowed, "Correct shape, or reshape the values")
-    check_same_length(values, indices, ("values", "indices"))
-
-
-def _check_indices(indices: np.ndarray, rows: int) -> None:
-    check_range(indices, rows, "indices", "rows")
-    rising = indices[1:] > indices[:-1]
-    if rising.all():
-        return
-    at = int(np.argmin(rising))
-    before, after = indices[at], indices[at + 1]
-    advice = "Call RowSparse.from_rows(indices, values, shape), which sorts and sums"
-    if before == after:
-        came = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
-        raise refuse(came, "each row once", advice)
-    came = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
-    raise refuse(came, "ascending order", advice)
-
-
 def _to_coo(x: RowSparse) -> Coo:
     """The entries other than zero."""
     check_two_dimensions(x.shape, "row_sparse")
-    indptr, col, data = kernels.get("dense_to_csr").cpu(x.values)
+    indptr, col, data = moves.get("dense_to_csr", x.dtype)(x.values)
     row = x.indices[kernels.get("csr_to_coo_rows").cpu(indptr)]
     dtype = index_dtype(*x.shape, len(data))
     return Coo(row.astype(dtype, copy=False), col.astype(dtype, copy=False), data, x.shape)
@@ -222,24 +226,33 @@ def _from_coo(coo: Coo) -> RowSparse:
     stored = np.flatnonzero(indptr[1:] > indptr[:-1])
     ends = np.append(indptr[stored], indptr[-1])  # rows without entries take no room between the others
     values = np.empty((len(stored), coo.shape[1]), data.dtype)
-    kernels.get("csr_to_dense").cpu(ends, indices, data, values)
-    return RowSparse(values, stored, coo.shape)
+    moves.get("csr_to_dense", data.dtype)(ends, indices, data, values)
+    return RowSparse.assemble(values, stored, coo.shape)
 
 
-def _check(x: RowSparse, full: bool, canonical: bool) -> None:
-    x.check(full)
+def _zeros(shape: tuple[int, ...], dtype: np.dtype) -> RowSparse:
+    shape = row_shape(shape, np.empty(0), np.empty(0))
+    return RowSparse.assemble(np.empty((0, *shape[1:]), dtype), np.empty(0, np.int64), shape)
+
+
+def _replace(x: RowSparse, parts: Mapping[str, np.ndarray]) -> None:
+    for name, part in parts.items():
+        object.__setattr__(x, name, part)
 
 
 register(
     Format(
         name="row_sparse",
         is_instance=lambda x: isinstance(x, RowSparse),
-        check=_check,
+        check=lambda x, full, canonical: x.check(full),
         check_indices=RowSparse.check,
         to_coo=_to_coo,
         from_coo=_from_coo,
-        nbytes=lambda x: x.nbytes,
+        parts=lambda x: {"values": x.values, "indices": x.indices},
+        build=lambda parts, shape: RowSparse.assemble(parts["values"], parts["indices"], shape),
+        replace=_replace,
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: stored * (columns * value + 8),
+        zeros=_zeros,
         direct={"dense": RowSparse.toarray},
     )
 )

@@ -92,21 +92,22 @@ def predicted_training_bytes(
     """Bytes of each part of a training by formula, from R, z, D, N, U and the type alone.
 
     Parts: data (dense data is held dense; csc and coo batches are made from CSR), batch (its slice, conversion and
-    plan), weights, states (of the optimizer), gradient (full [D, N], or [U, N] rows), scores (and their slope).
+    plan), weights, states (of the optimizer, and what rows have missed), gradient (full [D, N], or [U, N] rows),
+    scores (and their slope).
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
     held = "dense" if format == "dense" else "csr"
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == held and not shuffle else batch
-    plan = int(8 * batch_nnz + 12 * touched) if gradient != "dense" and format in ("csr", "coo") else 0
+    plan = int((8 + value) * batch_nnz + 12 * touched) if gradient != "dense" and format in ("csr", "coo") else 0
     full = features * width * value
     rows_only = touched * (width * value + 8)
     return {
         "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
         "weights": full,
-        "states": states * (features * value if states_by_row else full),
+        "states": states * (features * value if states_by_row else full) + (8 * features if update == "exact" else 0),
         "gradient": (full if gradient == "dense" or update == "standard" else 0)
         + (rows_only if gradient == "row_sparse" else 0),
         "scores": 2 * batch_rows * width * value,

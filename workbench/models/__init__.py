@@ -9,8 +9,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-import kernels
 from kernels.registry import Registry
+from workbench import ops
+from workbench.graph import Symbol, variable
 
 
 class ModelError(ValueError):
@@ -31,9 +32,10 @@ class Model:
     widths: str
     allows: Callable[[int], bool]
 
-    def evaluate(self, scores: np.ndarray, targets: np.ndarray, gradient: np.ndarray) -> float:
-        """Mean loss of scores [R, N]; its gradient goes to `gradient` [R, N]."""
-        return float(kernels.get(self.loss).cpu(scores, targets, gradient))
+    def graph(self, engine: str = "ours") -> tuple[Symbol, Symbol]:
+        """The symbols of the scores [R, N] = x @ w, and of the mean loss on targets y."""
+        scores = ops.get("dot")(variable("x"), variable("w"), engine=engine, name="scores")
+        return scores, ops.get(f"{self.loss}_loss")(scores, variable("y"), name="loss")
 
 
 _models: Registry[Model] = Registry("model", (__name__,), ModelError)

@@ -1,1 +1,73 @@
-"""What can be computed: one file a family; the format rules of each operator are rows of a table."""
+"""What can be computed: one file a family; the format rules of each operator are rows of a table.
+
+Every registered operator is an attribute of this package. On arrays it computes now, on symbols it adds a node.
+
+>>> import numpy as np
+>>> from workbench import formats, ops
+>>> x = formats.RowSparse(np.float32([[1, -2]]), [1], (3, 2))
+>>> ops.abs(x)
+RowSparse(shape=(3, 2), stored_rows=1, dtype=float32)
+  row 1: [1. 2.]
+>>> ops.get("abs").choose(["csr"], [(3, 2)], {}).result
+'csr'
+"""
+
+import contextlib
+import functools
+from typing import Any
+
+from workbench import formats
+from workbench.ops.contract import (
+    ANY,
+    REQUIRED,
+    Op,
+    OpError,
+    Rule,
+    Symbolic,
+    broadcast_shape,
+    get,
+    names,
+    register,
+    same_shape,
+)
+from workbench.ops.fallback import Densified, DensifyError, DensifyWarning, recording, settings
+from workbench.ops.printed import documentation
+
+__all__ = [
+    "ANY",
+    "REQUIRED",
+    "Densified",
+    "DensifyError",
+    "DensifyWarning",
+    "Op",
+    "OpError",
+    "Rule",
+    "Symbolic",
+    "broadcast_shape",
+    "documentation",
+    "get",
+    "names",
+    "recording",
+    "register",
+    "same_shape",
+    "settings",
+]
+
+
+def __getattr__(name: str) -> Op:
+    """The operator of that name."""
+    if not name.startswith("_"):
+        with contextlib.suppress(OpError):
+            return get(name)
+    raise AttributeError(f"{__name__} has no attribute {name!r}; the operators are: {', '.join(names())}.")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *names()})
+
+
+def _call(name: str, *operands: Any) -> Any:
+    return get(name)(*operands)
+
+
+formats.operators.fill({name: functools.partial(_call, name) for name in formats.operators.SIGNS})

@@ -1,30 +1,13 @@
-"""FTRL-Proximal with L1 and L2 penalties; rate r, linear z, squares n.
+"""FTRL-Proximal with L1 and L2 penalties; rate r, decay l, d = clip(rescale g), linear z, squares n.
 
-Dense      n' <- n + g^2;  z <- z + g - (sqrt(n') - sqrt(n)) / r w;  n <- n';
-           w <- 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l2), every row
+Dense      n' <- n + d^2;  z <- z + d - (sqrt(n') - sqrt(n)) / r w;  n <- n';
+           w <- 0 where |z| <= l1, else (sign(z) l1 - z) / ((beta + sqrt(n)) / r + l), every row
 Lazy       the same for the touched rows; the others stay as they are
-Equal when weights start at zero: a row with g = 0 is what its z and n say already
-Source     McMahan et al. 2013
+Equal when weights start at zero and the rate stays: a row with g = 0 is what its z and n say already
+Exact      closed form: the last of the steps that a row missed makes of w what z and n say, with the same bits as dense
+Source     McMahan et al. 2013; l is their lambda 2
 """
 
-import kernels
-from workbench.optimizers import Optimizer, in_column_order, register
+from workbench.optimizers.contract import by_rule, register
 
-
-def dense(weights, states, gradient, step, *, rate, beta, l1, l2):
-    """Every row of `weights` [D, N] by `gradient` [D, N]."""
-    kernels.get("ftrl_dense").cpu(weights, *states, gradient, rate, beta, l1, l2)
-
-
-def lazy(weights, states, gradient, step, *, rate, beta, l1, l2):
-    """The rows that `gradient` (row_sparse) holds."""
-    kernels.get("ftrl_lazy").cpu(weights, *states, gradient.indices, gradient.values, rate, beta, l1, l2)
-
-
-def fused(weights, states, plan, data, slope, step, *, rate, beta, l1, l2):
-    """The rows that a batch touches, by its gradient X.T @ slope."""
-    batch = in_column_order(plan, data, slope)
-    kernels.get("ftrl_fused").cpu(weights, *states, *batch, rate, beta, l1, l2)
-
-
-register(Optimizer("ftrl", ("linear", "squares"), {"rate": 0.1, "beta": 1.0, "l1": 0.0, "l2": 0.0}, dense, lazy, fused))
+register(by_rule("ftrl", rate=0.1, decay=0.0, beta=1.0, l1=0.0))

@@ -20,8 +20,9 @@ from workbench.sweep.spec import ENGINES, Cell, Spec, SpecError, format_names, u
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
 
-UPDATES = {"lazy": "row_sparse", "standard": "dense"}
-"""Each update with the gradient it goes with: a lazy one changes the rows that a row_sparse gradient names."""
+UPDATES = {"lazy": ("fused", "row_sparse"), "exact": ("fused", "row_sparse"), "standard": ("dense",)}
+"""Each update with the gradients it goes with, best first: one that is applied to its rows while it is summed, or one
+that names them."""
 
 
 class ChoiceError(ValueError):
@@ -51,9 +52,9 @@ def contenders(formats: Sequence[str], engines: Sequence[str], updates: Sequence
     for format in formats:
         for engine in engines:
             for update in updates:
-                one = {"format": format, "engine": engine, "gradient": UPDATES[update], "update": update}
-                if not grid.why_dropped(Cell(**one)):
-                    yield one
+                shared = {"format": format, "engine": engine, "update": update}
+                ways = [{**shared, "gradient": gradient} for gradient in UPDATES[update]]
+                yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
 
 
 def sparse_formats() -> tuple[str, ...]:
@@ -84,7 +85,7 @@ CHOICES = (
            "many", ("csr",), options=sparse_formats),
     Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's (SciPy).",
            "many", ("ours", "vendor"), options=sparse_engines),
-    Choice("updates", "Updates", "lazy: only the rows of a row_sparse gradient. standard: all rows, dense gradient.",
+    Choice("updates", "Updates", "lazy: the rows a batch touches. exact: those, others catch up. standard: all.",
            "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
     Choice("batch_rows", "Rows a batch", "Rows of the data in each training step.",
            "numbers", "256", "batch_rows", whole=True, main=False),

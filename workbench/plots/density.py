@@ -79,7 +79,7 @@ def controls() -> tuple[Control, ...]:
     """Those of every chart against density."""
     return (
         style.group_control(),
-        Control("update", "which optimizer updates to show", ("all", "standard", "lazy"), "all"),
+        Control("update", "which optimizer updates to show", ("all", "standard", "lazy", "exact"), "all"),
         Control("crossings", "which break-evens to mark", tuple(CROSSINGS), "best"),
     )
 

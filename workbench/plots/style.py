@@ -1,7 +1,7 @@
 """What all charts share: colours, markers, line styles, axes in units, titles, controls for group and density.
 
 Colours are Okabe and Ito's, told apart by most colour-blind readers, and never the only sign: a format has a marker, an
-engine a line style, a lazy update a hollow marker, a dense gradient a paler colour.
+engine a line style, a lazy update a hollow marker and an exact one a half-filled, a dense gradient a paler colour.
 """
 
 import textwrap
@@ -32,7 +32,8 @@ def look(row: cells.Row) -> dict[str, Any]:
     colour = colors.to_hex([0.55 * part + 0.45 for part in colors.to_rgb(base)]) if pale else base
     face = "white" if row["update"] == "lazy" else colour
     style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": LINES.get(row["engine"], OTHER[2])}
-    return style | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+    half = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
+    return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
 
 def pick(frame: pd.DataFrame, label: str | None) -> cells.Group:

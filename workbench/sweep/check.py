@@ -4,14 +4,14 @@ Each stage is checked with the input it really got: scores against the batch and
 scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
 """
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 import kernels
-from workbench import formats
-from workbench.train import Prepared, Run
+from workbench import formats, optimizers
+from workbench.ops.products import Unsummed
+from workbench.train import Run
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -54,44 +54,40 @@ def check_step(run: Run) -> Checked:
     generator = np.random.default_rng(0)
     batch = next(iter(run.batches.epoch(0)))
     prepared = run.prepare(batch)
-    x = formats.convert(batch.x, "csr").astype(np.float64)
+    x = formats.to_format(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)
     run.weights[touched] = 0.1 * generator.standard_normal((touched.size, run.weights.shape[1]))
-    run.step = 1
-    errors = {"forward": _forward(run, prepared, x, generator)}
-    errors["loss"] = _loss(run, batch.y, generator)
-    slope = run.slope[: x.shape[0]]
+    scores = run.scores_of(batch.x)
+    run.forward(prepared)
+    slope = run.executor.slopes["loss"]
+    errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
     columns = touched[_sampled(touched.size, generator)]
-    expected = x[:, columns].T @ slope.astype(np.float64)
-    if run.setup.gradient == "fused":
-        errors["update"] = _update(run, expected, columns, lambda: run.update_fused(prepared, slope))
-    else:
-        gradient = run.backward(prepared, slope)
-        part = _rows_of(gradient, columns).astype(np.float64)
-        errors["gradient"] = _error(part, expected)
-        errors["update"] = _update(run, part, columns, lambda: run.update(gradient))
+    part = x[:, columns].T @ slope.astype(np.float64)
+    gradient = run.backward()
+    if not isinstance(gradient, Unsummed):
+        came = _rows_of(gradient, columns).astype(np.float64)
+        errors["gradient"], part = _error(came, part), came
+    errors["update"] = _update(run, part, columns, gradient)
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
 
 
-def _forward(run: Run, prepared: Prepared, x, generator) -> float:
+def _forward(run: Run, scores: np.ndarray, x, generator) -> float:
     rows = _sampled(x.shape[0], generator)
     part = x[rows]
     used = np.unique(part.indices)
     expected = part[:, used] @ run.weights[used].astype(np.float64)
-    return _error(run.forward(prepared)[rows], expected)
+    return _error(scores[rows], expected)
 
 
-def _loss(run: Run, y: np.ndarray, generator) -> float:
+def _loss(run: Run, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator) -> float:
     """Slope of the loss on sampled rows; a batch of fewer rows has a slope larger by the ratio of the rows."""
-    scores = run.scores[: len(y)]
-    run.model.evaluate(scores, y, run.slope[: len(y)])
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
     targets = y[rows] if y.dtype.kind == "i" else y[rows].astype(np.float64)
     expected = np.empty_like(part)
     kernels.get(run.model.loss).reference(part, targets, expected)
-    return _error(run.slope[rows], expected * (rows.size / len(y)))
+    return _error(slope[rows], expected * (rows.size / len(y)))
 
 
 def _rows_of(gradient, columns: np.ndarray) -> np.ndarray:
@@ -100,12 +96,14 @@ def _rows_of(gradient, columns: np.ndarray) -> np.ndarray:
     return gradient[columns].copy()
 
 
-def _update(run: Run, part: np.ndarray, columns: np.ndarray, update: Callable[[], None]) -> float:
-    """The rows of weights `columns` after `update`, against the optimizer's reference on the gradient's rows `part`."""
-    expected = [run.weights[columns].astype(np.float64)]
-    expected += [state[columns].astype(np.float64) for state in run.states]
-    update()
-    kernel = kernels.get(f"{run.optimizer.name}_dense")
+def _update(run: Run, part: np.ndarray, columns: np.ndarray, gradient) -> float:
+    """Rows `columns` of the weights after the update, against the optimizer's reference on the gradient's rows."""
+    optimizer = optimizers.get(run.setup.optimizer)
+    weights = run.weights[columns].astype(np.float64)
+    expected = [weights, *optimizer.new_states(weights)]
+    run.update(gradient)
+    kernel = kernels.get(f"{optimizer.name}_dense")
     names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
-    kernel.reference(*expected, part, *({**run.options, "step": run.step}[name] for name in names))
+    numbers = {**optimizer.resolve(run.setup.options), "step": 1}
+    kernel.reference(*expected, part, *(numbers[name] for name in names))
     return _error(run.weights[columns], expected[0])

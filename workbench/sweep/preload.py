@@ -11,9 +11,9 @@ import numpy as np
 import kernels
 import workbench.sweep.trial  # noqa: F401 - everything a trial needs
 from kernels import plan
-from workbench import data, models, optimizers
+from workbench import data, models, ops, optimizers
 
-for registry in (kernels, data, models, optimizers):
+for registry in (kernels, ops, data, models, optimizers):
     registry.names()
 plan.build(np.int32([0, 2]), np.int32([1, 0]), 2)
 gc.collect()

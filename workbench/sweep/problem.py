@@ -29,7 +29,7 @@ class Problem:
 
     def held(self, cell: Cell):
         """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made."""
-        return formats.convert(self.x, "dense") if cell.format == "dense" else self.x
+        return formats.to_format(self.x, "dense") if cell.format == "dense" else self.x
 
 
 def is_synthetic(dataset: str) -> bool:

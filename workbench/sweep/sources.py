@@ -15,13 +15,25 @@ SHARED = (
     "kernels.contract",
     "kernels.threads",
     "kernels.plan",
-    "workbench.ops.dot",
-    "workbench.train",
+    "kernels.rules",
+    "kernels.rule_twins",
+    "kernels.steps",
+    "workbench.autodiff",
+    "workbench.optimizers.contract",
+    "workbench.optimizers.parameter",
+    "workbench.optimizers.updater",
     "workbench.measure.clock",
     "workbench.measure.memory",
     "workbench.sweep.trial",
 )
-PACKAGES = ("kernels.convert", "workbench.formats")
+PACKAGES = (
+    "kernels.convert",
+    "workbench.formats",
+    "workbench.ops",
+    "workbench.graph",
+    "workbench.executor",
+    "workbench.train",
+)
 
 
 @functools.cache
@@ -41,7 +53,7 @@ def modules_of(cell: Cell) -> list[str]:
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
     used = [setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss]
     modules = {kernels.get(name).reference.__module__ for name in used}
-    rule = "lazy" if cell.update == "lazy" else "dense"
+    rule = "dense" if cell.update == "standard" else "lazy"
     modules.add(kernels.get(f"{cell.optimizer}_{rule}").reference.__module__)
     modules.add(optimizers.get(cell.optimizer).dense.__module__)
     modules |= {f"workbench.models.{cell.model}", f"workbench.data.{cell.dataset}", "workbench.data.batches"}

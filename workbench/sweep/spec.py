@@ -21,7 +21,7 @@ import pydantic
 from workbench import data, models, optimizers
 from workbench.formats import names as format_names
 from workbench.measure.clock import Policy
-from workbench.ops.dot import ENGINES
+from workbench.ops.products import ENGINES
 from workbench.train import GRADIENTS, UPDATES
 
 
@@ -75,7 +75,7 @@ class Cell(pydantic.BaseModel):
     ahead: bool = False
     learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
     epochs: Annotated[int, pydantic.Field(ge=0)] = 0
-    device: Literal["cpu"] = "cpu"
+    device: Literal["cpu", "cuda"] = "cpu"
     seed: int = 0
     path: str | None = None
     labels: str | None = None

@@ -9,7 +9,7 @@ from dataclasses import replace
 import numpy as np
 import threadpoolctl
 
-from kernels import threads
+from kernels import devices, threads
 from workbench import data, formats, optimizers
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
@@ -36,6 +36,7 @@ def run_trial(request: dict) -> dict:
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
     try:
+        require_device(cell.device)
         with threadpoolctl.threadpool_limits(limits=row["threads"]):
             threads.set_threads(row["threads"])
             row |= _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row).result()
@@ -49,6 +50,15 @@ def run_trial(request: dict) -> dict:
         traceback.print_exc()
         row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
     return row
+
+
+def require_device(device: str) -> None:
+    """End the trial where it asks for a device that is not there, or that training does not use yet."""
+    if device == "cuda":
+        found = devices.probe()
+        if found.present:
+            raise _Ended("unsupported", f"Training does not run on {found.name} yet, only kernels do; take device cpu.")
+        raise _Ended("unsupported", f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}.")
 
 
 def settings_of(cell: Cell) -> dict:

@@ -1,0 +1,35 @@
+"""Calls of GPU twins: operands are checked as those of the CPU twin are, and launchers see contiguous arrays alone."""
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from kernels import devices
+from kernels.contract import Kernel, KernelError, check_operands
+
+
+def checked(kernel: Kernel) -> Callable:
+    """The gpu twin behind a check of its operands, which all live on one device (`KernelError`, `TypeError`).
+
+    A non-contiguous input is seen through a copy, and a non-contiguous output written through one.
+    """
+    raw, parsed = kernel.gpu, kernel.parsed
+    arrays = [place for place, (_, kind, _) in enumerate(parsed) if kind != "s"]
+    written = [place for place in arrays if parsed[place][0] in kernel.writes]
+
+    @functools.wraps(raw)
+    def call(*args: Any) -> Any:
+        if len(args) != len(parsed):
+            raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
+        device = devices.of(args[arrays[0]])
+        check_operands(kernel, args, type(args[arrays[0]]))
+        ready = list(args)
+        for place in arrays:
+            ready[place] = device.contiguous(args[place])
+        result = raw(*ready)
+        for place in written:
+            if ready[place] is not args[place]:
+                device.assign(args[place], ready[place])
+        return result
+
+    return call

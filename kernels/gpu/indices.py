@@ -1,0 +1,128 @@
+"""Launches of `scan.cu`, `sort.cu` and `indices.cu`: the index work that conversions and the batch plan consist of."""
+
+from typing import Any
+
+import numpy as np
+
+from kernels import devices
+from kernels.contract import KernelError
+from kernels.gpu.source import FLOATS, blocks, c_name, grid, source
+from kernels.plan import index_type
+
+_SCAN = source(__file__, ["sum_tiles", "scan_sums", "scan_tiles"], "scan.cu")
+_SORT = source(__file__, ["count_digits", "move_keys"], "sort.cu")
+_PLAIN = ["survey", "mark_heads", "list_heads", "find_starts", "find_rows", "gather_indices"]
+_CODE = source(__file__, [*_PLAIN, *[f"gather_values<{value}>" for value in FLOATS]])
+
+TILE = 2048
+"""Elements of a tile, in `scan.cu` and `sort.cu`."""
+
+DIGIT_BITS = 8
+
+
+def is_wide(array: Any) -> bool:
+    """Whether it is int64 and not int32."""
+    return array.dtype.itemsize == 8
+
+
+def scan(counts: Any, dtype: np.dtype) -> Any:
+    """starts [n + 1] of `dtype`: the running sum of counts int64 [n], 0 first and the total last."""
+    device, size = devices.of(counts), counts.size
+    tiles = max(-(-size // TILE), 1)
+    sums = device.empty(tiles, np.int64)  # [tiles]
+    if tiles > 1:
+        device.launch(_SCAN, "sum_tiles", grid(tiles), counts, size, sums, tiles)
+        device.launch(_SCAN, "scan_sums", 1, sums, tiles)
+    starts = device.empty(size + 1, dtype)
+    device.launch(_SCAN, "scan_tiles", grid(tiles), counts, size, sums, tiles, starts, is_wide(starts))
+    return starts
+
+
+def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
+    """(keys ascending, the place that each had, of type `kind`), stable; keys are in 0..limit-1."""
+    device, size = devices.of(keys), keys.size
+    bits = max(int(limit - 1).bit_length(), 1)
+    passes = -(-bits // DIGIT_BITS)
+    width = -(-bits // passes)
+    digits, tiles = 1 << width, max(-(-size // TILE), 1)
+    counts = device.empty(digits * tiles, np.int64)  # [digits, tiles]
+    places = device.empty(size, kind)
+    for number in range(passes):
+        shift, how = np.int32(number * width), np.int32(digits)
+        device.launch(_SORT, "count_digits", grid(tiles), keys, is_wide(keys), size, shift, how, counts, tiles)
+        starts = scan(counts, np.int64)
+        keys_out, places_out = device.empty(size, keys.dtype), device.empty(size, kind)
+        pairs = keys, keys_out, is_wide(keys), places, places_out, is_wide(places), number == 0
+        device.launch(_SORT, "move_keys", grid(tiles), *pairs, size, shift, how, starts, tiles)
+        keys, places = keys_out, places_out
+    return keys, places
+
+
+def survey(keys: Any, limit: int) -> tuple[int, int, int]:
+    """(the first place whose key is not in 0..limit-1 or -1, the least key if below 0 else 0, the largest or 0)."""
+    device, size = devices.of(keys), keys.size
+    found = device.zeros(3, np.int64)
+    device.launch(_CODE, "survey", blocks(size), keys, is_wide(keys), size, limit, found)
+    first, low, high = map(int, device.read(found))  # synchronize!
+    return size - first if first else -1, low, high
+
+
+def runs(keys: Any, kind: np.dtype) -> tuple[Any, Any]:
+    """(distinct keys int64 [U], where each starts, of type `kind` [U + 1]) of ascending keys."""
+    device, size = devices.of(keys), keys.size
+    flags = device.empty(size, np.int64)
+    device.launch(_CODE, "mark_heads", blocks(size), keys, is_wide(keys), size, flags)
+    ranks = scan(flags, np.int64)
+    unique, starts = device.empty(size, np.int64), device.empty(size + 1, kind)
+    ends = unique, starts, is_wide(starts)
+    device.launch(_CODE, "list_heads", blocks(size), keys, is_wide(keys), size, ranks, *ends)
+    count = int(device.read(ranks[size:])[0])  # synchronize!
+    return unique[:count], starts[: count + 1]
+
+
+def starts_of(keys: Any, rows: int, kind: np.dtype) -> Any:
+    """Row starts [rows + 1] of type `kind` of ascending keys."""
+    device = devices.of(keys)
+    starts = device.empty(rows + 1, kind)
+    device.launch(_CODE, "find_starts", blocks(rows + 1), keys, is_wide(keys), keys.size, starts, is_wide(starts), rows)
+    return starts
+
+
+def rows_of(starts: Any, size: int, kind: np.dtype) -> Any:
+    """The row of each of `size` entries, of type `kind`, from row starts [R + 1] that begin with 0."""
+    device = devices.of(starts)
+    out = device.empty(size, kind)
+    device.launch(_CODE, "find_rows", blocks(size), starts, is_wide(starts), starts.size - 1, out, is_wide(out), size)
+    return out
+
+
+def gathered(source_array: Any, places: Any, dtype: np.dtype | None = None) -> Any:
+    """source_array[places], indices as `dtype`."""
+    device = devices.of(places)
+    out = device.empty(places.size, dtype or source_array.dtype)
+    if out.dtype.kind == "f":
+        name = f"gather_values<{c_name(out.dtype)}>"
+        device.launch(_CODE, name, blocks(out.size), source_array, places, is_wide(places), out, out.size)
+    else:
+        wide = source_array, is_wide(source_array), places, is_wide(places), out, is_wide(out)
+        device.launch(_CODE, "gather_indices", blocks(out.size), *wide, out.size)
+    return out
+
+
+def as_kind(array: Any, kind: np.dtype) -> Any:
+    """Indices as type `kind`: the array itself where it has it."""
+    return array if array.dtype == kind else array.astype(kind)
+
+
+def group(key: Any, other: Any, data: Any, n_keys: int, word: str) -> tuple[Any, Any, Any]:
+    """Entries (other, data) in the order of their keys, stable, and where each key starts: (starts, other, data).
+
+    `word` says in the message what a key is.
+    """
+    kind = index_type(key.size, key.dtype)
+    wrong, _, _ = survey(key, n_keys)
+    if wrong >= 0:
+        came = int(devices.of(key).read(key[wrong : wrong + 1])[0])
+        raise KernelError(f"Entry {wrong} has {word} {came}; allowed are 0 to {n_keys - 1}. Check where it comes from.")
+    ordered, places = sort(key, n_keys, kind)
+    return starts_of(ordered, n_keys, kind), gathered(other, places, kind), gathered(data, places)

@@ -1,0 +1,91 @@
+"""CUDA sources: their text with all includes in it, and the names of the kernels that launchers take from them."""
+
+import functools
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from kernels.contract import KernelError
+
+TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
+"""What CUDA sources call a dtype."""
+
+FLOATS = ("float", "double")
+
+THREADS = 128
+"""Threads of a block, as in `device.cuh`."""
+
+MOST_BLOCKS = 2**20
+"""Blocks of a launch; kernels loop over what is more."""
+
+_INCLUDE = re.compile(r'^#include "([^"]+)"\n', re.M)
+
+
+@dataclass(frozen=True)
+class Source:
+    """A `.cu` file and the names, template arguments included, of the kernels that are launched from it."""
+
+    file: Path
+    names: tuple[str, ...]
+    title: str = ""
+    """What it is known by; the name of the file without its suffix where none is given."""
+    before: str = ""
+    """Text that stands before that of the file."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "title", self.title or self.file.stem)
+
+    @functools.cached_property
+    def text(self) -> str:
+        """The file with the headers of this project in place of their includes, each once."""
+        return (self.before and f'#line 1 "{self.title}"\n{self.before}') + _with_includes(self.file.resolve(), set())
+
+    def check(self, name: str) -> None:
+        """Refuse a kernel that the source does not name (`KernelError`)."""
+        if name not in self.names:
+            raise KernelError(f"{self.title} has no kernel {name!r}; it has {', '.join(self.names)}.")
+
+
+def _with_includes(file: Path, seen: set[Path]) -> str:
+    if file in seen:
+        return ""
+    seen.add(file)
+    parts, line = [f'#line 1 "{file.name}"\n'], 1
+    text = file.read_text(encoding="utf-8").replace("#pragma once\n", "\n")
+    pieces = _INCLUDE.split(text)  # text and names of headers in turn
+    for piece, header in zip(pieces[::2], [*pieces[1::2], None], strict=True):
+        parts.append(piece)
+        line += piece.count("\n") + 1
+        if header:
+            parts += [_with_includes((file.parent / header).resolve(), seen), f'\n#line {line} "{file.name}"\n']
+    return "".join(parts)
+
+
+sources: dict[str, Source] = {}
+"""Every source by its title; complete once all kernels are registered."""
+
+
+def source(python_file: str, names: list[str], file: str = "", title: str = "", before: str = "") -> Source:
+    """The `.cu` file beside a `.py` file that launches the kernels `names` from it, or the one called `file` there."""
+    path = Path(python_file).with_name(file) if file else Path(python_file).with_suffix(".cu")
+    made = Source(path, tuple(names), title, before)
+    if sources.setdefault(made.title, made) != made:
+        raise KernelError(f"{made.file} has the title {made.title!r} of {sources[made.title].file}; choose another.")
+    return made
+
+
+def c_name(dtype: np.dtype) -> str:
+    """What CUDA sources call `dtype`."""
+    return TYPES[np.dtype(dtype).name]
+
+
+def grid(blocks_wanted: int) -> int:
+    """Blocks of a launch that has work for so many, at least one."""
+    return min(max(blocks_wanted, 1), MOST_BLOCKS)
+
+
+def blocks(threads: int) -> int:
+    """Blocks for so many threads, at least one."""
+    return grid(-(-threads // THREADS))

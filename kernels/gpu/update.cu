@@ -1,0 +1,186 @@
+// Steps of an update rule: on every row, on rows that are named, fused with the gradient, and repeated without one. The
+// struct `Rule` stands before this text, made from the rule's formula.
+#include "row_sums.cuh"
+
+constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
+
+// What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0.
+#define ARRAYS T *weights, T *state0, T *state1, T *state2
+#define NUMBERS T n0, T n1, T n2, T n3, T n4, T n5, T n6, T n7, T n8, T n9
+#define RULE Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}}
+
+// A sum over lanes that have different columns; `S` as in `row_sums.cuh`.
+template <class S>
+__device__ typename S::T sum_lanes(const S& sum, typename S::T value) {
+    for (int offset = S::L / 2; offset > 0; offset /= 2)
+        value += __shfl_xor_sync(sum.group.mask, value, offset, S::G);
+    return value;
+}
+
+template <class T>
+struct Stepper {
+    T* arrays[1 + MOST_STATES];
+    T settings[MOST_SETTINGS];
+
+    // Step W elements from `place` of the weights on, by the gradient; states of a rule by row are in `shared`.
+    template <int W>
+    __device__ void pack(i64 place, const T* gradient, T mean, T* shared) const {
+        Pack<T, W> old[1 + MOST_STATES];
+        old[0] = load_own<T, W>(arrays[0] + place);
+#pragma unroll
+        for (int s = 0; s < MOST_STATES; s++)
+            if (s < Rule::STATES && !Rule::BY_ROW) old[1 + s] = load_own<T, W>(arrays[1 + s] + place);
+        T state[MOST_STATES];
+#pragma unroll
+        for (int w = 0; w < W; w++) {
+#pragma unroll
+            for (int s = 0; s < MOST_STATES; s++)
+                if (s < Rule::STATES) state[s] = Rule::BY_ROW ? shared[s] : old[1 + s].at[w];
+            Rule::step(old[0].at[w], state, gradient[w], mean, settings);
+#pragma unroll
+            for (int s = 0; s < MOST_STATES; s++)
+                if (s < Rule::STATES && !Rule::BY_ROW) old[1 + s].at[w] = state[s];
+        }
+        store_own<T, W>(arrays[0] + place, old[0]);
+#pragma unroll
+        for (int s = 0; s < MOST_STATES; s++)
+            if (s < Rule::STATES && !Rule::BY_ROW) store_own<T, W>(arrays[1 + s] + place, old[1 + s]);
+        if (Rule::BY_ROW)
+#pragma unroll
+            for (int s = 0; s < MOST_STATES; s++)
+                if (s < Rule::STATES) shared[s + MOST_STATES] = state[s];
+    }
+
+    // What W elements add to the mean of their row.
+    template <int W>
+    __device__ T part(i64 place, const T* gradient) const {
+        T sum = 0;
+#pragma unroll
+        for (int w = 0; w < W; w++) sum += Rule::average(arrays[0][place + w], gradient[w], settings);
+        return sum;
+    }
+
+    // The states of a rule by row: old ones to `shared[0..]`, new ones from `shared[MOST_STATES..]`.
+    __device__ void load_row(i64 row, T* shared) const {
+        for (int s = 0; s < Rule::STATES; s++) shared[s] = arrays[1 + s][row];
+    }
+    __device__ void store_row(i64 row, const T* shared) const {
+        for (int s = 0; s < Rule::STATES; s++) arrays[1 + s][row] = shared[s + MOST_STATES];
+    }
+};
+
+// Every element by itself: for rules that are not by row.
+template <class T, int W>
+__global__ void __launch_bounds__(THREADS) dense(ARRAYS, const T* gradient, i64 packs, NUMBERS) {
+    const Stepper<T> rule = RULE;
+    T none[2 * MOST_STATES];
+    for (i64 k = this_thread(); k < packs; k += all_threads()) {
+        const Pack<T, W> g = load_own<T, W>(gradient + k * W);
+        rule.template pack<W>(k * W, g.at, 0, none);
+    }
+}
+
+// The rows `rows[u]`, or all of them where `is_named` is 0, by row u of the gradient: G lanes a row.
+template <class T, int W, int G>
+__global__ void __launch_bounds__(THREADS)
+    lazy(ARRAYS, const i64* rows, int is_named, const T* gradient, i64 count, i64 width, NUMBERS) {
+    const Stepper<T> rule = RULE;
+    const Group<G> group;
+    for (i64 u = group.first(); u < count; u += group.count()) {
+        const i64 row = is_named ? stream(rows + u) : u;
+        T mean = 0, shared[2 * MOST_STATES];
+        if (Rule::BY_ROW) {
+            rule.load_row(row, shared);  // before any lane has stored them, which the shuffles make sure of
+            for (i64 n = group.lane * W; n < width; n += G * W)
+                mean += rule.template part<W>(row * width + n, load_own<T, W>(gradient + u * width + n).at);
+            mean = group.sum(mean) / (T)width;
+        }
+        for (i64 n = group.lane * W; n < width; n += G * W) {
+            const Pack<T, W> g = load_own<T, W>(gradient + u * width + n);
+            rule.template pack<W>(row * width + n, g.at, mean, shared);
+        }
+        if (Rule::BY_ROW && group.lane == 0) rule.store_row(row, shared);
+    }
+}
+
+// The rows `rows[u]` by gradients of zero, a step for each row of `table` [steps, SETTINGS] from since[u] on.
+template <class T, int G>
+__global__ void __launch_bounds__(THREADS) replay(
+    ARRAYS, const i64* rows, const i64* since, const T* table, i64 steps, i64 count, i64 width) {
+    T* const arrays[] = {weights, state0, state1, state2};
+    const Group<G> group;
+    for (i64 u = group.first(); u < count; u += group.count()) {
+        const i64 row = rows[u], first = since[u];
+        for (i64 n = group.lane; n < width; n += G) {
+            T value = weights[row * width + n], state[MOST_STATES];
+            for (int s = 0; s < Rule::STATES; s++) state[s] = arrays[1 + s][row * width + n];
+            for (i64 step = first; step < steps; step++)
+                Rule::step(value, state, (T)0, (T)0, table + step * Rule::SETTINGS);
+            weights[row * width + n] = value;
+            for (int s = 0; s < Rule::STATES; s++) arrays[1 + s][row * width + n] = state[s];
+        }
+    }
+}
+
+// Takes the gradient of a touched column from `sum_rows` and steps the row of weights that it belongs to. A rule by row
+// whose rows are wider than a tile comes twice by every column block: for the mean, then for the step.
+template <class S>
+struct Apply {
+    typedef typename S::T T;
+    Stepper<T> rule;
+    const i64* columns;
+    int width;
+    T mean, shared[2 * MOST_STATES];
+
+    __device__ int passes() const { return Rule::BY_ROW && width > S::COLUMNS ? 2 : 1; }
+
+    // The weights are on their way while the gradient is summed.
+    __device__ void before(i64 u, int lane) const {
+        const i64 place = fetch(columns + u) * width;
+        for (int n = lane * (int)(128 / sizeof(T)); n < width; n += S::G * (int)(128 / sizeof(T))) {
+            prefetch(rule.arrays[0] + place + n);
+            for (int s = 0; s < Rule::STATES && !Rule::BY_ROW; s++) prefetch(rule.arrays[1 + s] + place + n);
+        }
+    }
+
+    __device__ void add_to_mean(i64 row, int block, const S& sum) {
+        if (block == 0) {
+            mean = 0;
+            rule.load_row(row, shared);
+        }
+#pragma unroll
+        for (int v = 0; v < S::V; v++)
+            if (block + sum.column(v) < width)
+                mean += rule.template part<S::W>(row * width + block + sum.column(v), sum.at[v]);
+        if (block + S::COLUMNS >= width) mean = sum_lanes(sum, mean) / (T)width;
+    }
+
+    __device__ void operator()(i64 u, int block, const S& sum, int pass) {
+        const i64 row = fetch(columns + u);
+        if (Rule::BY_ROW && pass == 0) add_to_mean(row, block, sum);
+        if (pass + 1 < passes()) return;
+#pragma unroll
+        for (int v = 0; v < S::V; v++)
+            if (sum.writes() && block + sum.column(v) < width)
+                rule.template pack<S::W>(row * width + block + sum.column(v), sum.at[v], mean, shared);
+        if (Rule::BY_ROW && sum.group.lane == 0 && block + S::COLUMNS >= width) rule.store_row(row, shared);
+    }
+};
+
+template <class S, class T = typename S::T>
+__global__ void __launch_bounds__(THREADS) fused(
+    ARRAYS, const i64* columns, const void* segments, int wide, const void* rows, const T* values, const T* g,
+    T* partial, int width, i64 count, i64 entries, i64 pieces, i64 length, int keeps, NUMBERS) {
+    const Weighted<T> weighted{Indices(rows, wide), values};
+    const Cut cut{count, entries, pieces, length};
+    Apply<S> apply{RULE, columns, width, 0, {}};
+    sum_rows<S>(Indices(segments, wide), weighted, g, partial, width, cut, keeps, apply);
+}
+
+template <class S, class T = typename S::T>
+__global__ void __launch_bounds__(THREADS) fused_pieces(
+    ARRAYS, const i64* columns, const void* segments, int wide, const T* partial, int width, i64 count, i64 entries,
+    i64 pieces, i64 length, NUMBERS) {
+    Apply<S> apply{RULE, columns, width, 0, {}};
+    sum_pieces<S>(Indices(segments, wide), partial, width, Cut{count, entries, pieces, length}, apply);
+}

@@ -1,0 +1,134 @@
+"""Launches of `update.cu`: the GPU twins of every update rule, with the rule as first parameter."""
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernels import devices
+from kernels.contract import KernelError
+from kernels.gpu.formulas import cuda_of
+from kernels.gpu.row_sums import KEPT_BYTES, PIECE, Tile
+from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
+
+if TYPE_CHECKING:
+    from kernels.rules import Rule
+
+PACK = {"float": 4, "double": 2}
+GROUPS = (4, 32)
+MOST_STATES, MOST_SETTINGS = 3, 10
+
+TILES = {
+    "float": ((1, 1, 8, 1), (1, 32, 1, 1), (4, 4, 2, 1), (4, 16, 1, 1), (4, 32, 1, 1), (4, 32, 1, 2)),
+    "double": ((1, 1, 8, 1), (1, 32, 1, 1), (2, 16, 1, 1), (2, 32, 1, 1)),
+}
+"""Of the tiles of weighted sums those that fused updates use: every one more compiles two kernels for every rule."""
+
+_sources: dict[str, Source] = {}
+
+
+def register_source(rule: "Rule") -> None:
+    """Make the source of a rule's kernels (`KernelError` where it has more states or settings than they take)."""
+    if len(rule.states) > MOST_STATES or len(rule.settings(*rule.example)) > MOST_SETTINGS:
+        raise KernelError(
+            f"{rule.name} has {len(rule.states)} states and {len(rule.settings(*rule.example))} settings; CUDA kernels "
+            f"take {MOST_STATES} and {MOST_SETTINGS}. Raise the limits in kernels/gpu/update.cu and updates.py."
+        )
+    names = [f"lazy<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
+    if not rule.average:
+        names += [f"dense<{value}, {pack}>" for value in FLOATS for pack in (1, PACK[value])]
+    if rule.replays:
+        names += [f"replay<{value}, {g}>" for value in FLOATS for g in GROUPS]
+    names += [f"fused<{Tile(*tile).name(value)}>" for value in FLOATS for tile in TILES[value]]
+    names += [f"fused_pieces<{_widest(value, pack).name(value)}>" for value in FLOATS for pack in (1, PACK[value])]
+    _sources[rule.name] = source(__file__, names, "update.cu", title=f"{rule.name}.update", before=cuda_of(rule))
+
+
+def _tiles(value: str, pack: int) -> list[Tile]:
+    return [Tile(*fields) for fields in TILES[value] if fields[0] == pack]
+
+
+def _widest(value: str, pack: int) -> Tile:
+    """The tile that sums of pieces use, of which there are few."""
+    return _tiles(value, pack)[-1]
+
+
+def _arrays(arrays: tuple) -> tuple:
+    """Weights and states, filled up with arrays that are not read."""
+    return (*arrays, *[arrays[0]] * (1 + MOST_STATES - len(arrays)))
+
+
+def _settings(settings: tuple, dtype: np.dtype) -> tuple:
+    return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
+
+
+def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
+    """Values that a lane moves at once."""
+    return PACK[value] if width % PACK[value] == 0 and all(map(device.is_aligned, arrays)) else 1
+
+
+def gpu_dense(rule: "Rule", *args: Any) -> None:
+    """Every row."""
+    arrays, (gradient,), settings = rule.split(args)
+    if rule.average:
+        _lazy(rule, arrays, None, gradient, settings)
+    elif size := gradient.size:
+        device, value = devices.of(gradient), c_name(gradient.dtype)
+        pack = _pack(device, (*arrays, gradient), size, value)
+        given = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
+        device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *given)
+
+
+def gpu_lazy(rule: "Rule", *args: Any) -> None:
+    """The rows named by `rows`."""
+    arrays, (rows, gradient), settings = rule.split(args)
+    _lazy(rule, arrays, rows, gradient, settings)
+
+
+def _lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple) -> None:
+    if not gradient.size:
+        return
+    device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
+    pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
+    lanes = GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
+    named = device.empty(0, np.int64) if rows is None else rows
+    given = *_arrays(arrays), named, rows is not None, gradient, count, width, *_settings(settings, gradient.dtype)
+    device.launch(_sources[rule.name], f"lazy<{value}, {pack}, {lanes}>", blocks(count * lanes), *given)
+
+
+def gpu_replay(rule: "Rule", *args: Any) -> None:
+    """The rows named by `rows`, each by the steps that it missed."""
+    arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
+    width, (steps, count) = arrays[0].shape[1], table.shape
+    if count != len(rule.settings(*rule.example)):
+        raise KernelError(
+            f"{rule.name}_replay: table has {count} columns; a row holds the {len(rule.settings(*rule.example))} "
+            "settings of a step."
+        )
+    if not rows.size or not width:
+        return
+    device, lanes = devices.of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
+    name, given = f"replay<{c_name(table.dtype)}, {lanes}>", (rows, since, table, steps, rows.size, width)
+    device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *given)
+
+
+def gpu_fused(rule: "Rule", *args: Any) -> None:
+    """The rows named by `columns`."""
+    arrays, (columns, segments, rows, values, g), settings = rule.split(args)
+    count, entries, width = columns.size, rows.size, g.shape[1]
+    if not count or not width:
+        return
+    device, value = devices.of(g), c_name(g.dtype)
+    pack = _pack(device, (arrays[0], g, *(() if rule.average else arrays[1:])), width, value)
+    last = _widest(value, pack)
+    tile = next((tile for tile in _tiles(value, pack) if pack * tile.lanes * tile.packs >= width), last)
+    pieces = -(-entries // PIECE) if entries > PIECE else 0
+    partial, wide = device.empty((2 * pieces, width), g.dtype), segments.dtype == np.int64  # [2 * pieces, N]
+    cut, numbers = (np.int32(width), count, entries, pieces, PIECE), _settings(settings, g.dtype)
+    code, states = _sources[rule.name], _arrays(arrays)
+    batch = columns, segments, wide, rows, values, g, partial, *cut, g.nbytes <= KEPT_BYTES
+    grid = blocks((count + pieces) * tile.group)
+    device.launch(code, f"fused<{tile.name(value)}>", grid, *states, *batch, *numbers)
+    if pieces:
+        batch = columns, segments, wide, partial, *cut
+        grid = blocks(count * last.group)
+        device.launch(code, f"fused_pieces<{last.name(value)}>", grid, *states, *batch, *numbers)

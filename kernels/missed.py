@@ -1,0 +1,158 @@
+"""Which steps rows have missed, and what those come to: products of small matrices over spans of steps.
+
+A step without gradient changes a row and its state by a matrix of two by two, for some rules. A row that was left alone
+from one step to another needs the product of all matrices between, and every row another one. `Spans` keeps products
+over blocks of 2, 4, 8, ... steps, a tree: a product over n steps takes at most 2 log2 n of them. For many rows at once
+it takes the products from every step to the last, in one pass. No product is divided by another, so that steps which
+undo a row, as a decay of one, are right, and nothing underflows before its time.
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.threads import call_parallel, compiled, compiled_parallel, equal_count, parts
+
+STEPS = 2**16
+"""Steps that `Spans` has room for."""
+
+ONE = np.uint64(1)
+
+
+@compiled
+def _times(left, right, out):
+    """out = left @ right, of matrices as a, b, c, d; out may be either."""
+    a, b = left[0] * right[0] + left[1] * right[2], left[0] * right[1] + left[1] * right[3]
+    c, d = left[2] * right[0] + left[3] * right[2], left[2] * right[1] + left[3] * right[3]
+    out[0], out[1], out[2], out[3] = a, b, c, d
+
+
+@compiled
+def _append(tree, count, matrix):
+    """Put the leaf number `count`, and every block that it completes."""
+    node = tree.shape[0] // 2 + count
+    tree[node] = matrix
+    while node & 1:
+        node >>= 1
+        _times(tree[2 * node + 1], tree[2 * node], tree[node])
+
+
+@compiled
+def _numbers(tree, count, since, out):
+    """Of matrices a, 0, 0, 1 the products of a."""
+    leaves = tree.shape[0] // 2
+    for u in range(since.size):
+        product, low, high = 1.0, np.uint64(leaves + since[u]), np.uint64(leaves + count)
+        while low < high:
+            if low & ONE:
+                product *= tree[low, 0]
+                low += ONE
+            if high & ONE:
+                high -= ONE
+                product *= tree[high, 0]
+            low >>= ONE
+            high >>= ONE
+        out[u, 0] = product
+
+
+@compiled
+def _pairs(tree, count, since, out):
+    leaves = tree.shape[0] // 2
+    for u in range(since.size):
+        a, b, c, d = 1.0, 0.0, 0.0, 1.0  # of the earlier steps
+        e, f, g, h = 1.0, 0.0, 0.0, 1.0  # of the later ones
+        low, high = np.uint64(leaves + since[u]), np.uint64(leaves + count)
+        while low < high:
+            if low & ONE:
+                w, x, y, z = tree[low, 0], tree[low, 1], tree[low, 2], tree[low, 3]
+                a, b, c, d = w * a + x * c, w * b + x * d, y * a + z * c, y * b + z * d
+                low += ONE
+            if high & ONE:
+                high -= ONE
+                w, x, y, z = tree[high, 0], tree[high, 1], tree[high, 2], tree[high, 3]
+                e, f, g, h = e * w + f * y, e * x + f * z, g * w + h * y, g * x + h * z
+            low >>= ONE
+            high >>= ONE
+        out[u, 0], out[u, 1] = e * a + f * c, e * b + f * d
+        out[u, 2], out[u, 3] = g * a + h * c, g * b + h * d
+
+
+@compiled_parallel
+def _products(tree, count, since, bounds, out):
+    for part in prange(bounds.size - 1):
+        here = slice(bounds[part], bounds[part + 1])
+        if out.shape[1] == 1:
+            _numbers(tree, count, since[here], out[here])
+        else:
+            _pairs(tree, count, since[here], out[here])
+
+
+@compiled
+def _to_last(tree, first, count, out):
+    """out[n] = the product from step first + n to the last, the one after the last being 1."""
+    leaf, steps = tree.shape[0] // 2 + first, count - first
+    a, b, c, d = 1.0, 0.0, 0.0, 1.0
+    for back in range(steps + 1):
+        if back > 0:
+            node = leaf + steps - back
+            w, x, y, z = tree[node, 0], tree[node, 1], tree[node, 2], tree[node, 3]
+            a, b, c, d = a * w + b * y, a * x + b * z, c * w + d * y, c * x + d * z
+        place = steps - back
+        out[place, 0], out[place, 1], out[place, 2], out[place, 3] = a, b, c, d
+
+
+class Spans:
+    """The matrices of up to `STEPS` steps, appended one by one; float64."""
+
+    def __init__(self) -> None:
+        self.tree = np.zeros((2 * STEPS, 4))  # room is taken as it is written
+        self.count = 0
+
+    @property
+    def leaves(self) -> np.ndarray:
+        """The matrices of all steps, [count, 4]."""
+        return self.tree[STEPS : STEPS + self.count]
+
+    def append(self, matrix: tuple[float, ...]) -> None:
+        """The next step's: a, b, c, d, or a alone for a number."""
+        a, b, c, d = matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0)
+        _append(self.tree, self.count, np.array((a, b, c, d)))
+        self.count += 1
+
+    def products(self, since: np.ndarray, columns: int) -> np.ndarray:
+        """For each of `since` int64 [U] the product of the matrices from that number on to the last, later ones on the
+        left: float64 [U, columns], 1 for a alone or 4.
+
+        Where there are more rows than steps since the first of them, one pass over these steps, O(U + steps); else by
+        the tree, O(log STEPS) a row.
+        """
+        first = int(since.min()) if since.size else self.count
+        if self.count - first <= since.size:
+            every = np.empty((self.count - first + 1, 4))
+            _to_last(self.tree, first, self.count, every)
+            return every[:, :columns].take(since - first, axis=0)
+        out = np.empty((since.size, columns))
+        work = 32 * since.size * max(self.count, 1).bit_length()
+        call_parallel(_products, work, self.tree, self.count, since, equal_count(since.size, parts()), out)
+        return out
+
+
+@compiled
+def _take_stale(last, rows, now, mark, stale, since):
+    count = 0
+    for u in range(rows.size):
+        row = np.uint64(rows[u])
+        if last[row] < now:
+            stale[count], since[count] = rows[u], last[row]
+            count += 1
+        last[row] = mark
+    return count
+
+
+def take_stale(last: np.ndarray, rows: np.ndarray, now: int, mark: int) -> tuple[np.ndarray, np.ndarray]:
+    """The rows among `rows` int64 [U] whose `last` step, int64 [D], is before `now`, and that step of each. O(U).
+
+    `last` becomes `mark`, not before `now`, for all of `rows`, which are in range.
+    """
+    stale, since = np.empty(rows.size, np.int64), np.empty(rows.size, np.int64)
+    count = _take_stale(last, rows, now, mark, stale, since)
+    return stale[:count], since[:count]

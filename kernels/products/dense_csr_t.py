@@ -1,0 +1,65 @@
+"""out = x @ A.T, x dense, A in CSR form.
+
+Arguments  x float32|float64 [N, D]; indptr int32|int64 [R+1] - row starts; indices same type [z]; data same as x [z]
+Writes     out [N, R], overwritten; nothing else changes
+Assumes    0 <= indices < D; duplicates are summed; columns may be unsorted
+Cost       2*z*N flops; reads z*(index+value) + (R+1)*index + 2*D*N*value + U*N*value bytes, writes 3*R*N*value
+Parallel   over rows of A, in parts of equal cost; same bits on every run and thread count
+Limits     z < 2**63, D*N < 2**63; the cost grows with D, as x does
+Source     (A @ x.T).T: x and the result are transposed in memory, so that rows of vectors are summed
+"""
+
+import numpy as np
+
+from kernels import devices
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gpu.transpose import transpose
+from kernels.products import csr_dense
+from kernels.registry import register
+
+
+def reference(x, indptr, indices, data, out):
+    """The definition, in plain loops."""
+    out[...] = 0
+    for r in range(indptr.size - 1):
+        for k in range(indptr[r], indptr[r + 1]):
+            for n in range(out.shape[0]):
+                out[n, r] += x[n, indices[k]] * data[k]
+
+
+def cpu(x, indptr, indices, data, out):
+    """On the cores of this machine."""
+    turned = np.empty(out.shape[::-1], out.dtype)  # [R, N]
+    csr_dense.cpu(indptr, indices, data, np.ascontiguousarray(x.T), turned)
+    out[...] = turned.T
+
+
+def gpu(x, indptr, indices, data, out):
+    """On a CUDA device."""
+    turned = devices.of(out).empty(out.shape[::-1], out.dtype)  # [R, N]
+    csr_dense.gpu(indptr, indices, data, transpose(x), turned)
+    transpose(turned, out)
+
+
+def cost(s: Sizes) -> Cost:
+    """x is read, its transpose written and its distinct rows read; the result's transpose is written and read."""
+    fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value
+    return Cost(2 * s.z * s.N, fixed + (2 * s.D + s.U) * s.N * s.value, s.z * s.N * s.value)
+
+
+def arguments(case: Case) -> tuple:
+    """A dense x, A, and a result to overwrite."""
+    return case.dense(case.N, case.D), case.indptr, case.indices, case.data, case.garbage(case.N, case.R)
+
+
+register(
+    Kernel(
+        name="dense_csr_t",
+        operands="x:f[N,D] indptr:i[R+1] indices:i[z] data:f[z] out:f[N,R]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+    )
+)

@@ -1,0 +1,53 @@
+"""Adam with decoupled weight decay; all operations by element, t the step, counted from 1, clip as in sgd.
+
+adamw_dense   d = clip(rescale * g);  m = beta1 * m + (1 - beta1) * d;  v = beta2 * v + (1 - beta2) * d * d;
+              w -= rate_t * m / (sqrt(v) + epsilon) + rate * decay * w, with rate_t as in adam, for every row
+adamw_lazy    the same with w[rows], m[rows] and v[rows], the other rows unchanged; t counts all steps, touched or not
+              Equal when every row is touched in every step; else the dense rule goes on moving a row by its old mean
+adamw_fused   adamw_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
+adamw_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
+
+Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not negative; rows int64 [U], sorted, unique;
+           gradient same as weights [D, N] or [U, N]; numbers as in adam; the batch of a fused step as in csr_t_dense;
+           table, since as in kernels.rules
+Writes     weights, mean, variance; nothing else changes
+Assumes    0 <= rows < D, none repeated
+Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*value; lazy: nothing grows with D;
+           replay: the flops once for each missed step
+Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
+Limits     D*N < 2**63
+Source     Loshchilov and Hutter 2019; the decay is scaled by the rate, as in PyTorch
+"""
+
+from kernels.rules import Rule, register_kernels
+from kernels.updates.adam import corrected
+from kernels.values import clipped, sqrt
+
+
+def settings(rate, decay, beta1, beta2, epsilon, rescale, clip, step):
+    """What an element's step needs."""
+    rate_t = corrected(rate, beta1, beta2, step)
+    return rate_t, rate * decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
+
+
+def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
+    """An element's step."""
+    d = clipped(rescale * g, clip)
+    m = beta1 * m + rest1 * d
+    v = beta2 * v + rest2 * (d * d)
+    return w - (rate_t * m / (sqrt(v) + epsilon) + shrink * w), m, v
+
+
+register_kernels(
+    Rule(
+        "adamw",
+        formula,
+        states=("mean", "variance"),
+        numbers=("rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
+        example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
+        flops=16,
+        squares=("variance",),
+        settings=settings,
+        replays=True,
+    )
+)

@@ -1,0 +1,92 @@
+"""w[rows[u]] *= factor[u], whole rows: the decay of rows that were left alone for some steps, in one.
+
+Arguments  weights float32|float64 [D, N]; rows int64 [U], sorted, unique; factor same as weights [U]
+Writes     weights, at the rows named; nothing else changes
+Assumes    0 <= rows < D, none repeated
+Cost       a row: N flops, reads N*value + 8 + value bytes, writes N*value; nothing grows with D
+Parallel   over rows, in parts of equal height; the result is unique
+Limits     D*N < 2**63
+Source     Definition; rows that come from memory are asked for ahead of their use
+"""
+
+import numpy as np
+
+from kernels import devices
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gather import RowLoop, cut_evenly, work_of
+from kernels.gpu.source import FLOATS, blocks, c_name, source
+from kernels.lanes import AHEAD
+from kernels.registry import register
+from kernels.tiles import cut_elements, is_far_state
+
+
+def reference(weights, rows, factor):
+    """The definition, in plain loops."""
+    for u in range(rows.size):
+        for n in range(weights.shape[1]):
+            weights[rows[u], n] *= factor[u]
+
+
+def _row(lane, u, weights, rows, factor):
+    def block(j, _):
+        if lane.cut.far_state:
+            weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
+        place = weights.row(rows[u], j)
+        place.store([value * factor[u] for value in place.load()])
+
+    lane.blocks(block)
+
+
+_rows = RowLoop(_row, cut=cut_elements)
+
+
+def cpu(weights, rows, factor):
+    """On the cores of this machine."""
+    width = weights.shape[1]
+    far = is_far_state(weights.nbytes, weights.itemsize * width)
+    _rows(cut_evenly(rows.size, work_of(rows.size, width)), (width, weights.itemsize, far), weights, rows, factor)
+
+
+CUDA_GROUPS = (4, 32)
+"""Lanes of a row on a CUDA device."""
+
+_KERNELS = ("coast", "coast_pair")
+CUDA = source(__file__, [f"{name}<{value}, {g}>" for name in _KERNELS for value in FLOATS for g in CUDA_GROUPS])
+
+
+def gpu(weights, rows, factor):
+    """On a CUDA device."""
+    on_rows("coast", rows, weights, rows, factor)
+
+
+def on_rows(kernel, rows, weights, *others):
+    """Launch a kernel of `coast.cu` on the rows named."""
+    count, width = rows.size, weights.shape[1]
+    lanes = CUDA_GROUPS[0] if width <= CUDA_GROUPS[0] else CUDA_GROUPS[1]
+    name = f"{kernel}<{c_name(weights.dtype)}, {lanes}>"
+    devices.of(weights).launch(CUDA, name, blocks(count * lanes), weights, *others, count, width)
+
+
+def cost(s: Sizes) -> Cost:
+    """Each row is read and written once."""
+    return Cost(s.U * s.N, s.U * (8 + s.value + 2 * s.N * s.value))
+
+
+def arguments(case: Case) -> tuple:
+    """Weights, and a factor for each column that A touches."""
+    rows = np.unique(case.indices).astype(np.int64)
+    return case.dense(case.D, case.N), rows, case.dense(rows.size, salt=1)
+
+
+register(
+    Kernel(
+        name="coast",
+        operands="weights:f[D,N] rows:l[U] factor:f[U]",
+        reference=reference,
+        cpu=cpu,
+        gpu=gpu,
+        cost=cost,
+        arguments=arguments,
+        writes=("weights",),
+    )
+)

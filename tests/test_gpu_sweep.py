@@ -1,0 +1,31 @@
+"""The axis `device` of a sweep: a machine without a GPU gives rows that say so, and the sweep goes on."""
+
+import pytest
+from test_sweep import _cache, finish, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+
+from kernels import devices
+from workbench.sweep import progress
+
+
+def with_gpu(monkeypatch: pytest.MonkeyPatch, gpu: devices.Gpu) -> None:
+    monkeypatch.setattr(devices, "probe", lambda: gpu)
+
+
+def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
+    with_gpu(monkeypatch, devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    row = trial_row(device="cuda", density=0.1)
+    assert (row["status"], row["device"]) == ("unsupported", "cuda")
+    assert row["reason"] == "No CUDA device: cudaErrorNoDevice."
+
+
+def test_a_machine_with_a_gpu_says_what_is_missing(monkeypatch):
+    with_gpu(monkeypatch, devices.Gpu("NVIDIA H200", 141 * 10**9))
+    row = trial_row(device="cuda", density=0.1)
+    assert row["status"] == "unsupported"
+    assert row["reason"] == "Training does not run on NVIDIA H200 yet, only kernels do; take device cpu."
+
+
+def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):
+    folder = progress.start(spec_of(contenders=({},), density=0.1, device=["cuda", "cpu"]), tmp_path / "run")
+    assert finish(folder).counts == {"ok": 1, "unsupported": 1}
+    assert {row["device"]: row["status"] for row in progress.rows(folder)} == {"cpu": "ok", "cuda": "unsupported"}

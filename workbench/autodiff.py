@@ -1,0 +1,169 @@
+"""Gradients of a graph as a graph: one walk from the outputs back, each operator's rule on the sum of what came.
+
+>>> from workbench import autodiff, graph
+>>> x, w = graph.variable("x", shape=(3, 2)), graph.variable("w", shape=(2, 1))
+>>> head = graph.variable("head", shape=(3, 1))
+>>> found = autodiff.gradients(x @ w, ["w"], heads=[head])
+>>> found["w"].kind, found["w"].infer()["dot0"].shape
+('dot', (2, 1))
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from workbench import ops
+from workbench.graph import Graph, GraphError, Symbol, scope, variable
+
+FLAT = ("stop_gradient",)
+"""Operators whose gradient is zero on purpose: what they cut off is not missing."""
+
+
+class AutodiffError(GraphError):
+    """There is no gradient where one was asked for; the message names the node and what to do."""
+
+
+def gradients(
+    outputs: Graph, wrt: Sequence[str | Symbol], heads: Sequence[Symbol | None] | None = None
+) -> dict[str, Symbol]:
+    """The gradient of the sum of `outputs * heads` by each variable of `wrt`, by name, as symbols.
+
+    `heads` has one symbol an output, of its shape and format. None stands for ones and is allowed for losses, for
+    outputs known to hold one number, and for output layers, which ignore it. A variable that reaches the outputs only
+    through `stop_gradient` gets zeros. `AutodiffError` names the operator that has no gradient, or the output without
+    head.
+    """
+    symbols = outputs.heads
+    given = [None] * len(symbols) if heads is None else list(heads)
+    if len(given) != len(symbols):
+        raise AutodiffError(f"There are {len(symbols)} outputs, {outputs.outputs()}; {len(given)} heads came.")
+    found, without = walk(outputs, wrt, [_head(*pair) for pair in zip(symbols, given, strict=True)])
+    for name, reason in without.items():
+        raise AutodiffError(f"There is no gradient towards {name}: {reason}")
+    _refuse_missing_heads(outputs, found)
+    return found
+
+
+def _head(output: Symbol, given: Symbol | None) -> Symbol:
+    if given is not None:
+        return given
+    if output.op is not None and (output.op.joint is not None or _holds_one(output)):
+        return ops.get("ones_like")(output)
+    return variable(MISSING.format(output.name))
+
+
+MISSING = "(head of {})"
+
+
+def _holds_one(output: Symbol) -> bool:
+    facts = output.infer(partial=True)[output]
+    return facts.known and all(length == 1 for length in facts.shape)
+
+
+def _refuse_missing_heads(outputs: Graph, found: Mapping[str, Symbol]) -> None:
+    missing = {MISSING.format(head.name): head.name for head in outputs.heads}
+    for gradient in found.values():
+        for name in gradient.arguments():
+            if name in missing:
+                raise AutodiffError(
+                    f"The output {missing[name]} is no loss and not known to hold one number, so it needs the "
+                    "gradient that comes from outside: give heads=[...], a symbol for each output."
+                )
+
+
+@dataclass
+class Walk:
+    """What is known on the way back: gradients that came to a node, and why some can get none."""
+
+    wanted: set[Symbol]
+    """Nodes between the variables that are asked for and the outputs."""
+    slopes: Mapping[Symbol, Symbol]
+    came: dict[Symbol, list[Symbol]] = field(default_factory=dict)
+    blocked: dict[Symbol, str] = field(default_factory=dict)
+
+    def total(self, node: Symbol) -> Symbol | None:
+        """Sum of what came to a node; None where nothing did."""
+        parts = self.came.get(node, [])
+        if len(parts) < 2:
+            return parts[0] if parts else None
+        return ops.get("add")(*parts) if len(parts) == 2 else ops.get("add_n")(*parts)
+
+    def block(self, nodes: Sequence[Symbol], reason: str) -> None:
+        """None of the nodes that are wanted gets a gradient."""
+        for node in nodes:
+            if node in self.wanted:
+                self.blocked.setdefault(node, reason)
+
+    def pass_on(self, node: Symbol, name: str) -> None:
+        """Give every input its part, by the operator's rule."""
+        head = self.total(node)
+        if node in self.blocked:
+            self.block(node.inputs, self.blocked[node])
+        elif head is None:
+            pass
+        elif node.op.gradient is None:
+            self.block(node.inputs, f"{name} on the way is {node.op.name}, which has none. Cut it with stop_gradient.")
+        else:
+            self._give(node, name, self._parts(node, head))
+
+    def _parts(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
+        if node not in self.slopes:
+            return node.op.gradient(head, node, node.inputs, node.params)
+        first = ops.get("multiply")(self.slopes[node], head)
+        if not any(entry in self.wanted for entry in node.inputs[1:]):
+            return first, *(None for _ in node.inputs[1:])
+        return first, *node.op.gradient(head, node, node.inputs, node.params)[1:]
+
+    def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
+        for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
+            if entry not in self.wanted:
+                continue
+            if part is not None:
+                self.came.setdefault(entry, []).append(part)
+            elif node.op.name not in FLAT:
+                self.block([entry], f"{node.op.name} ({name}) has none towards its input {place}. Use stop_gradient.")
+
+
+def walk(
+    outputs: Graph,
+    wrt: Sequence[str | Symbol],
+    heads: Sequence[Symbol],
+    slopes: Mapping[Symbol, Symbol] | None = None,
+) -> tuple[dict[str, Symbol], dict[str, str]]:
+    """(gradients by name, the reason for each variable that can have none).
+
+    `slopes` maps a loss to the symbol of its gradient towards its first input as of a head of one, where that is
+    computed along with the loss.
+    """
+    nodes, names = outputs.nodes(), outputs.names()
+    variables = _variables(outputs, wrt)
+    state = Walk(_between(nodes, set(variables.values())), slopes or {})
+    for output, head in zip(outputs.heads, heads, strict=True):
+        state.came.setdefault(output, []).append(head)
+    for node in reversed(nodes):
+        if node in state.wanted and node.op is not None:
+            with scope(backward_of=names[node]):
+                state.pass_on(node, names[node])
+    with scope(backward_of="sum"):
+        found = {name: state.total(node) for name, node in variables.items() if node not in state.blocked}
+        zeros = {name: ops.get("zeros_like")(variables[name]) for name, total in found.items() if total is None}
+    without = {name: state.blocked[node] for name, node in variables.items() if node in state.blocked}
+    return found | zeros, without
+
+
+def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]:
+    known = outputs.variables()
+    if isinstance(wrt, str | Symbol):
+        raise AutodiffError(f"wrt is {wrt!r}; a list of variables or of their names is expected.")
+    asked = [entry.name if isinstance(entry, Symbol) else entry for entry in wrt]
+    if unknown := [name for name in asked if name not in known]:
+        raise AutodiffError(f"The graph has no variable {', '.join(map(str, unknown))}; its variables are {[*known]}.")
+    return {name: known[name] for name in asked}
+
+
+def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
+    """Nodes that depend on one of the variables, these included."""
+    found = set(variables)
+    for node in nodes:
+        if any(entry in found for entry in node.inputs):
+            found.add(node)
+    return found

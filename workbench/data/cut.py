@@ -1,0 +1,63 @@
+"""Rows cut from an array in the format that it has: a range of them as a view, or any of them as a copy."""
+
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench import formats
+from workbench.data.dataset import DataError
+from workbench.formats import RowSparse, moves
+from workbench.formats.compressed import assemble
+
+FORMATS = ("csr", "dense", "row_sparse")
+
+
+def admit(x: Any, name: str) -> tuple[str, Any]:
+    """The format of `x` and `x` as rows are cut from it; dense arrays may hold numbers of any type (`DataError`)."""
+    if isinstance(x, np.ndarray) and x.dtype.kind in "biu" and type(x) is np.ndarray:
+        format = "dense"  # numbers of classes, users, words
+    else:
+        entry, x = formats.admit(x)
+        format = entry.name
+    if format not in FORMATS:
+        advice = f"formats.to_format({name}, 'csr')"
+        raise DataError(f"{name} is {format}; mini-batches are cut from {', '.join(FORMATS)}: {advice}.")
+    if not isinstance(x, np.ndarray):
+        formats.check(x)
+        formats.get(format).check_indices(x)
+    elif not x.ndim or x.dtype.kind not in "biuf":
+        raise DataError(f"{name} is {x.dtype} of {x.ndim} dimensions; mini-batches are cut from rows of numbers.")
+    return format, x
+
+
+def ranged(format: str, x: Any, start: int, stop: int) -> Any:
+    """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers."""
+    if format == "dense":
+        return x[start:stop]
+    if format == "csr":
+        indptr = x.indptr[start : stop + 1]
+        entries = slice(indptr[0], indptr[-1])
+        return assemble("csr", indptr - indptr[0], x.indices[entries], x.data[entries], (stop - start, x.shape[1]))
+    first, last = np.searchsorted(x.indices, (start, stop))
+    return RowSparse.assemble(x.values[first:last], x.indices[first:last] - start, (stop - start, *x.shape[1:]))
+
+
+def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
+    """The rows of those numbers (int64), in that order, any of them again; a copy."""
+    if format == "dense":
+        return _taken(x, rows)
+    if format == "csr":
+        parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, rows)
+        return assemble("csr", *parts, (len(rows), x.shape[1]))
+    places = np.searchsorted(x.indices, rows)
+    stored = np.flatnonzero(np.append(x.indices, -1)[places] == rows)
+    return RowSparse.assemble(_taken(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
+
+
+def _taken(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    if x.ndim != 2 or x.dtype.kind != "f":
+        return x[rows]
+    out = np.empty((len(rows), x.shape[1]), x.dtype)
+    moves.get("take_rows", x.dtype)(x, rows, out)
+    return out

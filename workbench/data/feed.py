@@ -1,0 +1,83 @@
+"""What a training loop asks of its data: the batches of an epoch, from any of them on, the same ones each time."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench.data.dataset import DataError
+
+LAST = ("keep", "discard", "pad", "roll_over")
+"""What becomes of the rows at the end of an epoch that fill no batch."""
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Batch:
+    """Some rows of the data: arrays and labels by name, R rows each, `rows_index` int64 [R] their numbers in the data.
+
+    The last `pad` rows repeat rows of the same epoch to fill the batch; the first `rolled` ones were left over by an
+    earlier epoch. `x` and `y` are the data and the labels where there is one of each.
+    """
+
+    data: Mapping[str, Any]
+    labels: Mapping[str, Any]
+    rows_index: np.ndarray
+    pad: int = 0
+    rolled: int = 0
+
+    @property
+    def x(self) -> Any:
+        """The data, where there is one array of it."""
+        return _only(self.data, "data")
+
+    @property
+    def y(self) -> Any:
+        """The labels, where there is one array of them."""
+        return _only(self.labels, "labels")
+
+    @property
+    def real_rows(self) -> int:
+        """R without the rows that repeat others."""
+        return len(self.rows_index) - self.pad
+
+
+class Feed(ABC):
+    """Mini-batches, epoch after epoch. Which rows a batch has follows from its epoch and its number alone.
+
+    So a position is two numbers, and a run that was stopped goes on from it with the very same batches.
+    """
+
+    @abstractmethod
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
+        """The batches of that epoch, one by one, from batch `first` on; those before it cost next to nothing."""
+
+    @abstractmethod
+    def count(self, number: int = 0) -> int:
+        """Batches of that epoch."""
+
+    @abstractmethod
+    def settings(self) -> dict[str, int | str | bool]:
+        """What batches depend on: with equal settings and equal data, all batches are equal."""
+
+
+def check_last(last: str, rows: int) -> None:
+    """Refuse an unknown way with the last batch and a batch without rows (`DataError`)."""
+    if rows < 1:
+        raise DataError(f"rows is {rows}; it is the number of rows of a mini-batch, 1 or more.")
+    if last not in LAST:
+        raise DataError(f"last is {last!r}; it is one of {', '.join(LAST)}.")
+
+
+def check_position(number: int, first: int) -> None:
+    """Refuse negative epochs and batches (`DataError`)."""
+    if number < 0 or first < 0:
+        raise DataError(f"Epoch {number}, batch {first} was asked for; both count from 0.")
+
+
+def _only(arrays: Mapping[str, Any], kind: str) -> Any:
+    if len(arrays) != 1:
+        names = ", ".join(arrays) or "none"
+        raise DataError(f"There is not one array of {kind} but {len(arrays)} ({names}); use batch.{kind}[name].")
+    return next(iter(arrays.values()))

@@ -1,0 +1,40 @@
+"""Head gradients as they come from outside."""
+
+import math
+from typing import Any
+
+import numpy as np
+
+from workbench import formats
+from workbench.executor.errors import BindError
+from workbench.graph import Facts
+
+
+def listed(heads: Any, names: list[str]) -> list[Any]:
+    """One head or None for each output (`BindError`)."""
+    if heads is None:
+        return [None] * len(names)
+    made = list(heads) if isinstance(heads, list | tuple) else [heads]
+    if len(made) != len(names):
+        raise BindError(f"{len(made)} heads came for {len(names)} outputs, {names}; give one for each.")
+    return made
+
+
+def array(name: str, facts: Facts, value: Any) -> Any:
+    """The head in the format and of the type of its output; ones where None came for an output of one number.
+
+    A number will do for an output of one number.
+    """
+    if value is None:
+        if any(length != 1 for length in facts.shape):
+            raise BindError(
+                f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
+                "backward(heads=[...]), an array of that shape for each output. Losses need none."
+            )
+        value = 1
+    if isinstance(value, int | float | np.number):
+        value = np.full(facts.shape if math.prod(facts.shape) == 1 else (), value, facts.dtype)
+    _, value = formats.admit(value)
+    if value.shape != facts.shape:
+        raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
+    return formats.astype(formats.to_format(value, facts.format), facts.dtype, copy=False)

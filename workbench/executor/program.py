@@ -1,0 +1,205 @@
+"""From a graph and its facts to flat lists of steps with their buffers: for one tuple of shapes of the arguments."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from workbench.executor import steps
+from workbench.executor.memory import Pool, Shared, last_uses
+from workbench.executor.steps import Step
+from workbench.graph import Group, Inference, Symbol
+
+PASSING = ("sum_to_shape_of", "identity", "stop_gradient", "to_format")
+"""Operators that often have nothing to do: then no copy is made."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """A graph with its gradients: what does not depend on shapes."""
+
+    graph: Group
+    """Outputs, then gradients."""
+    outputs: tuple[Symbol, ...]
+    gradients: Mapping[str, Symbol]
+    requests: Mapping[str, str]
+    """`write` or `add` for each gradient."""
+    slopes: Mapping[Symbol, Symbol]
+    fused: frozenset[Symbol]
+    """Gradients that are left as their factors."""
+    nodes: tuple[Symbol, ...]
+    names: Mapping[Symbol, str]
+    slots: Mapping[object, int]
+    """Where values stand: nodes, ("plan", node) and ("gradient", name)."""
+
+    @property
+    def forward(self) -> list[Symbol]:
+        """Nodes of operators that the outputs need."""
+        return [node for node in Group(self.outputs).nodes() if node.op is not None]
+
+    @property
+    def backward(self) -> list[Symbol]:
+        """The other nodes of operators."""
+        before = set(self.forward)
+        return [node for node in self.nodes if node.op is not None and node not in before]
+
+    def scales(self, node: Symbol) -> bool:
+        """Whether the node multiplies a slope by its head, which is done in place."""
+        return node.kind == "multiply" and any(node.inputs[0] is slope for slope in self.slopes.values())
+
+
+@dataclass
+class Program:
+    """Steps forward without and with training, and backward; and the facts that they were made from."""
+
+    inference: Inference
+    forward: list[Step] = field(default_factory=list)
+    training: list[Step] = field(default_factory=list)
+    backward: list[Step] = field(default_factory=list)
+    views: list[tuple[int, np.ndarray]] = field(default_factory=list)
+    """Slots of slopes, which losses write, and their buffers."""
+    plans: dict[int, int] = field(default_factory=dict)
+    """Slots of arrays whose batch plan is read, and of their plans."""
+    written: dict[str, int] = field(default_factory=dict)
+    """Where the gradients of this program stand."""
+
+
+class Writer:
+    """Writes one program."""
+
+    def __init__(self, training: Training, inference: Inference, pool: Pool) -> None:
+        self.training, self.facts, self.pool = training, inference.facts, pool
+        self.program = Program(inference)
+        self.planned: set[Symbol] = set()
+
+    def write(self) -> Program:
+        """The whole."""
+        forward, backward = self.training.forward, self.training.backward
+        buffers = self._buffers([*forward, *backward])
+        for loss, slope in self.training.slopes.items():
+            if slope in buffers and loss in self.facts:
+                self.program.views.append((self.training.slots[slope], buffers[slope]))
+        for node in forward:
+            self._plan(node, self.program.forward, self.program.training)
+            step = self._step(node, "forward", buffers.get(node))
+            self.program.forward.append(step)
+            self.program.training.append(self._joint(node, step, buffers))
+        for node in backward:
+            self._plan(node, self.program.backward)
+            self.program.backward.append(self._step(node, "backward", buffers.get(node)))
+        for name, node in self.training.gradients.items():
+            self._store(name, node)
+        self._forget([*forward, *backward])
+        return self.program
+
+    def _forget(self, order: Sequence[Symbol]) -> None:
+        """Sparse values that are not kept are dropped by the step that reads them last."""
+        kept = {*self.training.outputs, *self.training.gradients.values()}
+        last = {entry: node for node in order for entry in node.inputs}
+        dead: dict[int, list[int]] = {}
+        for entry, reader in last.items():
+            if entry.op is not None and entry not in kept and self.facts[entry].format != "dense":
+                dead.setdefault(self.training.slots[reader], []).append(self.training.slots[entry])
+        for step in (*self.program.training, *self.program.forward, *self.program.backward):
+            if step.op is not None:
+                step.dead = tuple(dead.get(step.output, ()))
+
+    def _plan(self, node: Symbol, *lists: list[Step]) -> None:
+        """Before the first node that reads the plan of its first input: the step that builds it."""
+        x = node.inputs[0] if node.inputs else None
+        if not self.facts[node].rule.plan or x in self.planned:
+            return
+        self.planned.add(x)
+        slot, plan = self.training.slots[x], self.training.slots["plan", x]
+        self.program.plans[slot] = plan
+        for entries in lists:
+            entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", steps.plan_of, (slot, plan), plan))
+
+    def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
+        slots = self.training.slots
+        inputs = tuple(slots[entry] for entry in node.inputs)
+        rule = self.facts[node].rule
+        if self.training.scales(node):
+            call = steps.scaled
+        elif self._passes(node):
+            call = steps.passed
+        elif node in self.training.fused:
+            call = steps.unsummed(self.facts[node].shape)
+        else:
+            call = steps.with_params(rule.call, node.params)
+            call = steps.with_plan(call) if rule.plan else call
+        if rule.plan:
+            inputs += (slots["plan", node.inputs[0]],)
+        return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out)
+
+    def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
+        """In training a loss whose slope is read writes it."""
+        slope = self.training.slopes.get(node)
+        if slope is None or slope not in buffers:
+            return step
+        call = steps.joint(node.op.joint, buffers[slope], node.params)
+        return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out)
+
+    def _store(self, name: str, node: Symbol) -> None:
+        """The step that puts a gradient where it is asked for, unless the node's own buffer is that place."""
+        source, slot = self.training.slots[node], self.training.slots["gradient", name]
+        facts, step = self.facts[node], None
+        if self.training.requests[name] == "add":
+            step = Step(f"gradient of {name}", None, "store", steps.added, (source, slot), slot)
+        elif not self._owns(name, node):
+            out = self.pool.view(("gradient", name), facts.shape, facts.dtype) if facts.format == "dense" else None
+            step = Step(f"gradient of {name}", None, "store", steps.copied, (source,), slot, out)
+        self.program.written[name] = source if step is None else slot
+        if step is not None:
+            self.program.backward.append(step)
+
+    def _owns(self, name: str, node: Symbol) -> bool:
+        """Whether the node computes this gradient and nothing else that is kept."""
+        others = [*self.training.outputs, *(g for n, g in self.training.gradients.items() if n != name)]
+        alone = node.op is not None and not any(node is other for other in others)
+        return alone and not self._shares(node) and self.training.requests[name] == "write"
+
+    def _passes(self, node: Symbol) -> bool:
+        """Whether the node has nothing to do for these shapes and formats, and hands on its input."""
+        if node.kind not in PASSING or any(node is output for output in self.training.outputs):
+            return False
+        mine, its = self.facts[node], self.facts[node.inputs[0]]
+        return (mine.shape, mine.dtype, mine.format) == (its.shape, its.dtype, its.format)
+
+    def _shares(self, node: Symbol) -> bool:
+        """Whether the node's value is its input's memory."""
+        return self.training.scales(node) or self._passes(node)
+
+    def _buffers(self, order: Sequence[Symbol]) -> dict[Symbol, np.ndarray]:
+        """A buffer for every dense value: of its own where it is kept, else shared with values of other times."""
+        kept = {node: ("output", place) for place, node in enumerate(self.training.outputs) if node.op is not None}
+        kept |= {g: ("gradient", n) for n, g in self.training.gradients.items() if self._owns(n, g)}
+        ends = last_uses([self._reads(node) for node in order], [*kept, *self.training.gradients.values()])
+        shared, keys, release = Shared(), dict(kept), {}
+        for number, node in enumerate(order):
+            for made in (node, self.training.slopes.get(node)):
+                if made is None or made not in ends or made in keys or not self._needs_buffer(made):
+                    continue
+                keys[made] = shared.take(self._size(made), self.facts[made].dtype)
+                release.setdefault(ends[made], []).append(keys[made])
+            for key in release.pop(number, ()):
+                shared.give_back(key)
+        for key, size in shared.sizes.items():
+            self.pool.view(key, (size,), np.dtype(key[0]))
+        return {
+            node: self.pool.view(key, self.facts[node].shape, self.facts[node].dtype)
+            for node, key in keys.items()
+            if self._needs_buffer(node)
+        }
+
+    def _size(self, node: Symbol) -> int:
+        return int(np.prod(self.facts[node].shape, dtype=np.int64))
+
+    def _needs_buffer(self, node: Symbol) -> bool:
+        own = node.op is None or not (self._shares(node) or node in self.training.fused)
+        return own and self.facts[node].format == "dense"
+
+    def _reads(self, node: Symbol) -> tuple[Symbol, Sequence[Symbol], bool]:
+        """For `last_uses`: sparse results may share memory with what they were made of."""
+        shares = self.facts[node].format != "dense" or self._shares(node) or node in self.training.fused
+        return node, node.inputs, shares

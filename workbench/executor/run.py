@@ -1,0 +1,253 @@
+"""The executor: a graph with its arrays, run forward and backward."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+
+from kernels.plan import BatchPlan
+from workbench import formats
+from workbench.executor import binding, heads, notes
+from workbench.executor.errors import BindError
+from workbench.executor.memory import Pool
+from workbench.executor.program import Program, Writer
+from workbench.executor.steps import Step
+from workbench.graph import Facts, Graph, Inference
+from workbench.graph.explanation import Explanation
+from workbench.graph.inference import infer
+
+PROGRAMS = 64
+"""Tuples of shapes whose programs are kept."""
+Lap = Callable[[Step], None]
+
+
+@final
+class Arguments(Mapping):
+    """The arguments' arrays by name. `args["w"][:] = value` and `args["w"] = value` both write into the array."""
+
+    def __init__(self, executor: "Executor") -> None:
+        self._executor = executor
+
+    def __getitem__(self, name: str) -> Any:
+        return self._executor.values[self._executor.slot_of(name)]
+
+    def __setitem__(self, name: str, value: Any) -> None:
+        formats.assign(self[name], value)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._executor.known)
+
+    def __len__(self) -> int:
+        return len(self._executor.known)
+
+    def __repr__(self) -> str:
+        return f"Arguments({dict(self)!r})"
+
+
+@final
+class Executor:
+    """A bound graph. Made by `bind`, which says what its parts are.
+
+    `args`, `grads`, `outputs`: arrays by name. Outputs and gradients are overwritten by the next call. `requests` says
+    of each argument with a gradient whether it is written or added to; `reads_plan` names the arguments whose batch
+    plan is read, and built where `forward` is not given it.
+    """
+
+    def __init__(
+        self,
+        graph: Graph,
+        args: Mapping[str, Any],
+        given: Mapping[str, Mapping[str, Any]],
+        grad_req: str | Mapping[str, str],
+        grad_formats: Mapping[str, str],
+        convert: bool,
+    ) -> None:
+        self.graph, self.convert = graph, convert
+        self.declared = binding.complete(graph, args, given)
+        inference = infer(graph, **self.declared)
+        self.known: dict[str, Facts] = inference.arguments
+        self.training, self.alike = binding.differentiate(graph, inference, self.declared, grad_req, dict(grad_formats))
+        self.requests = dict(self.training.requests)
+        self.pool, self.programs = Pool(), {}
+        self.values: list[Any] = [None] * len(self.training.slots)
+        slots = self.training.slots
+        self.slots = {name: slots[node] for name, node in graph.variables().items()}
+        self.ones: dict[int, Any] = {}
+        self.output_slots = [slots[head] for head in graph.heads]
+        self.output_names = graph.outputs()
+        arguments = self.training.graph.variables()
+        self.head_slots = [slots.get(arguments.get(name)) for name in [*self.alike][: len(graph.heads)]]
+        for node in self.training.nodes:
+            if node.kind == "constant":
+                self.values[slots[node]] = node.value
+        held = {
+            self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
+            for name, facts in self.known.items()
+        }
+        self.args, self.grads, self.ready = Arguments(self), {}, False
+        self.shapes: tuple | None = None
+        self.program: Program
+        self._hold(held)
+        binding.refuse_densifying(self.inference)
+        self._start()
+
+    @property
+    def inference(self) -> Inference:
+        """Facts of every node, backward part included, for the shapes of the last call."""
+        return self.program.inference
+
+    @property
+    def reads_plan(self) -> list[str]:
+        """Arguments whose batch plan is read."""
+        return [name for name, slot in self.slots.items() if slot in self.program.plans]
+
+    @property
+    def outputs(self) -> dict[str, Any]:
+        """The outputs by name; zeros before the first `forward`."""
+        return dict(zip(self.output_names, (self.values[slot] for slot in self.output_slots), strict=True))
+
+    @property
+    def slopes(self) -> dict[str, Any]:
+        """The gradients of losses towards their scores by the names of the losses, right after a training forward."""
+        names, slots = self.training.names, self.training.slots
+        return {names[loss]: self.values[slots[slope]] for loss, slope in self.training.slopes.items()}
+
+    @property
+    def bytes_buffers(self) -> int:
+        """Bytes of what the executor itself allocated for dense values."""
+        return self.pool.nbytes
+
+    def slot_of(self, name: str) -> int:
+        """Where an argument stands; `BindError` for an unknown one."""
+        if name not in self.slots:
+            raise BindError(f"There is no argument {name!r}; the arguments are {list(self.slots)}.")
+        return self.slots[name]
+
+    def forward(
+        self,
+        training: bool = False,
+        plans: Mapping[str, BatchPlan] | None = None,
+        lap: Lap | None = None,
+        **new_args: Any,
+    ) -> list[Any]:
+        """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
+
+        The number of their rows may change. `training` keeps what `backward` reads. `plans` has batch plans by
+        argument, of the arrays that are held then; `lap` gets every `Step` when it is done.
+        """
+        if new_args:
+            self._hold(self._accepted(new_args))
+        self._take_plans(plans or {})
+        self.ready = False
+        self._run(self.program.training if training else self.program.forward, lap)
+        self.ready = training
+        return [self.values[slot] for slot in self.output_slots]
+
+    def backward(self, heads: Any = None, lap: Lap | None = None) -> dict[str, Any]:
+        """Compute the gradients of the last `forward(training=True)`, once; returned as in `grads`.
+
+        `heads` has an array for each output, None for ones, or is the array for the only output; they are converted to
+        the formats of the outputs. Losses, output layers and outputs of one number need none (`BindError`).
+        """
+        if not self.ready:
+            raise BindError(
+                "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
+            )
+        self._take_heads(heads)
+        self.ready = False
+        self._run(self.program.backward, lap)
+        for name, slot in self.program.written.items():
+            self.grads[name] = self.values[slot]
+        return self.grads
+
+    def explain(self) -> Explanation:
+        """What every node computes, forward and backward, and what it makes dense, for the shapes of the last call."""
+        return notes.explain(self)
+
+    def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
+        values = self.values
+        step = None
+        try:
+            with np.errstate(all="ignore"):  # NaN and infinities are results, as of operators on arrays
+                for step in steps:
+                    values[step.output] = step.call(*[values[slot] for slot in step.inputs], out=step.out)
+                    for slot in step.dead:
+                        values[slot] = None
+                    if lap is not None:
+                        lap(step)
+        except Exception as error:
+            if step is not None:
+                error.add_note(f"This happened in the step {step.name}.")
+            raise
+
+    def _accepted(self, new_args: Mapping[str, Any]) -> dict[int, Any]:
+        """Arrays for arguments by slot, in the formats and dtypes that they have; quick for what is like the last."""
+        made = {}
+        for name, value in new_args.items():
+            slot = self.slot_of(name)
+            held = self.values[slot]
+            like = type(value) is type(held) and value.dtype == held.dtype and value.ndim == held.ndim
+            if not like or value.shape[1:] != held.shape[1:]:
+                value = binding.accepted(self.known[name], value, self.convert)
+            made[slot] = value
+        return made
+
+    def _hold(self, taken: Mapping[int, Any]) -> None:
+        """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
+        shapes = tuple((taken[slot] if slot in taken else self.values[slot]).shape for slot in self.slots.values())
+        if shapes != self.shapes:
+            if shapes not in self.programs:
+                self._write(shapes)
+            self.shapes, self.program = shapes, self.programs[shapes]
+            for slot, view in self.program.views:
+                self.values[slot] = view
+            self.ones.clear()
+        for slot, value in taken.items():
+            self.values[slot] = value
+
+    def _write(self, shapes: tuple) -> None:
+        given = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}
+        facts = infer(self.graph, **given).facts
+        here = set(self.training.graph.arguments())
+        like = {name: facts[node] for name, node in self.alike.items() if name in here}
+        inference = infer(self.training.graph, **binding.leaf_facts(like, given))
+        grown = self.pool.grown
+        program = Writer(self.training, inference, self.pool).write()
+        if self.pool.grown > grown or len(self.programs) >= PROGRAMS:
+            self.programs.clear()  # the others are over blocks that are no more
+        self.programs[shapes] = program
+
+    def _start(self) -> None:
+        """Outputs and gradients as they are before the first call: zeros."""
+        facts = self.inference.facts
+        for step in self.program.forward:
+            self.values[step.output] = step.out
+        for slot, node in zip(self.output_slots, self.graph.heads, strict=True):
+            if self.values[slot] is None:
+                self.values[slot] = binding.zeros(facts[node])
+        for name, node in self.training.gradients.items():
+            if node not in self.training.fused:
+                slot = self.training.slots["gradient", name]
+                self.grads[name] = self.values[slot] = binding.zeros(facts[node])
+
+    def _take_plans(self, plans: Mapping[str, BatchPlan]) -> None:
+        for slot in self.program.plans.values():
+            self.values[slot] = None
+        for name, plan in plans.items():
+            x = self.values[self.slot_of(name)]
+            if plan.shape != x.shape:
+                raise BindError(f"The plan of {name} is of a batch {plan.shape}; {name} is {x.shape}. Build it anew.")
+            if slot := self.program.plans.get(self.slots[name]):
+                self.values[slot] = plan
+
+    def _take_heads(self, given: Any) -> None:
+        """Put head gradients in their slots, ones where none is given and none is needed."""
+        listed = heads.listed(given, self.output_names)
+        for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
+            if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
+                continue  # an output layer has no use for it, or it is there
+            made = heads.array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
+            if slot is not None:
+                self.values[slot] = made
+                if value is None:
+                    self.ones[slot] = made

@@ -1,0 +1,104 @@
+"""One step of a program: a call, where its inputs stand and where its result goes."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.executor.errors import BindError
+from workbench.ops.contract import Op
+from workbench.ops.products import Unsummed, make_plan
+
+PARTS = ("plan", "forward", "loss", "backward", "store")
+
+
+@dataclass(slots=True)
+class Step:
+    """`values[output] = call(*values of inputs, out=out)`; `lap` gets it when it is done.
+
+    `name` is the node's, `op` its operator, None for a plan that is built and for a gradient that is stored; `part` is
+    one of `PARTS`, loss being a loss with its slope. `dead` are slots whose values nobody reads any more.
+    """
+
+    name: str
+    op: Op | None
+    part: str
+    call: Callable[..., Any]
+    inputs: tuple[int, ...]
+    output: int
+    out: np.ndarray | None = None
+    dead: tuple[int, ...] = ()
+
+
+def with_params(call: Callable[..., Any], params: Mapping[str, Any]) -> Callable[..., Any]:
+    """The call with its parameters in place."""
+    return partial(call, **params) if params else call
+
+
+def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
+    """A call that takes the plan as its last array."""
+
+    def planned(*arrays: Any, out: np.ndarray | None) -> Any:
+        return call(*arrays[:-1], out=out, plan=arrays[-1])
+
+    return planned
+
+
+def plan_of(x: Any, plan: Any, out: None) -> Any:
+    """The plan that was given, else a new one."""
+    return make_plan(x) if plan is None else plan
+
+
+def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
+    """A loss that writes its slope along the way."""
+
+    def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
+        out[...] = call(*arrays, slope=slope, **params)
+        return out
+
+    return both
+
+
+def scaled(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:
+    """The slope of a loss times the head that came to it, in place; a head of one costs nothing."""
+    return slope if head.size == 1 and head.item() == 1 else np.multiply(slope, head, out=slope)
+
+
+def passed(value: Any, *others: Any, out: None) -> Any:
+    """The input itself."""
+    return value
+
+
+def copied(value: Any, out: np.ndarray | None) -> Any:
+    """A value of one's own."""
+    if out is None:
+        return formats.copy(value)
+    out[...] = value
+    return out
+
+
+def added(value: Any, before: Any, out: None) -> Any:
+    """What was there and what came, in place where it is dense; the format stays (`BindError` for another shape)."""
+    if value.shape != before.shape:
+        raise BindError(
+            f"A gradient of shape {value.shape} came to one of {before.shape}, to be added. Request write for "
+            "arguments whose rows change."
+        )
+    if isinstance(before, np.ndarray):
+        before += formats.to_format(value, "dense")
+        return before
+    if before.nnz == 0:
+        return formats.copy(value)
+    return formats.to_format(ops.get("add")(before, value), formats.format_of(before))
+
+
+def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed]:
+    """A product X.T @ slope left as its factors."""
+
+    def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed:
+        return Unsummed(x, slope, plan, shape)
+
+    return factors

@@ -1,0 +1,134 @@
+"""What a RowSparse is made of: how values, indices and shape are taken, what is refused, which rows a key names."""
+
+import operator
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench.formats import moves
+from workbench.formats.checks import as_shape, check_range, check_same_length, check_values
+from workbench.formats.contract import refuse
+
+
+def as_values(values: ArrayLike) -> np.ndarray:
+    """Arrays as they are; lists as float32."""
+    return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+
+
+def as_indices(indices: ArrayLike) -> np.ndarray:
+    """As int64; only whole numbers are taken."""
+    indices = np.asarray(indices)
+    if indices.size and indices.dtype.kind not in "iu":
+        raise refuse(f"indices has dtype {indices.dtype}", "whole numbers, int64 best", "Call indices.astype(np.int64)")
+    return indices.astype(np.int64, copy=False)
+
+
+def row_shape(shape: tuple[int, ...] | None, values: np.ndarray, indices: np.ndarray) -> tuple[int, ...]:
+    """`shape` as a tuple; None is as many rows as the largest index asks for, of the shape that the values have."""
+    if shape is None:
+        if not indices.size or not values.ndim:
+            raise refuse("There is no shape, and no index to infer it from", "a shape", "Write shape=(rows, columns)")
+        return (int(indices.max()) + 1, *values.shape[1:])
+    shape = as_shape(shape)
+    if not shape:
+        raise refuse(f"shape is {shape}", "1 or more lengths", "Write (rows, columns)")
+    return shape
+
+
+def row_numbers(rows: ArrayLike, limit: int) -> np.ndarray:
+    """Row numbers sorted and unique, int64, of numbers in any order and of any type that holds them exactly.
+
+    Numbers outside [0, limit), fractions, and floating-point numbers so large that their neighbours are not exact are
+    refused (`FormatError`).
+    """
+    rows = np.asarray(rows)
+    if rows.ndim != 1:
+        raise refuse(f"rows has {rows.ndim} dimensions", "1 dimension", "Call rows.ravel()")
+    if rows.dtype.kind == "f":
+        exact = 2.0 ** (np.finfo(rows.dtype).nmant + 1)
+        if not (np.abs(rows) < exact).all() or (rows != np.trunc(rows)).any():
+            allowed = f"whole numbers below {exact:.0f}, up to which {rows.dtype} is exact"
+            raise refuse(f"rows has dtype {rows.dtype} and holds other than row numbers", allowed, "Pass int64")
+        rows = rows.astype(np.int64)
+    rows = as_indices(rows)
+    check_range(rows, limit, "rows", "rows")
+    return rows if (rows[1:] > rows[:-1]).all() else np.unique(rows)
+
+
+def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
+    """Refuse parts of the wrong type, shape or length."""
+    check_values(values, "values")
+    if indices.ndim != 1:
+        raise refuse(f"indices has {indices.ndim} dimensions", "1 dimension", "Call indices.ravel()")
+    if values.ndim != len(shape) or values.shape[1:] != shape[1:]:
+        allowed = f"({', '.join(['stored', *map(str, shape[1:])])}) for the shape {shape}"
+        raise refuse(f"values has shape {values.shape}", allowed, "Correct shape, or reshape the values")
+    check_same_length(values, indices, ("values", "indices"))
+
+
+def check_indices(indices: np.ndarray, rows: int) -> None:
+    """Refuse indices out of range, unsorted or repeated."""
+    check_range(indices, rows, "indices", "rows")
+    rising = indices[1:] > indices[:-1]
+    if rising.all():
+        return
+    at = int(np.argmin(rising))
+    before, after = indices[at], indices[at + 1]
+    advice = "Call RowSparse.from_rows(indices, values, shape), which sorts and sums"
+    if before == after:
+        came = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
+        raise refuse(came, "each row once", advice)
+    came = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
+    raise refuse(came, "ascending order", advice)
+
+
+def flat(values: np.ndarray) -> np.ndarray:
+    """Values of any rank as a matrix with a row for each index."""
+    return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
+
+
+def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
+    """`source[index]` along the first axis, for any rank."""
+    matrix = flat(source)
+    out = np.empty((len(index), matrix.shape[1]), source.dtype)
+    moves.get("take_rows", source.dtype)(matrix, index, out)
+    return out.reshape(len(index), *source.shape[1:])
+
+
+def spread(values: np.ndarray, index: np.ndarray, rows: int) -> np.ndarray:
+    """A zero array of so many rows in which the rows `index` are `values`."""
+    out = np.zeros((rows, *values.shape[1:]), values.dtype)
+    moves.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
+    return out
+
+
+def row_number(key: Any, rows: int) -> int:
+    """The row that `x[key]` names, from the end where negative (`IndexError`)."""
+    try:
+        if isinstance(key, bool | np.bool_):
+            raise TypeError
+        number = operator.index(key)
+    except TypeError:
+        raise IndexError(
+            f"A RowSparse was indexed with {key!r}. Allowed: a row number or a slice. "
+            "Call x.retain(rows) to keep certain rows, or x.toarray()."
+        ) from None
+    if not -rows <= number < rows:
+        raise IndexError(f"Row {number} is out of range. Allowed: {-rows} to {rows - 1}, as there are {rows} rows.")
+    return number % rows
+
+
+def slice_rows(values: np.ndarray, indices: np.ndarray, named: range) -> tuple[np.ndarray, np.ndarray]:
+    """Values and indices of the rows that a slice names; values are a view but where the step is above one."""
+    if not named:
+        return values[:0], indices[:0]
+    rising = named if named.step > 0 else named[::-1]
+    first, last = np.searchsorted(indices, (rising[0], rising[-1] + 1))
+    values, indices = values[first:last], indices[first:last] - rising[0]
+    if rising.step > 1:
+        kept = np.flatnonzero(indices % rising.step == 0)
+        values, indices = rows_of(values, kept), indices[kept] // rising.step
+    if named.step < 0:
+        values, indices = values[::-1], (len(named) - 1 - indices)[::-1]
+    return values, indices

@@ -1,0 +1,137 @@
+"""A graph explained: what each node computes, in which formats, by which kernel, how large, and what it makes dense."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from html import escape
+from typing import final
+
+from workbench.graph.inference import Facts, Inference
+from workbench.graph.picture import draw
+from workbench.graph.words import cut
+
+COLUMNS = ("node", "operator", "inputs", "result", "kernel", "bytes", "remark")
+MOST_DRAWN = 80
+"""Nodes up to which a notebook shows the picture, too."""
+SIGN = {"exact": "", "estimated": "≈ ", "at most": "≤ "}
+
+
+@final
+@dataclass(frozen=True)
+class Line:
+    """What is told of one node."""
+
+    name: str
+    operator: str
+    inputs: tuple[str, ...]
+    """`format name` of each."""
+    format: str
+    result: str
+    """Format, shape and dtype."""
+    kernel: str
+    bytes: str
+    remark: str
+    densifies: bool
+    backward: bool
+    """Whether the node was made by differentiation."""
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """The columns of the table."""
+        inputs = ", ".join(self.inputs)
+        return cut(self.name), self.operator, inputs, self.result, self.kernel, self.bytes, self.remark
+
+
+class Explanation:
+    """Prints as a table, shows itself in notebooks as a picture with a table; `svg()` is the picture.
+
+    `lines` has a `Line` for each node; `notes` are remarks by the name of a node, `made_by` has the node that makes
+    one along the way, `kinds` other words for what a node is. Nodes that make their inputs dense are marked with a
+    sign, the formats that no rule is for, and the bytes of the dense copies.
+    """
+
+    def __init__(
+        self,
+        inference: Inference,
+        notes: Mapping[str, str] | None = None,
+        made_by: Mapping[str, str] | None = None,
+        kinds: Mapping[str, str] | None = None,
+    ) -> None:
+        self.inference = inference
+        facts = inference.facts
+        self.lines = [_line(node, facts[node], [facts[e] for e in node.inputs], notes or {}) for node in facts]
+        self.lines = [replace(line, operator=(kinds or {}).get(line.name, line.operator)) for line in self.lines]
+        self.edges = [(facts[entry].name, facts[node].name) for node in facts for entry in node.inputs]
+        self.edges += [(maker, name) for name, maker in (made_by or {}).items()]
+
+    @property
+    def densified(self) -> list[Line]:
+        """Those that make their inputs dense."""
+        return [line for line in self.lines if line.densifies]
+
+    def text(self) -> str:
+        """A table in plain text; remarks of nodes that densify start with `!!`."""
+        rows = [COLUMNS, *(line.cells for line in self.lines)]
+        widths = [max(len(row[place]) for row in rows) for place in range(len(COLUMNS))]
+        made = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        made.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(line.rstrip() for line in [*made, self.verdict])
+
+    @property
+    def verdict(self) -> str:
+        """In one sentence, whether anything is made dense."""
+        total = sum(facts.bytes_densified for facts in self.inference.densified)
+        names = ", ".join(line.name for line in self.densified)
+        return f"Made dense on the way: {total:,} bytes, by {names}." if names else "Nothing is made dense on the way."
+
+    def __str__(self) -> str:
+        return self.text()
+
+    __repr__ = __str__
+
+    def svg(self) -> str:
+        """The graph as a picture, inputs above their users."""
+        return draw(self.lines, self.edges)
+
+    def html(self) -> str:
+        """The table in HTML."""
+        head = "".join(f"<th style='text-align:left'>{name}</th>" for name in COLUMNS)
+        body = "".join(_html_row(line) for line in self.lines)
+        return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.verdict)}</p>"
+
+    def _repr_html_(self) -> str:
+        picture = self.svg() if len(self.lines) <= MOST_DRAWN else ""
+        return f"<div style='overflow-x:auto'>{picture}{self.html()}</div>"
+
+
+def _line(node, facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:
+    rule = facts.rule
+    shape = "[" + ", ".join(map(str, facts.shape)) + "]"
+    remark = notes.get(facts.name, "")
+    if facts.densifies:
+        held = ", ".join(entry.format for entry in inputs)
+        remark = f"!! densifies: no rule for {held}; {facts.bytes_densified:,} bytes made dense. {remark}".rstrip()
+    return Line(
+        name=facts.name,
+        operator=node.kind,
+        inputs=tuple(f"{entry.format} {cut(entry.name)}" for entry in inputs),
+        format=facts.format,
+        result=f"{facts.format} {shape} {facts.dtype}",
+        kernel=rule.kernel if rule else "",
+        bytes=f"{SIGN[facts.bytes_are]}{facts.bytes:,}",
+        remark=remark,
+        densifies=facts.densifies,
+        backward="backward_of" in node.attributes,
+    )
+
+
+def _html_row(line: Line) -> str:
+    style = " style='background:#fde7e9;color:#7a0010;font-weight:600'" if line.densifies else ""
+    cells = [escape(cell) for cell in line.cells]
+    cells[0] = f"<span title='{escape(line.name)}'>{cells[0]}</span>"
+    if line.densifies:
+        cells[-1] = cells[-1].replace("!!", "⚠", 1)
+    return (
+        f"<tr{style}>"
+        + "".join(f"<td style='text-align:left;white-space:nowrap'>{cell}</td>" for cell in cells)
+        + "</tr>"
+    )

@@ -1,0 +1,184 @@
+"""Inference: shape, dtype, format and rule of every node from those of the variables, before anything runs."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from workbench import formats as known_formats
+from workbench.graph import sizes
+from workbench.graph.nodes import GraphError, named, ordered
+from workbench.ops.contract import Rule
+
+if TYPE_CHECKING:
+    from workbench.graph.symbol import Graph, Symbol
+
+DTYPE = np.dtype(np.float32)
+"""Of variables that say nothing."""
+
+
+@final
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a node before it runs; None where it is not. `rule` is None for variables and constants.
+
+    `bytes` are those of its value; `bytes_are` is exact, estimated (from a density) or at most.
+    """
+
+    name: str
+    shape: tuple[int | None, ...] | None
+    dtype: np.dtype | None
+    format: str | None
+    rule: Rule | None = None
+    size: sizes.Size = sizes.UNKNOWN
+    bytes_densified: int = 0
+    """Of the dense copies that the node makes of its inputs, where it has no rule for their formats."""
+
+    @property
+    def bytes(self) -> int | None:
+        """Bytes of the value."""
+        return self.size.bytes
+
+    @property
+    def bytes_are(self) -> str:
+        """`exact`, `estimated`, `at most` or `unknown`."""
+        return self.size.kind
+
+    @property
+    def densifies(self) -> bool:
+        """Whether it makes its inputs dense, having no rule for their formats."""
+        return self.rule is not None and self.rule.densifies
+
+    @property
+    def known(self) -> bool:
+        """Whether nothing is missing."""
+        parts = self.shape, self.dtype, self.format  # by identity: NumPy holds float64 equal to None
+        return all(part is not None for part in parts) and None not in self.shape
+
+    def __str__(self) -> str:
+        shape = "?" if self.shape is None else "[" + ", ".join("?" if n is None else str(n) for n in self.shape) + "]"
+        return f"{self.name} {self.format or '?'} {self.dtype or '?'} {shape}"
+
+
+@final
+@dataclass(frozen=True)
+class Inference:
+    """The facts of every node of a graph; by node or by name, or in order."""
+
+    graph: "Graph"
+    facts: Mapping["Symbol", Facts]
+    _by_name: dict[str, Facts] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._by_name.update({facts.name: facts for facts in self.facts.values()})
+
+    def __getitem__(self, node: "Symbol | str") -> Facts:
+        if not isinstance(node, str):
+            return self.facts[node]
+        if node not in self._by_name:
+            raise KeyError(f"The graph has no node {node!r}; its nodes are {list(self._by_name)}.")
+        return self._by_name[node]
+
+    def __iter__(self) -> Iterator[Facts]:
+        return iter(self.facts.values())
+
+    @property
+    def arguments(self) -> dict[str, Facts]:
+        """Facts of the variables."""
+        return {facts.name: facts for node, facts in self.facts.items() if node.kind == "variable"}
+
+    @property
+    def outputs(self) -> list[Facts]:
+        """Facts of the outputs."""
+        return [self.facts[head] for head in self.graph.heads]
+
+    @property
+    def densified(self) -> list[Facts]:
+        """Those that make their inputs dense."""
+        return [facts for facts in self if facts.densifies]
+
+
+def infer(
+    graph: "Graph",
+    shapes: Mapping[str, Sequence[int | None]] | None = None,
+    dtypes: Mapping[str, DTypeLike] | None = None,
+    formats: Mapping[str, str] | None = None,
+    *,
+    densities: Mapping[str, float] | None = None,
+    partial: bool = False,
+) -> Inference:
+    """See `Graph.infer`. O(nodes)."""
+    given = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
+    nodes = ordered(graph.heads)
+    names = named(nodes)
+    _refuse_unknown(given, [node.given for node in nodes if node.kind == "variable"])
+    facts: dict[Symbol, Facts] = {}
+    for node in nodes:
+        if node.op is None:
+            made = _leaf(node, names[node], given)
+        else:
+            made = _result(node, names[node], [facts[entry] for entry in node.inputs])
+        facts[node] = made
+    if not partial:
+        _refuse_missing([facts[node] for node in nodes if node.kind == "variable"])
+    return Inference(graph, facts)
+
+
+def _refuse_unknown(given: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
+    for what, values in given.items():
+        if unknown := sorted(set(values) - set(known)):
+            raise GraphError(f"{what} are given for {', '.join(unknown)}; the graph's variables are {known}.")
+
+
+def _refuse_missing(variables: list[Facts]) -> None:
+    if missing := [facts for facts in variables if not facts.known]:
+        said = ", ".join(f"{facts.name} (known is {facts.shape})" if facts.shape else facts.name for facts in missing)
+        raise GraphError(
+            f"The shape is missing of: {said}. Give it where the variable is made, or shapes={{{missing[0].name!r}: "
+            "...}; partial=True leaves None where it is not known."
+        )
+
+
+def _leaf(node: "Symbol", name: str, given: Mapping[str, Mapping[str, Any]]) -> Facts:
+    density = given["densities"].get(name) if node.kind == "variable" else None
+    if node.kind == "constant":
+        kind, value = known_formats.admit(node.value)
+        return Facts(name, value.shape, value.dtype, kind.name, size=sizes.of_value(value))
+    format = known_formats.get(given["formats"].get(name, node.attributes["format"])).name
+    dtype = np.dtype(given["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)
+    shape = _joined(name, node.attributes["shape"], given["shapes"].get(name))
+    if shape is not None and format in ("csr", "csc", "coo") and len(shape) != 2:
+        raise GraphError(f"{name} is {format}, which has 2 dimensions; its shape is {shape}. Use row_sparse or dense.")
+    if shape == () and format != "dense":
+        raise GraphError(f"{name} is {format}, which has at least 1 dimension; its shape is (). Use dense.")
+    return Facts(name, shape, dtype, format, size=sizes.of_array(format, shape, dtype, density))
+
+
+def _joined(name: str, declared: Sequence | None, given: Sequence | None) -> tuple[int | None, ...] | None:
+    """The one shape that both say, lengths that are None in one taken from the other."""
+    if declared is None or given is None:
+        return None if declared is None and given is None else tuple(given if declared is None else declared)
+    pairs = list(zip(declared, given, strict=False))
+    if len(declared) != len(given) or any(None not in pair and pair[0] != pair[1] for pair in pairs):
+        raise GraphError(f"{name} has the declared shape {tuple(declared)}; {tuple(given)} was given.")
+    return tuple(b if a is None else a for a, b in pairs)
+
+
+def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
+    shapes, dtypes = [facts.shape for facts in inputs], [facts.dtype for facts in inputs]
+    try:
+        dtype = None if any(entry is None for entry in dtypes) else node.op.dtype_of(dtypes, node.params)
+        if not all(facts.known for facts in inputs):
+            return Facts(name, None, dtype, None)
+        shape = tuple(node.op.shape(shapes, node.params))
+        rule = node.op.choose([facts.format for facts in inputs], shapes, node.params)
+    except ValueError as error:
+        came = ", ".join(str(facts) for facts in inputs)
+        raise GraphError(f"{name} = {node.op.name}({came}): {error}") from error
+    size = sizes.of_result(rule.result, shape, dtype, [(facts.format, facts.shape, facts.size) for facts in inputs])
+    densified = sum(
+        sizes.dense_bytes(facts.shape, facts.dtype) for facts in inputs if rule.densifies and facts.format != "dense"
+    )
+    return Facts(name, shape, dtype, rule.result, rule, size, densified)

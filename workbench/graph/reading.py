@@ -1,0 +1,159 @@
+"""Graphs from JSON: every key, name and number is checked; nothing but data is read."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench import formats, ops
+from workbench.graph.group import Group
+from workbench.graph.nodes import GraphError
+from workbench.graph.symbol import Graph, Symbol, canonical, constant, variable
+from workbench.graph.writing import KIND, VERSION
+
+TOP = ("kind", "version", "nodes", "outputs")
+KEYS = {
+    "variable": ("name", "node", "attributes"),
+    "constant": ("name", "node", "value", "named"),
+    "operator": ("name", "node", "op", "inputs", "params", "attributes", "named"),
+}
+OPTIONAL = ("attributes", "named")
+PARTS = {
+    "dense": ("data",),
+    "csr": ("data", "indices", "indptr"),
+    "csc": ("data", "indices", "indptr"),
+    "coo": ("data", "row", "col"),
+    "row_sparse": ("data", "indices"),
+}
+
+
+def from_json(text: str) -> Graph:
+    """The symbol, or the group where there are several outputs, that `to_json` wrote. Errors: `GraphError`."""
+    try:
+        document = json.loads(text)
+    except (TypeError, json.JSONDecodeError) as error:
+        raise GraphError(f"This is not JSON: {error}. Expected is what to_json wrote.") from error
+    _check_keys("The document", document, TOP, ())
+    if document["kind"] != KIND:
+        raise GraphError(f"The document's kind is {document['kind']!r}; a graph's is {KIND!r}.")
+    if document["version"] != VERSION:
+        raise GraphError(f"The graph is of version {document['version']!r}; this program reads version {VERSION}.")
+    nodes: dict[str, Symbol] = {}
+    for entry in _list(document["nodes"], "nodes"):
+        name, node = _node(entry, nodes)
+        if name in nodes:
+            raise GraphError(f"Two nodes are named {name!r}; each needs a name of its own.")
+        nodes[name] = node
+    heads = [_look_up(name, nodes, "outputs") for name in _list(document["outputs"], "outputs")]
+    return heads[0] if len(heads) == 1 else Group(heads)
+
+
+def _check_keys(what: str, entry: Any, known: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    if not isinstance(entry, dict):
+        raise GraphError(f"{what} is a {type(entry).__name__}; an object with the keys {list(known)} is expected.")
+    if unknown := sorted(set(entry) - set(known)):
+        raise GraphError(f"{what} has the unknown key {', '.join(unknown)}; known are {list(known)}.")
+    if missing := [key for key in known if key not in entry and key not in optional]:
+        raise GraphError(f"{what} lacks the key {', '.join(missing)}.")
+
+
+def _list(value: Any, what: str) -> list:
+    if not isinstance(value, list):
+        raise GraphError(f"{what} is a {type(value).__name__}; a list is expected.")
+    return value
+
+
+def _object(value: Any, what: str) -> dict:
+    if not isinstance(value, dict):
+        raise GraphError(f"{what} is a {type(value).__name__}; an object is expected.")
+    return value
+
+
+def _look_up(name: Any, nodes: dict[str, Symbol], what: str) -> Symbol:
+    if not isinstance(name, str) or name not in nodes:
+        raise GraphError(f"{what} names {name!r}, which stands nowhere before; there are {list(nodes)}.")
+    return nodes[name]
+
+
+def _node(entry: Any, nodes: dict[str, Symbol]) -> tuple[str, Symbol]:
+    kind = entry.get("node") if isinstance(entry, dict) else None
+    if not isinstance(kind, str) or kind not in KEYS:
+        raise GraphError(f"A node is of kind {kind!r}; the kinds are {list(KEYS)}.")
+    what = f"The node {entry.get('name')!r}"
+    _check_keys(what, entry, KEYS[kind], OPTIONAL)
+    if not isinstance(entry["name"], str):
+        raise GraphError(f"{what} has a name that is no string.")
+    readers: dict[str, Callable[[dict, str, dict[str, Symbol]], Symbol]]
+    readers = {"variable": _variable, "constant": _constant, "operator": _operator}
+    return entry["name"], readers[kind](entry, what, nodes)
+
+
+def _given(entry: dict) -> str | None:
+    return entry["name"] if entry.get("named", False) else None
+
+
+def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
+    known = ("format", "shape", "dtype", "init", "rate_multiplier", "decay_multiplier")
+    _check_keys(f"{what}: attributes", attributes, known, known)
+    read = {key: decoded(value, f"{what}: {key}") for key, value in attributes.items()}
+    try:
+        return variable(entry["name"], **read)
+    except TypeError as error:  # a dtype that NumPy does not know
+        raise GraphError(f"{what}: {error}.") from error
+
+
+def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    op = ops.get(entry["op"]) if isinstance(entry["op"], str) else None
+    if op is None:
+        raise GraphError(f"{what}: op is {entry['op']!r}; a name is expected.")
+    inputs = tuple(_look_up(name, nodes, what) for name in _list(entry["inputs"], f"{what}: inputs"))
+    given = {key: decoded(value, what) for key, value in _object(entry["params"], f"{what}: params").items()}
+    op.check_count(len(inputs))
+    params = {key: canonical(value, what) for key, value in op.resolve(given).items()}
+    attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
+    return Symbol(_given(entry), op, inputs, params, {key: decoded(value, what) for key, value in attributes.items()})
+
+
+def decoded(value: Any, what: str) -> Any:
+    """The inverse of `writing.coded`, lists as tuples."""
+    if isinstance(value, list):
+        return tuple(decoded(entry, what) for entry in value)
+    if isinstance(value, dict):
+        if set(value) != {"number"} or value["number"] not in ("nan", "inf", "-inf"):
+            raise GraphError(f"{what} has {value!r}; allowed are numbers, strings, null and lists.")
+        return float(value["number"])
+    return value
+
+
+def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
+    value = _object(entry["value"], f"{what}: value")
+    format = value.get("format")
+    if not isinstance(format, str) or format not in PARTS:
+        raise GraphError(f"{what} has the format {format!r}; the formats are {list(PARTS)}.")
+    _check_keys(f"{what}: value", value, ("format", "shape", "dtype", *PARTS[format]), ())
+    try:
+        array = _array(format, value, what)
+        formats.get(format).check_indices(formats.check(array))
+    except (TypeError, ValueError, OverflowError) as error:
+        raise GraphError(f"{what}: {error}") from error
+    return constant(array, _given(entry))
+
+
+def _array(format: str, value: dict, what: str) -> Any:
+    shape = tuple(_list(value["shape"], f"{what}: shape"))
+    dtype = np.dtype(value["dtype"])
+    if dtype.kind not in "biuf":
+        raise GraphError(f"{what} has the dtype {dtype}; numbers are expected.")
+    data = np.array([decoded(entry, what) for entry in _list(value["data"], f"{what}: data")], dtype)
+    if format == "dense":
+        return data.reshape(shape)
+    index = {part: np.array(value[part], np.int64) for part in PARTS[format][1:]}
+    if format == "row_sparse":
+        return formats.RowSparse(data.reshape(len(index["indices"]), *shape[1:]), index["indices"], shape)
+    if format == "coo":
+        return scipy.sparse.coo_array((data, (index["row"], index["col"])), shape=shape)
+    made = scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
+    return made((data, index["indices"], index["indptr"]), shape=shape)

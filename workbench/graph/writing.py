@@ -1,0 +1,96 @@
+"""Graphs to JSON: one text for one graph, nodes in order, everything inlined."""
+
+import json
+import math
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import formats
+from workbench.graph.nodes import GraphError, named, ordered
+
+if TYPE_CHECKING:
+    from workbench.graph.symbol import Graph, Symbol
+
+VERSION = 1
+KIND = "workbench graph"
+LARGEST = 10_000
+"""Stored numbers of a constant that is still written as text."""
+
+
+def text(graph: "Graph") -> str:
+    """See `Graph.to_json`."""
+    nodes = ordered(graph.heads)
+    names = named(nodes)
+    document = {
+        "kind": KIND,
+        "version": VERSION,
+        "nodes": [_entry(node, names) for node in nodes],
+        "outputs": [names[head] for head in graph.heads],
+    }
+    return _indented(document)
+
+
+def _indented(document: dict[str, Any]) -> str:
+    """One line a node, so that a change of the graph is a change of few lines."""
+    lines = [json.dumps(entry, allow_nan=False) for entry in document["nodes"]]
+    head = f'{{\n "kind": {json.dumps(document["kind"])},\n "version": {document["version"]},\n "nodes": [\n  '
+    return head + ",\n  ".join(lines) + f'\n ],\n "outputs": {json.dumps(document["outputs"])}\n}}\n'
+
+
+def _entry(node: "Symbol", names: dict["Symbol", str]) -> dict[str, Any]:
+    entry: dict[str, Any] = {"name": names[node], "node": "operator" if node.op else node.kind}
+    if node.op:
+        entry |= {"op": node.op.name, "inputs": [names[each] for each in node.inputs]}
+        entry["params"] = {key: coded(value, f"{key} of {names[node]}") for key, value in node.params.items()}
+    if node.kind == "constant":
+        entry["value"] = _constant(names[node], node.value)
+    if node.attributes:
+        entry["attributes"] = {key: coded(value, f"{key} of {names[node]}") for key, value in node.attributes.items()}
+    if node.kind != "variable":
+        entry["named"] = node.given is not None
+    return entry
+
+
+def coded(value: Any, what: str) -> Any:
+    """A value as JSON has it; numbers that JSON lacks as {"number": "nan"}."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        return {"number": str(value)}
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [coded(entry, what) for entry in value]
+    raise GraphError(
+        f"{what} is a {type(value).__name__}, which JSON has no form for. Allowed: numbers, strings, None and lists "
+        "of them."
+    )
+
+
+def _constant(name: str, value: Any) -> dict[str, Any]:
+    format = formats.format_of(value)
+    stored = value.size if isinstance(value, np.ndarray) else value.nnz
+    if stored > LARGEST:
+        raise GraphError(
+            f"The constant {name} holds {stored:,} numbers; up to {LARGEST:,} are written into the text. Make it a "
+            "variable, and save its value with formats.save."
+        )
+    arrays = {part: _listed(array) for part, array in parts(value).items()}
+    return {"format": format, "shape": list(value.shape), "dtype": value.dtype.name, **arrays}
+
+
+def parts(value: Any) -> dict[str, np.ndarray]:
+    """The arrays that a value consists of."""
+    format = formats.format_of(value)
+    if format == "dense":
+        return {"data": value}
+    if format == "coo":
+        return {"data": value.data, "row": value.coords[0], "col": value.coords[1]}
+    if format == "row_sparse":
+        return {"data": value.values, "indices": value.indices}
+    return {"data": value.data, "indices": value.indices, "indptr": value.indptr}
+
+
+def _listed(array: np.ndarray) -> list:
+    return [coded(entry, "an entry") for entry in array.ravel().tolist()]

@@ -1,0 +1,179 @@
+"""Metrics that gather batches, with the averaging stated."""
+
+import inspect
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, final
+
+import numpy as np
+
+from workbench.metrics import measures
+
+AVERAGES = ("samples", "batches")
+
+
+@dataclass(frozen=True)
+class Kind:
+    """`sums(scores, targets, **options)` of a batch, float64; `value(sums)`; `merge(sums, sums)` of two batches."""
+
+    sums: Callable[..., np.ndarray]
+    value: Callable[[np.ndarray], float] = measures.mean
+    merge: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        """Names of its options."""
+        return tuple(inspect.signature(self.sums).parameters)[2:]
+
+
+KINDS = {
+    "accuracy": Kind(measures.of_accuracy),
+    "binary_accuracy": Kind(measures.of_binary_accuracy),
+    "cross_entropy": Kind(measures.of_cross_entropy),
+    "log_loss": Kind(measures.of_log_loss),
+    "mae": Kind(measures.of_mae),
+    "mse": Kind(measures.of_mse),
+    "r2": Kind(measures.of_r2, measures.one_minus_ratio, measures.add_deviations),
+    "rmse": Kind(measures.of_mse, measures.root),
+}
+
+
+class Accumulator(ABC):
+    """Gathers batches into one number or, if it is made of several, a dict of numbers."""
+
+    @abstractmethod
+    def update(self, scores: Any, targets: Any) -> None:
+        """Add a batch; one without rows changes nothing."""
+
+    @property
+    @abstractmethod
+    def value(self) -> float | dict[str, float]:
+        """What was gathered; NaN before the first batch."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """As before the first batch."""
+
+    @abstractmethod
+    def fresh(self) -> "Accumulator":
+        """Another one of the same kind, before its first batch."""
+
+    @abstractmethod
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """What was gathered, as arrays by name."""
+
+    @abstractmethod
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from there; names that do not fit are refused (`MetricError`)."""
+
+
+@final
+class Metric(Accumulator):
+    """The metric called `name`, averaged over `samples` or over `batches`; `options` as its function takes them."""
+
+    def __init__(self, name: str, average: str = "samples", **options: float) -> None:
+        if name not in KINDS:
+            raise measures.MetricError(f"There is no metric {name!r}; there are {', '.join(KINDS)}.")
+        if average not in AVERAGES:
+            raise measures.MetricError(f"average is {average!r}; it is one of {', '.join(AVERAGES)}.")
+        self.kind, self.name, self.average, self.options = KINDS[name], name, average, options
+        if unknown := sorted(set(options) - set(self.kind.options)):
+            raise measures.MetricError(f"{name} has no option {unknown}; its options are {list(self.kind.options)}.")
+        self.reset()
+
+    def update(self, scores: Any, targets: Any) -> None:
+        """Add a batch: scores and targets as the table in this module says."""
+        sums = self.kind.sums(scores, targets, **self.options)
+        if len(scores) == 0:
+            return
+        if self.average == "batches":
+            sums = np.float64([self.kind.value(sums), 1])
+            self.sums = sums if self.sums is None else self.sums + sums
+        else:
+            self.sums = sums if self.sums is None else self.kind.merge(self.sums, sums)
+
+    @property
+    def value(self) -> float:
+        """The metric of all samples, or the mean over batches."""
+        if self.sums is None:
+            return measures.NAN
+        return measures.mean(self.sums) if self.average == "batches" else self.kind.value(self.sums)
+
+    def reset(self) -> None:
+        """As before the first batch."""
+        self.sums: np.ndarray | None = None
+
+    def fresh(self) -> "Metric":
+        """The same metric, before its first batch."""
+        return Metric(self.name, self.average, **self.options)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The sums gathered, under a name that says of what."""
+        return {f"{self.name} over {self.average}": np.zeros(0) if self.sums is None else self.sums.copy()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from the sums given."""
+        (name,) = self.state_dict()
+        if set(state) != {name}:
+            raise measures.MetricError(f"The state is of {sorted(state)}; this metric is {name!r}.")
+        self.sums = np.array(state[name], np.float64) if len(state[name]) else None
+
+    def __repr__(self) -> str:
+        return f"{self.name} over {self.average}: {self.value:.6g}"
+
+
+@final
+class Composite(Accumulator):
+    """Several metrics of the same scores and targets; the value is a dict, by the names of the metrics."""
+
+    def __init__(self, metrics: Iterable[Metric]) -> None:
+        self.metrics = tuple(metrics)
+        names = [metric.name for metric in self.metrics]
+        if not names or len(set(names)) < len(names):
+            raise measures.MetricError(f"A composite has one or more metrics, each once; these came: {names}.")
+
+    def update(self, scores: Any, targets: Any) -> None:
+        """Add a batch to each."""
+        for metric in self.metrics:
+            metric.update(scores, targets)
+
+    @property
+    def value(self) -> dict[str, float]:
+        """The value of each, by name."""
+        return {metric.name: metric.value for metric in self.metrics}
+
+    def reset(self) -> None:
+        """Each as before the first batch."""
+        for metric in self.metrics:
+            metric.reset()
+
+    def fresh(self) -> "Composite":
+        """The same metrics, before their first batch."""
+        return Composite(metric.fresh() for metric in self.metrics)
+
+    def state_dict(self) -> dict[str, np.ndarray]:
+        """The sums of each."""
+        return {name: sums for metric in self.metrics for name, sums in metric.state_dict().items()}
+
+    def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
+        """Go on from the sums given."""
+        if set(state) != set(known := self.state_dict()):
+            raise measures.MetricError(f"The state is of {sorted(state)}; these metrics are {sorted(known)}.")
+        for metric in self.metrics:
+            metric.load_state_dict({name: state[name] for name in metric.state_dict()})
+
+
+def create(
+    metric: str | Accumulator | Sequence[str | Metric], average: str = "samples", **options: float
+) -> Accumulator:
+    """The metric of that name, or one of several; a ready one is returned as it is.
+
+    >>> create(["mse", "mae"]).value
+    {'mse': nan, 'mae': nan}
+    """
+    if isinstance(metric, Accumulator):
+        return metric
+    if isinstance(metric, str):
+        return Metric(metric, average, **options)
+    return Composite(one if isinstance(one, Metric) else Metric(one, average, **options) for one in metric)

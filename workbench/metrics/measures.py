@@ -1,0 +1,169 @@
+"""The numbers of one batch, and the sums that they are made of, which add up over batches."""
+
+from typing import Any
+
+import numpy as np
+
+from workbench import formats
+
+NAN = float("nan")
+
+
+class MetricError(ValueError):
+    """A metric is not known, or scores and targets do not go together; the message says what came and is allowed."""
+
+
+def accuracy(scores: np.ndarray, labels: np.ndarray) -> float:
+    """Share of rows whose largest score is their label: scores [R, N], labels [R]. NaN for no rows."""
+    return mean(of_accuracy(scores, labels))
+
+
+def binary_accuracy(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) -> float:
+    """Share of scores on the right side of the threshold: scores [R, N], targets 0 or 1 [R, N]. NaN for no rows.
+
+    The threshold is 0 for scores of any size, and 0.5 for probabilities.
+    """
+    return mean(of_binary_accuracy(scores, targets, threshold))
+
+
+def mse(scores: np.ndarray, targets: np.ndarray) -> float:
+    """Mean of the squared errors of all elements. NaN for none."""
+    return mean(of_mse(scores, targets))
+
+
+def mae(scores: np.ndarray, targets: np.ndarray) -> float:
+    """Mean of the absolute errors of all elements. NaN for none."""
+    return mean(of_mae(scores, targets))
+
+
+def rmse(scores: np.ndarray, targets: np.ndarray) -> float:
+    """Root of the mean squared error. NaN for no elements."""
+    return root(of_mse(scores, targets))
+
+
+def r2(scores: np.ndarray, targets: np.ndarray) -> float:
+    """1 - residual sum of squares / total sum of squares around the mean: [R, N] each. NaN where targets are constant.
+
+    Source: coefficient of determination, the mean taken for each of the N outputs.
+    """
+    return one_minus_ratio(of_r2(scores, targets))
+
+
+def cross_entropy(scores: np.ndarray, labels: np.ndarray, epsilon: float = 1e-12) -> float:
+    """Mean of -log(probability of the label): probabilities [R, N], labels [R]. NaN for no rows."""
+    return mean(of_cross_entropy(scores, labels, epsilon))
+
+
+def log_loss(scores: np.ndarray, targets: np.ndarray, epsilon: float = 1e-12) -> float:
+    """Mean of -log(p) where the target is 1 and of -log(1 - p) where it is 0: probabilities, targets, [R, N] each."""
+    return mean(of_log_loss(scores, targets, epsilon))
+
+
+def of_accuracy(scores: Any, labels: Any) -> np.ndarray:
+    """Rows that are right, and rows."""
+    scores, labels = _classes(scores, labels)
+    return np.float64([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)])
+
+
+def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
+    """Elements that are right, and elements."""
+    scores, targets = _pair(scores, targets)
+    return np.float64([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size])
+
+
+def of_mse(scores: Any, targets: Any) -> np.ndarray:
+    """Squared error, and elements."""
+    error = _error(*_pair(scores, targets))
+    return np.float64([np.dot(error, error), error.size])
+
+
+def of_mae(scores: Any, targets: Any) -> np.ndarray:
+    """Absolute error, and elements."""
+    error = _error(*_pair(scores, targets))
+    return np.float64([np.abs(error).sum(), error.size])
+
+
+def of_r2(scores: Any, targets: Any) -> np.ndarray:
+    """Rows, squared error, then for each output mean and squared deviation from it."""
+    scores, targets = _pair(scores, targets)
+    if not targets.size:
+        return np.zeros(2)
+    error = _error(scores, targets)
+    targets = targets.reshape(len(targets), -1)
+    center = targets.mean(axis=0)
+    return np.concatenate([[len(targets), np.dot(error, error)], center, ((targets - center) ** 2).sum(axis=0)])
+
+
+def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.ndarray:
+    """Negative logarithms of the probabilities of the labels, and rows."""
+    scores, labels = _classes(scores, labels)
+    chosen = scores[np.arange(len(labels)), labels]
+    return np.float64([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)])
+
+
+def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
+    """Negative logarithms of the probabilities of what came, and elements."""
+    scores, targets = _pair(scores, targets)
+    came = np.where(targets > 0.5, scores, 1 - scores)
+    return np.float64([-np.log(np.maximum(came, epsilon)).sum(), targets.size])
+
+
+def mean(sums: np.ndarray) -> float:
+    """First sum / second sum."""
+    return float(sums[0] / sums[1]) if sums[1] else NAN
+
+
+def root(sums: np.ndarray) -> float:
+    """Root of first sum / second sum."""
+    return float(np.sqrt(mean(sums)))
+
+
+def one_minus_ratio(sums: np.ndarray) -> float:
+    """1 - error / deviation, of the sums for r2."""
+    total = sums[2 + (len(sums) - 2) // 2 :].sum()
+    return float(1.0 - sums[1] / total) if total else NAN
+
+
+def add_deviations(one: np.ndarray, two: np.ndarray) -> np.ndarray:
+    """Sums for r2 of two sets of rows together. Source: Chan, Golub and LeVeque 1983, the pairwise update."""
+    if not one[0] or not two[0]:
+        return one if one[0] else two
+    width, rows = (len(one) - 2) // 2, one[0] + two[0]
+    apart = two[2 : 2 + width] - one[2 : 2 + width]
+    center = one[2 : 2 + width] + apart * (two[0] / rows)
+    squares = one[2 + width :] + two[2 + width :] + apart**2 * (one[0] * two[0] / rows)
+    return np.concatenate([[rows, one[1] + two[1]], center, squares])
+
+
+def _error(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
+    """Differences, flat; infinities among them give infinities and NaN, without a warning."""
+    with np.errstate(invalid="ignore", over="ignore"):
+        return (scores - targets).reshape(-1)
+
+
+def _dense(array: Any) -> np.ndarray:
+    array = array if isinstance(array, np.ndarray) else formats.to_format(array, "dense")
+    if array.dtype.kind not in "biuf":
+        raise MetricError(f"Scores and targets are numbers; {array.dtype} came.")
+    return array.astype(np.float64, copy=False)
+
+
+def _pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    scores, targets = _dense(scores), _dense(targets)
+    if scores.shape != targets.shape:
+        if scores.size != targets.size or len(scores) != len(targets) or 1 not in (scores.ndim, targets.ndim):
+            raise MetricError(f"Scores {scores.shape} need targets of the same shape; {targets.shape} came.")
+        targets = targets.reshape(scores.shape)
+    return scores, targets
+
+
+def _classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    scores, labels = _dense(scores), _dense(labels)
+    if scores.ndim != 2 or not scores.shape[1] or labels.shape not in ((len(scores),), (len(scores), 1)):
+        raise MetricError(f"Scores [R, N] need labels [R]; scores {scores.shape} and labels {labels.shape} came.")
+    labels = labels.reshape(-1)
+    wrong = ~((labels >= 0) & (labels < scores.shape[1]) & (labels == np.floor(labels)))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise MetricError(f"labels[{at}] is {labels[at]:g}; they are class numbers, 0 to {scores.shape[1] - 1}.")
+    return scores, labels.astype(np.int64)

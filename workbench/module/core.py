@@ -1,0 +1,281 @@
+"""The module: a graph with its parameters, trained and asked batch by batch."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any, final
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from workbench import formats, ops
+from workbench.data.feed import Batch, Feed
+from workbench.formats import RowSparse
+from workbench.graph import Facts, Graph
+from workbench.kvstore import LocalStore, Store, caught_up
+from workbench.metrics import Accumulator
+from workbench.module import checkpoint, initialisers, reads, training
+from workbench.module.initialisers import ModuleError, Spec
+from workbench.module.layout import Layout, Position, Prepared
+from workbench.module.worker import Worker, cut, slices_of
+from workbench.optimizers import Updater
+
+SLICES = ("mean", "sum")
+
+
+@final
+class Module:
+    """A graph whose arguments are data, labels and parameters: all that are neither data nor labels.
+
+    Calls come in this order: `bind`, `initialise`, `set_optimizer`, then `fit` (`workbench.module.training`) or
+    `forward`, `backward`, `update` by hand; `score` and `predict` need no optimizer. One that comes too early is a
+    `ModuleError` that says what to call first. Parameters named in `fixed` are not trained.
+
+    With `workers` above 1, or a `store`, parameters live in the store: every batch is cut into as many slices, every
+    worker pulls the rows that its slice reads, by itself, and pushes its gradients, which are summed. The workers run
+    one after the other on this machine. An output of one number, such as a loss, is taken for a mean over rows with
+    `slices="mean"`, so that the slices count by their rows, and for a sum over rows with "sum"; output layers and
+    outputs with a row for each sample need no such choice.
+
+    `prediction` is the place of the output that is scored and predicted, `target` the label it is compared with.
+    """
+
+    def __init__(
+        self,
+        symbol: Graph,
+        data_names: Sequence[str] = ("data",),
+        label_names: Sequence[str] = ("label",),
+        *,
+        fixed: Sequence[str] = (),
+        workers: int = 1,
+        store: Store | None = None,
+        slices: str = "mean",
+        prediction: int = 0,
+        target: str | None = None,
+    ) -> None:
+        self.layout = Layout(symbol, tuple(data_names), tuple(label_names), prediction, target)
+        if unknown := [name for name in fixed if name not in self.layout.parameters]:
+            known = ", ".join(self.layout.parameters)
+            raise ModuleError(f"fixed has {', '.join(unknown)}; the parameters are {known}.")
+        if workers < 1:
+            raise ModuleError(f"workers is {workers}; it is the number of slices of a batch, 1 or more.")
+        if slices not in SLICES:
+            raise ModuleError(f"slices is {slices!r}; it is one of {', '.join(SLICES)}.")
+        self.trained = [name for name in self.layout.parameters if name not in fixed]
+        self.count, self.slices = workers, slices
+        self.store: Store | None = LocalStore() if store is None and workers > 1 else store
+        self.workers: list[Worker] = []
+        self.updater: Updater | None = None
+        self.metric: Accumulator | None = None
+        self.position = Position(0, 0)
+        self.trained_with: dict[str, Any] | None = None
+        self.gathered: dict[str, np.ndarray] | None = None
+        self.initialised, self.state, self.version = False, "idle", 0
+
+    def bind(
+        self,
+        example: Feed | Batch,
+        *,
+        dtype: DTypeLike | None = None,
+        grad_formats: Mapping[str, str] | None = None,
+        convert: bool = False,
+    ) -> "Module":
+        """Allocate for batches like the example: a batch, or what gives batches; returns the module.
+
+        Shapes of parameters are those declared in the graph. `dtype` is the type of those that declare none, as a rule
+        that of the first data of a floating-point type. Data and labels keep the formats and types of the example, or
+        with `convert` are turned into those that the graph declares, batch by batch. `grad_formats` is as in
+        `executor.bind`. A module is bound once; batches with other numbers of rows need no second time.
+        """
+        if self.workers:
+            raise ModuleError("This module is bound already; batches with other numbers of rows need no binding anew.")
+        batch = next(example.epoch(0)) if isinstance(example, Feed) else example
+        arrays = self.layout.arrays(batch)
+        known = self.layout.known(arrays, dtype, convert)
+        facts = self.layout.symbol.infer(**known)
+        self.per_row = self.layout.per_row(known)
+        found = reads.find(self.layout.symbol, facts.facts, list(arrays))
+        options = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
+        options["grad_req"] = dict.fromkeys(self.trained, "write")
+        for _ in range(self.count):
+            weights = {name: _zeros(facts.arguments[name]) for name in self.layout.parameters}
+            self.workers.append(Worker(self.layout.symbol, arrays, weights, found, **options))
+        return self
+
+    def initialise(self, default: Spec = "uniform", seed: int = 0, values: Mapping[str, Any] | None = None) -> "Module":
+        """Give the parameters their first values; returns the module.
+
+        In this order: `values` by name, arrays of any format; the `init` that its variable declares; `default`. Specs
+        and their numbers are in `workbench.module.initialisers`. Each parameter is drawn from the seed and its name
+        alone. Row_sparse parameters get all their rows, but for those in `values`.
+        """
+        self._need("bound", "bind(batches)")
+        if self.initialised:
+            raise ModuleError("The module is initialised already; make another one to start over.")
+        values = dict(values or {})
+        if unknown := sorted(set(values) - set(self.layout.parameters)):
+            known = ", ".join(self.layout.parameters)
+            raise ModuleError(f"values has {', '.join(unknown)}; the parameters are {known}.")
+        variables = self.layout.symbol.variables()
+        specs = {name: variables[name].attributes["init"] for name in self.layout.parameters}
+        specs = {name: default if spec is None else spec for name, spec in specs.items() if name not in values}
+        initialisers.checked(specs)
+        for name, weight in self.workers[0].weights.items():
+            start = values[name] if name in values else _drawn(specs[name], name, weight, seed)
+            self._put(name, weight, start)
+        if self.store is not None:
+            for name, weight in self.workers[0].weights.items():
+                self.store.init(name, weight)
+            self.version += 1
+        self.initialised = True
+        return self
+
+    def _put(self, name: str, weight: Any, value: Any) -> None:
+        if tuple(value.shape) != weight.shape:
+            raise ModuleError(
+                f"The value of {name} has the shape {tuple(value.shape)}; the parameter's is {weight.shape}."
+            )
+        formats.assign(weight, value)
+
+    def set_optimizer(self, optimizer: str | Updater, **settings: Any) -> "Module":
+        """Train by an optimizer: an `Updater`, or the name of one with its settings; returns the module.
+
+        Multipliers are those that the variables declare. `rescale` is 1 unless it is given: losses that are means over
+        rows need no other, output layers, whose gradients are sums over rows, 1 / rows of a batch.
+        """
+        self._need("initialised", "initialise(...)")
+        if not isinstance(optimizer, Updater):
+            optimizer = Updater(optimizer, **({"multipliers": self.layout.multipliers(self.trained)} | settings))
+        elif settings:
+            raise ModuleError(f"The optimizer is made already; its settings cannot be given here: {sorted(settings)}.")
+        self._use(optimizer)
+        return self
+
+    def _use(self, optimizer: Updater) -> None:
+        optimizer.check_names(self.trained)
+        self.updater = optimizer
+        if self.store is not None:
+            self.store.set_optimizer(optimizer)
+
+    def prepare(self, batch: Batch, plans: bool = True) -> Prepared:
+        """What `forward` does to a batch first: its slices, and with `plans` the batch plans that are read."""
+        self._need("bound", "bind(batches)")
+        arrays = self.layout.arrays(batch, self.workers[0].executor.known)
+        rows = len(batch.rows_index)
+        borders = slices_of(rows, self.count)
+        parts = [arrays] if len(borders) == 1 else [cut(arrays, *border) for border in borders]
+        plans = plans or self.store is not None or self._lags
+        made = [worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)]
+        return Prepared(batch, parts, made, [(stop - start) / rows if rows else 1.0 for start, stop in borders])
+
+    @property
+    def _lags(self) -> bool:
+        """Whether rows are behind until they are read."""
+        return self.updater is not None and self.updater.lazy == "exact"
+
+    def forward(self, batch: Batch | Prepared, training: bool = True) -> list[Any]:
+        """The outputs of a batch, of all its rows; a next call overwrites them. `training` keeps what `backward` reads.
+
+        Rows that the batch reads are pulled from the store, or brought up to date, before.
+        """
+        self._need("initialised", "initialise(...)")
+        ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False)
+        for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
+            self._refresh(worker, part, plans)
+        outputs = [
+            worker.forward(part, training, plans)
+            for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False)
+        ]
+        self.ready, self.state = ready, "forward" if training else "idle"
+        self.outputs = outputs[0] if len(outputs) == 1 else self._together(outputs)
+        return self.outputs
+
+    def _refresh(self, worker: Worker, part: Mapping[str, Any], plans: Mapping[str, Any] | None) -> None:
+        """What the slice reads, as it is now."""
+        if self._lags:
+            rows = {name: worker.rows_read(name, part, plans) for name in self.trained}
+            if self.store is None:
+                caught_up(self.updater, worker.weights, rows)
+            else:
+                self.store.catch_up(rows)
+        if self.store is not None:
+            worker.pull(self.store, part, plans, self.version)
+
+    def _together(self, outputs: list[list[Any]]) -> list[Any]:
+        """Outputs of all workers: rows one after the other, numbers as `slices` says."""
+        made = []
+        for place, per_row in enumerate(self.per_row):
+            parts = [output[place] for output in outputs]
+            if per_row:
+                dense = all(isinstance(part, np.ndarray) for part in parts)
+                made.append(np.concatenate(parts) if dense else ops.get("concat")(*parts, axis=0))
+            elif self.slices == "mean":
+                made.append(sum(part * share for part, share in zip(parts, self.ready.shares, strict=True)))
+            else:
+                made.append(sum(parts))
+        return made
+
+    def backward(self) -> list[dict[str, Any]]:
+        """The gradients of the last `forward(training=True)`: for each worker a dict by parameter."""
+        if self.state != "forward":
+            raise ModuleError("backward needs what a forward pass leaves; call forward(batch, training=True) first.")
+        self.state = "backward"
+        self.gradients = [
+            worker.backward(self._heads(worker, share))
+            for worker, share in zip(self.workers, self.ready.shares, strict=False)
+        ]
+        return self.gradients
+
+    def _heads(self, worker: Worker, share: float) -> list[Any] | None:
+        """Head gradients: where the slices' numbers are means they count by their rows."""
+        if self.slices == "sum" or share == 1:
+            return None
+        outputs = worker.executor.outputs.values()
+        return [
+            None if per_row else np.full(output.shape, share, output.dtype)
+            for output, per_row in zip(outputs, self.per_row, strict=True)
+        ]
+
+    def update(self) -> None:
+        """Change the parameters by the gradients of the last `backward`: one step of the optimizer."""
+        if self.updater is None:
+            raise ModuleError("update needs an optimizer; call set_optimizer('sgd', rate=0.1) first.")
+        if self.state != "backward":
+            raise ModuleError("update needs gradients, and uses them up; call backward() first.")
+        self.state = "idle"
+        if self.store is None:
+            self.updater.update(self.workers[0].weights, self.gradients[0])
+        else:
+            self.store.push_all({name: [found[name] for found in self.gradients] for name in self.trained})
+            self.version += 1
+
+    def weights(self) -> dict[str, Any]:
+        """Copies of all parameters by name, in their formats, every row up to date. Training is not touched by it."""
+        self._need("initialised", "initialise(...)")
+        weights = self.raw_weights()
+        if self._lags:
+            another = Updater.from_settings(self.updater.settings)
+            another.load_state_dict(self.updater.state_dict())
+            another.catch_up({name: weights[name] for name in self.trained})
+        return weights
+
+    def raw_weights(self) -> dict[str, Any]:
+        """Copies of all parameters as training holds them, where rows may still have to catch up."""
+        if self.store is not None:
+            return {name: self.store.pull(name) for name in self.layout.parameters}
+        return {name: formats.copy(weight) for name, weight in self.workers[0].weights.items()}
+
+    def _need(self, state: str, call: str) -> None:
+        reached = self.initialised if state == "initialised" else bool(self.workers)
+        if not reached:
+            raise ModuleError(f"The module is not {state} yet; call {call} first.")
+
+    fit, score, predict, predictions = training.fit, training.score, training.predict, training.predictions
+    save, restore = checkpoint.save, checkpoint.restore
+
+
+def _zeros(facts: Facts) -> Any:
+    return formats.zeros(facts.shape, facts.format, facts.dtype)
+
+
+def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:
+    values = initialisers.draw(spec, name, weight.shape, weight.dtype, seed)
+    return RowSparse(values, np.arange(len(values)), weight.shape) if isinstance(weight, RowSparse) else values

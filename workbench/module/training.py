@@ -1,0 +1,197 @@
+"""The loops over batches: training with callbacks, scores, predictions. Methods of `Module`."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from workbench import formats, metrics
+from workbench.data.feed import Batch, Feed
+from workbench.data.loader import ahead as loaded_ahead
+from workbench.metrics import Accumulator
+from workbench.module.initialisers import ModuleError
+from workbench.module.layout import Position
+
+if TYPE_CHECKING:
+    from workbench.module.core import Module
+
+Value = float | dict[str, float] | None
+MetricLike = str | Sequence[str] | Accumulator | None
+
+
+class StopTraining(Exception):  # noqa: N818 - it is no error
+    """Raised by a callback: `fit` ends after this batch or epoch, and returns what it has."""
+
+
+@dataclass(frozen=True)
+class BatchEnd:
+    """A batch was trained on: its epoch and number, of `batches` in the epoch; the metric of the epoch so far."""
+
+    module: "Module"
+    epoch: int
+    batch: int
+    batches: int
+    rows: int
+    metric: Accumulator | None
+
+
+@dataclass(frozen=True)
+class EpochEnd:
+    """An epoch was trained: its metric, read of every batch before its update, and that of the validation data."""
+
+    module: "Module"
+    epoch: int
+    metric: Value
+    validation: Value
+
+
+Callbacks = Callable[[Any], None] | Sequence[Callable[[Any], None]]
+
+
+def fit(
+    self: "Module",
+    train: Feed,
+    validation: Feed | None = None,
+    *,
+    epochs: int,
+    metric: MetricLike = None,
+    average: str = "samples",
+    batch_end: Callbacks = (),
+    epoch_end: Callbacks = (),
+    ahead: bool = False,
+) -> list[EpochEnd]:
+    """Train until `epochs` epochs are done in all, from the position where the module stands; what each epoch gave.
+
+    So a module that was restored goes on in the middle of an epoch, and one that was trained for 3 epochs does 2 more
+    with `epochs=5`. `metric` is a name, several names, or a metric, gathered over each epoch, averaged over `samples`
+    or `batches` where it is a name. `batch_end` gets a `BatchEnd` after each update, `epoch_end` an `EpochEnd`; they
+    may save the module, and end the training by `raise StopTraining`. With `ahead` the next batch is cut and planned
+    on a thread beside the step, which changes no result. Rows that fill up a padded batch are trained on, and left out
+    of metrics.
+    """
+    if self.updater is None:
+        raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', rate=0.1) first.")
+    _check_feed(self, train)
+    gathered = _metric(self, metric, average)
+    told = _listed(batch_end), _listed(epoch_end)
+    history: list[EpochEnd] = []
+    try:
+        while self.position.epoch < epochs:
+            _epoch(self, train, gathered, told[0], ahead)
+            history.append(_end_of_epoch(self, validation, gathered))
+            for call in told[1]:
+                call(history[-1])
+    except StopTraining:
+        pass
+    finally:
+        self.gathered = gathered.state_dict() if gathered is not None and self.position.batch else None
+    return history
+
+
+def _epoch(self: "Module", train: Feed, metric: Accumulator | None, told: list[Callable], ahead: bool) -> None:
+    epoch, first = self.position
+    prepared = loaded_ahead(train.epoch(epoch, first), lambda batch: self.prepare(batch, ahead), depth=int(ahead))
+    batches = train.count(epoch) if told else 0
+    for number, ready in enumerate(prepared, first):
+        batch = ready.value.batch
+        outputs = self.forward(ready.value)
+        self.backward()
+        self.update()
+        if metric is not None:  # of the outputs before the update
+            metric.update(*scored(self, batch, outputs))
+        self.position = Position(epoch, number + 1)
+        for call in told:
+            call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
+
+
+def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator | None) -> EpochEnd:
+    epoch = self.position.epoch
+    checked = None
+    if validation is not None and metric is not None:
+        checked = self.score(validation, metric.fresh())
+    ended = EpochEnd(self, epoch, None if metric is None else metric.value, checked)
+    if metric is not None:
+        metric.reset()
+    self.position = Position(epoch + 1, 0)
+    return ended
+
+
+def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | None:
+    """The metric to gather, with what a restored module had gathered of the epoch that it is in."""
+    made = None if metric is None else metrics.create(metric, average)
+    if made is not None:
+        if self.gathered is not None and self.position.batch:
+            made.load_state_dict(self.gathered)
+        else:
+            made.reset()
+    elif self.gathered:
+        raise ModuleError(f"The training stopped amid an epoch with the metric {sorted(self.gathered)}; give it again.")
+    self.gathered, self.metric = None, made
+    return made
+
+
+def _check_feed(self: "Module", train: Feed) -> None:
+    """A restored module goes on with the batches that it was trained with."""
+    settings = train.settings()
+    if self.trained_with is not None and self.position != (0, 0) and self.trained_with != settings:
+        raise ModuleError(
+            f"The module was trained to {self.position} with batches of {self.trained_with}; these are {settings}. "
+            "Go on with the same, or set module.position = Position(0, 0) to start over with these."
+        )
+    self.trained_with = settings
+
+
+def _listed(calls: Callbacks) -> list[Callable[[Any], None]]:
+    return list(calls) if isinstance(calls, Sequence) else [calls]
+
+
+def scored(self: "Module", batch: Batch, outputs: list[Any]) -> tuple[Any, Any]:
+    """Prediction and target of a batch, without rows that repeat others; `ModuleError` where there is no target."""
+    target = self.layout.target
+    if target is None or target not in batch.labels:
+        came = ", ".join(batch.labels) or "none"
+        raise ModuleError(f"A metric compares with the label {target!r}; the batch has the labels {came}.")
+    return _prediction(self, batch, outputs), batch.labels[target][: batch.real_rows]
+
+
+def _prediction(self: "Module", batch: Batch, outputs: list[Any]) -> Any:
+    place = self.layout.prediction
+    if not self.per_row[place]:
+        raise ModuleError(
+            f"The prediction is output {place}, {self.layout.symbol.outputs()[place]}, which has no row for each row "
+            "of a batch; name another one: Module(..., prediction=...)."
+        )
+    return outputs[place][: batch.real_rows]
+
+
+def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "samples") -> Value:
+    """The metric of one pass over the data, epoch 0 of it; rows that fill up a padded batch do not count.
+
+    A metric that is given is reset first, and keeps what it gathered.
+    """
+    if metric is None:
+        raise ModuleError("score needs a metric, such as 'accuracy'.")
+    gathered = metrics.create(metric, average)
+    gathered.reset()
+    for batch in batches.epoch(0):
+        gathered.update(*scored(self, batch, self.forward(batch, training=False)))
+    return gathered.value
+
+
+def predictions(self: "Module", batches: Feed) -> Iterator[tuple[Batch, Any]]:
+    """Each batch of a pass over the data, with the prediction for its rows, of one's own; rows that pad are left out.
+
+    Batches may have no labels.
+    """
+    for batch in batches.epoch(0):
+        output = _prediction(self, batch, self.forward(batch, training=False))
+        yield batch, formats.copy(output)
+
+
+def predict(self: "Module", batches: Feed) -> np.ndarray:
+    """The predictions for all rows, dense, in the order in which the batches have them."""
+    parts = [formats.to_format(output, "dense") for _, output in self.predictions(batches)]
+    if not parts:
+        raise ModuleError("There is no batch, so there is nothing to predict; give batches of at least one row.")
+    return np.concatenate(parts)

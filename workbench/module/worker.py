@@ -1,0 +1,89 @@
+"""A worker: one executor with its own copies of the parameters, on its slice of every batch."""
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from kernels.plan import BatchPlan
+from workbench import executor, formats
+from workbench.data.cut import ranged
+from workbench.formats import RowSparse
+from workbench.graph import Graph
+from workbench.kvstore import Store
+from workbench.module import reads as reading
+from workbench.module.reads import Reads
+from workbench.ops.products import make_plan
+
+Plans = Mapping[str, BatchPlan]
+
+
+class Worker:
+    """Runs the graph on slices of batches. Where there is a store it pulls what a slice reads, before it reads it."""
+
+    def __init__(
+        self,
+        symbol: Graph,
+        arrays: Mapping[str, Any],
+        weights: Mapping[str, Any],
+        reads: Mapping[str, Reads | None],
+        **options: Any,
+    ) -> None:
+        self.executor = executor.bind(symbol, {**arrays, **weights}, **options)
+        self.weights, self.reads = dict(weights), dict(reads)
+        self.whole: dict[str, int] = {}
+        """Version of the store at which all rows of a parameter were pulled."""
+
+    def plans(self, arrays: Mapping[str, Any]) -> Plans:
+        """The batch plans that a slice needs, by argument; none for data that is converted first."""
+        known = self.executor.known
+        read = [name for name in self.executor.reads_plan if name in arrays]
+        return {n: make_plan(arrays[n]) for n in read if formats.format_of(arrays[n]) == known[n].format}
+
+    def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
+        """The rows of a parameter that a slice reads, sorted and unique, int64; None for all of them."""
+        found = self.reads[name]
+        return None if found is None else reading.rows(found, arrays, plans)
+
+    def forward(self, arrays: Mapping[str, Any], training: bool, plans: Plans | None = None) -> list[Any]:
+        """Outputs of a slice; the next call overwrites them."""
+        return self.executor.forward(training, plans, **arrays)
+
+    def backward(self, heads: list[Any] | None = None) -> dict[str, Any]:
+        """Gradients by parameter; the next call overwrites them."""
+        return self.executor.backward(heads)
+
+    def pull(self, store: Store, arrays: Mapping[str, Any], plans: Plans | None, version: int) -> None:
+        """Take from the store what the slice reads of each parameter; all of one that it reads all of, if that changed.
+
+        Row_sparse parameters then hold the rows of the slice and no others.
+        """
+        for name, weight in self.weights.items():
+            rows = self.rows_read(name, arrays, plans)
+            if rows is None:
+                if self.whole.get(name) != version:
+                    store.pull(name, out=weight)
+                    self.whole[name] = version
+                continue
+            pulled = store.row_sparse_pull(name, rows)
+            if isinstance(weight, RowSparse):
+                formats.assign(weight, pulled)
+            else:
+                weight[pulled.indices] = pulled.values
+
+
+def cut(arrays: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
+    """Rows `start` to `stop` of each array, as views."""
+    return {name: ranged(formats.format_of(array), array, start, stop) for name, array in arrays.items()}
+
+
+def slices_of(rows: int, workers: int) -> list[tuple[int, int]]:
+    """Contiguous slices of nearly equal height; fewer than workers where there are fewer rows.
+
+    >>> slices_of(3, 2), slices_of(2, 4)
+    ([(0, 2), (2, 3)], [(0, 1), (1, 2)])
+    """
+    workers = min(workers, rows) or 1
+    borders = [-(-rows * place // workers) for place in range(workers + 1)]
+    return list(itertools.pairwise(borders))

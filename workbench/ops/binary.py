@@ -1,0 +1,252 @@
+"""Operators of two arrays, element by element, of equal shapes or shapes that NumPy broadcasts.
+
+Rules are for a sparse array as large as the result: with another in the same format, or with a dense one, which may be
+broadcast. The gradient of an input that was broadcast is summed back to its shape.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import ops
+from workbench.ops import stored
+from workbench.ops.contract import Op, Rule, Shape, broadcast_shape, register
+from workbench.ops.types import one_type, real
+
+EQUAL = "equal shapes"
+ON_STORED, ON_BOTH = "numpy on the stored values", "numpy on the union of what is stored"
+
+
+def equal(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Whether both shapes are the same."""
+    return shapes[0] == shapes[1]
+
+
+def left_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Whether the left input has the shape of the result: at most the right one is broadcast."""
+    return equal(shapes, params) or broadcast_shape(shapes, params) == tuple(shapes[0])
+
+
+def right_is_whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Whether the right input has the shape of the result."""
+    return left_is_whole(shapes[::-1], params)
+
+
+def left_is_larger(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    """Whether the right input, and it alone, is broadcast."""
+    return not equal(shapes, params) and left_is_whole(shapes, params)
+
+
+def _dense_left(f: Callable, x: np.ndarray, y: Any, out: np.ndarray | None) -> np.ndarray:
+    return stored.onto_dense(x, y, f, out)
+
+
+def _dense_right(f: Callable, x: Any, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    """x + y, or x - y as -y + x."""
+    return stored.onto_dense(y, x, np.add, out, None if f is np.add else np.negative)
+
+
+def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
+    """Two of one sparse format, equal shapes: `f` over the union of what they store; f(0, 0) is zero."""
+
+    def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
+        return stored.union(x, y, f)
+
+    return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
+
+
+def _summing(f: Callable) -> list[Rule]:
+    """A dense array, at most it broadcast, plus or minus a sparse one: dense, with no dense copy of the sparse one."""
+    kernel, rules = "numpy onto a copy of the dense one", []
+    for form in stored.SPARSE:
+        left = Rule(("dense", form), "dense", lambda x, y, out=None: _dense_left(f, x, y, out), kernel, right_is_whole)
+        right = Rule((form, "dense"), "dense", lambda x, y, out=None: _dense_right(f, x, y, out), kernel, left_is_whole)
+        rules += [left, right]
+    return rules
+
+
+def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) -> Rule:
+    """A sparse array and a dense one, at most it broadcast: `f` at the places of the sparse one."""
+
+    def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
+        return stored.with_dense(x, y, f)
+
+    return Rule((form, "dense"), form, call, ON_STORED, when, condition)
+
+
+def _scaling() -> list[Rule]:
+    whole = "the sparse one not broadcast"
+    left = [_at_stored(np.multiply, form, left_is_whole, whole) for form in stored.SPARSE]
+    right = [
+        Rule(
+            ("dense", rule.result),
+            rule.result,
+            lambda x, y, out=None: stored.with_dense(y, x, np.multiply),
+            ON_STORED,
+            right_is_whole,
+            whole,
+        )
+        for rule in left
+    ]
+    return [*left, *right]
+
+
+def _register(
+    name: str,
+    f: Callable,
+    gradient: Callable,
+    doc: str,
+    rules: Sequence[Rule] = (),
+    dtype: Callable = real,
+    with_number: tuple[str, str] | None = None,
+) -> None:
+    """`gradient(head, x, y, output)` gives the two, not yet summed back."""
+
+    def gradients(head, output, inputs, params):
+        sides = gradient(head, *inputs, output)
+        return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
+
+    register(
+        Op(
+            name,
+            ("x", "y"),
+            f,
+            broadcast_shape,
+            doc,
+            rules=tuple(rules),
+            dtype=dtype,
+            gradient=gradients,
+            with_number=with_number,
+            family="binary",
+        )
+    )
+
+
+def _dense(*gradients: Any) -> tuple:
+    return tuple(ops.to_format(gradient, format="dense") for gradient in gradients)
+
+
+def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(ops.multiply(h, y), ops.multiply(h, x))
+
+
+def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(ops.divide(h, y), ops.negative(ops.divide(ops.multiply(h, z), y)))
+
+
+def _larger_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(ops.multiply(h, ops.greater_equal(x, y)), ops.multiply(h, ops.less(x, y)))
+
+
+def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(ops.multiply(h, ops.less_equal(x, y)), ops.multiply(h, ops.greater(x, y)))
+
+
+def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(ops.divide(ops.multiply(h, x), z), ops.divide(ops.multiply(h, y), z))
+
+
+def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    """Towards x zero where y is zero, towards y zero where x is zero: there the formula has 0 times infinity."""
+    lowered = ops.power(x, ops.subtract_scalar(ops.add(y, ops.equal_scalar(y, scalar=0.0)), scalar=1.0))
+    logarithm = ops.log(ops.add(x, ops.equal_scalar(x, scalar=0.0)))
+    return _dense(ops.multiply(h, ops.multiply(y, lowered)), ops.multiply(h, ops.multiply(z, logarithm)))
+
+
+def _mod_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return _dense(h, ops.negative(ops.multiply(h, ops.floor(ops.divide(x, y)))))
+
+
+def scalars(right: str, left: str | None = None) -> tuple[str, str]:
+    """Names of the operators for a number on the right and on the left."""
+    return f"{right}_scalar", left or f"{right}_scalar"
+
+
+_register(
+    "add", np.add, lambda h, x, y, z: (h, h), "x + y", [*both(np.add), *_summing(np.add)], one_type, scalars("add")
+)
+_register(
+    "subtract",
+    np.subtract,
+    lambda h, x, y, z: (h, ops.negative(h)),
+    "x - y",
+    [*both(np.subtract), *_summing(np.subtract)],
+    one_type,
+    scalars("subtract", "subtract_from_scalar"),
+)
+_register(
+    "multiply",
+    np.multiply,
+    _multiply_gradient,
+    "x * y; a place that a sparse input does not store stays zero, also where the other is inf or NaN",
+    [*both(np.multiply), *_scaling()],
+    one_type,
+    scalars("multiply"),
+)
+_register(
+    "divide",
+    np.divide,
+    _divide_gradient,
+    "x / y; a sparse x over a dense y that is broadcast is divided where it is stored; elsewhere 0 / 0 stays zero",
+    [_at_stored(np.divide, form, left_is_larger, "y broadcast") for form in stored.MATRICES],
+    real,
+    scalars("divide", "divide_into_scalar"),
+)
+_register("power", np.power, _power_gradient, "x ** y", with_number=scalars("power", "scalar_power"))
+_register("mod", np.mod, _mod_gradient, "x mod y, with the sign of y", with_number=scalars("mod", "scalar_mod"))
+_register(
+    "maximum",
+    np.maximum,
+    _larger_gradient,
+    "the larger one, NaN where one is",
+    both(np.maximum),
+    one_type,
+    scalars("maximum"),
+)
+_register(
+    "minimum",
+    np.minimum,
+    _smaller_gradient,
+    "the smaller one, NaN where one is",
+    both(np.minimum),
+    one_type,
+    scalars("minimum"),
+)
+_register("hypot", np.hypot, _hypot_gradient, "sqrt(x**2 + y**2)", both(np.hypot), real, scalars("hypot"))
+
+
+def _truth(ufunc: np.ufunc) -> Callable:
+    """`ufunc` with ones and zeros of the inputs' type as its result."""
+
+    def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
+
+    return dense
+
+
+def _no_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
+    return ops.zeros_like(x), ops.zeros_like(y)
+
+
+for _name, _f, _mirror, _sign, _keeps in (
+    ("equal", np.equal, "equal", "x == y", False),
+    ("not_equal", np.not_equal, "not_equal", "x != y", True),
+    ("greater", np.greater, "less", "x > y", True),
+    ("greater_equal", np.greater_equal, "less_equal", "x >= y", False),
+    ("less", np.less, "greater", "x < y", True),
+    ("less_equal", np.less_equal, "greater_equal", "x <= y", False),
+    ("logical_and", np.logical_and, "logical_and", "both are other than zero", True),
+    ("logical_or", np.logical_or, "logical_or", "one is other than zero", True),
+    ("logical_xor", np.logical_xor, "logical_xor", "one of the two is other than zero", True),
+):
+    _meaning = _truth(_f)
+    _register(
+        _name,
+        _meaning,
+        _no_gradient,
+        f"1 where {_sign}, else 0; in the type of the inputs",
+        both(_meaning) if _keeps else (),
+        one_type,
+        scalars(_name, f"{_mirror}_scalar"),
+    )

@@ -1,0 +1,157 @@
+"""Parts that products are made of: dense blocks at some rows and columns of a matrix, and CSR forms of sparse ones."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import kernels
+from workbench import formats
+from workbench.formats import compressed
+from workbench.formats.contract import Coo
+from workbench.formats.indices import index_dtype
+
+Index = np.ndarray | None
+
+
+class Block(NamedTuple):
+    """A matrix of `shape` that is `values` at `rows` and `columns`, ascending, None meaning all, and zero elsewhere."""
+
+    values: np.ndarray
+    rows: Index
+    columns: Index
+    shape: tuple[int, int]
+
+
+def block_of(x: Any, transposed: bool) -> Block:
+    """A dense or row_sparse matrix, or its transpose, over the same memory."""
+    if isinstance(x, np.ndarray):
+        return Block(x.T if transposed else x, None, None, x.shape[::-1] if transposed else x.shape)
+    rows = None if len(x.indices) == x.shape[0] else x.indices
+    if transposed:
+        return Block(x.values.T, None, rows, x.shape[::-1])
+    return Block(x.values, rows, None, x.shape)
+
+
+def common(left: Index, right: Index) -> tuple[Any, Any]:
+    """What to take of two axes that are summed over, so that both have the same places in the same order."""
+    if left is None and right is None:
+        return slice(None), slice(None)
+    if left is None:
+        return right, slice(None)
+    if right is None:
+        return slice(None), left
+    _, ours, theirs = np.intersect1d(left, right, assume_unique=True, return_indices=True)
+    return ours, theirs
+
+
+def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
+    """left @ right; the values go to `out` where it has their shape."""
+    ours, theirs = common(left.columns, right.rows)
+    shape = left.shape[0], right.shape[1]
+    whole = out if left.rows is None and right.columns is None else None
+    values = np.matmul(left.values[:, ours], right.values[theirs], out=whole)
+    return Block(values, left.rows, right.columns, shape)
+
+
+def finish(block: Block, result: str, out: np.ndarray | None = None) -> Any:
+    """The block as a dense (in `out` where given), row_sparse or csr matrix."""
+    if result == "dense":
+        return _dense(block, out)
+    return _row_sparse(block) if result == "row_sparse" else _csr(block)
+
+
+def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
+    whole = block.rows is None and block.columns is None
+    if whole and (out is None or out is block.values):
+        return np.ascontiguousarray(block.values)
+    out = np.empty(block.shape, block.values.dtype) if out is None else out
+    if whole:
+        out[...] = block.values
+        return out
+    out[...] = 0
+    rows, columns = block.rows, block.columns
+    out[_place(rows, columns)] = block.values
+    return out
+
+
+def _place(rows: Index, columns: Index) -> tuple:
+    if rows is not None and columns is not None:
+        return np.ix_(rows, columns)
+    return (slice(None) if rows is None else rows, slice(None) if columns is None else columns)
+
+
+def _row_sparse(block: Block) -> formats.RowSparse:
+    rows = np.arange(block.shape[0]) if block.rows is None else block.rows.copy()
+    values = _dense(Block(block.values, None, block.columns, (rows.size, block.shape[1])), None)
+    return formats.RowSparse.assemble(values, rows, block.shape)
+
+
+def _csr(block: Block) -> Any:
+    """The entries other than zero."""
+    indptr, indices, data = kernels.get("dense_to_csr").cpu(np.ascontiguousarray(block.values))
+    kind = index_dtype(*block.shape, data.size)
+    indices = (indices if block.columns is None else block.columns[indices]).astype(kind, copy=False)
+    return compressed.assemble(
+        "csr", _spread(indptr, block.rows, block.shape[0]).astype(kind), indices, data, block.shape
+    )
+
+
+def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:
+    """Row starts of `count` rows, of which `rows` have the entries of `indptr` and the others none."""
+    if rows is None:
+        return indptr
+    lengths = np.zeros(count + 1, np.int64)
+    lengths[rows + 1] = np.diff(indptr)
+    return lengths.cumsum()
+
+
+def full_block_csr(block: Block) -> Any:
+    """The block as a csr matrix that stores all of it, zeros included."""
+    height, width = block.values.shape
+    columns = np.arange(block.shape[1]) if block.columns is None else block.columns
+    kind = index_dtype(*block.shape, block.values.size)
+    starts = _spread(np.arange(height + 1) * width, block.rows, block.shape[0]).astype(kind)
+    indices = np.tile(columns.astype(kind), height)
+    return compressed.assemble("csr", starts, indices, np.ascontiguousarray(block.values).reshape(-1), block.shape)
+
+
+def as_csr(x: Any, transposed: bool = False) -> Any:
+    """A csr, csc or coo matrix, or its transpose, in CSR form; over the same memory where it is in that form."""
+    format = formats.format_of(x)
+    if format == "coo":
+        row, col = (x.col, x.row) if transposed else (x.row, x.col)
+        shape = x.shape[::-1] if transposed else x.shape
+        return compressed.assemble("csr", *compressed.coo_to_csr(Coo(row, col, x.data, shape)), shape)
+    shape = x.shape[::-1] if transposed else x.shape
+    if (format == "csr") != transposed:
+        return compressed.assemble("csr", x.indptr, x.indices, x.data, shape)
+    return compressed.assemble("csr", *compressed.transposed(x), shape)
+
+
+def select_rows(x: Any, rows: np.ndarray) -> Any:
+    """Rows of a csr matrix, in the order asked for."""
+    parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, rows)
+    return compressed.assemble("csr", *parts, (rows.size, x.shape[1]))
+
+
+def keep_columns(x: Any, columns: np.ndarray) -> Any:
+    """The entries of a csr matrix in `columns`, ascending, which are counted anew. O(nnz log columns)."""
+    place, kept = places(x.indices, columns)
+    starts = np.concatenate(([0], np.cumsum(kept)))[x.indptr]
+    kind = x.indptr.dtype
+    parts = starts.astype(kind), place[kept].astype(kind), x.data[kept]
+    return compressed.assemble("csr", *parts, (x.shape[0], columns.size))
+
+
+def places(indices: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(place, found): where each index stands in `stored` int64, ascending, or -1, and whether it is there."""
+    place = np.empty(indices.size, np.int64)
+    kernels.get("find_rows").cpu(indices, stored, place)
+    return place, place >= 0
+
+
+def filled_rows(x: Any) -> tuple[Any, np.ndarray]:
+    """The csr matrix without its empty rows, and which rows the others are."""
+    rows = np.flatnonzero(x.indptr[1:] > x.indptr[:-1])
+    starts = np.append(x.indptr[rows], x.indptr[-1]).astype(x.indptr.dtype)
+    return compressed.assemble("csr", starts, x.indices, x.data, (rows.size, x.shape[1])), rows

@@ -1,0 +1,137 @@
+"""What the rules of the products call: one function for each way to compute, all with the same parameters.
+
+`call(kernel, x, y, transpose_a, result, out, plan)`; y is two-dimensional and turned already: a Block, a dense matrix
+or a csr one, as the function says. It returns a matrix in the format `result`.
+"""
+
+from typing import Any
+
+import numpy as np
+
+import kernels
+from kernels.plan import BatchPlan, build, build_coo
+from workbench import formats
+from workbench.ops.blocks import (
+    Block,
+    as_csr,
+    block_of,
+    filled_rows,
+    finish,
+    full_block_csr,
+    keep_columns,
+    multiply,
+    select_rows,
+)
+
+
+def make_plan(x: Any) -> BatchPlan:
+    """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
+    if formats.format_of(x) == "coo":
+        return build_coo(*x.coords, x.shape)
+    return build(x.indptr, x.indices, x.shape[1])
+
+
+def turned(y: Any, transposed: bool) -> np.ndarray:
+    """A dense matrix or its transpose, which is a copy of its size."""
+    return np.ascontiguousarray(y.T) if transposed else y
+
+
+def _new(x: Any, transposed: bool, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
+    return np.empty((x.shape[transposed], y.shape[1]), y.dtype) if out is None else out
+
+
+def compressed(kernel, x, y, transpose_a, result, out, plan):
+    """A csr or csc matrix and a dense one by a kernel that takes the matrix's own arrays."""
+    out = _new(x, transpose_a, y, out)
+    kernel(x.indptr, x.indices, x.data, y, out)
+    return out
+
+
+def coordinates(kernel, x, y, transpose_a, result, out, plan):
+    """A coo matrix and a dense one."""
+    out = _new(x, transpose_a, y, out)
+    row, col = reversed(x.coords) if transpose_a else x.coords
+    kernel(row, col, x.data, y, out)
+    return out
+
+
+def planned(kernel, x, y, transpose_a, result, out, plan):
+    """The touched columns of a csr or coo matrix, transposed, and a dense one, through the batch plan."""
+    plan = plan or make_plan(x)
+    values = np.empty((plan.touched, y.shape[1]), y.dtype)  # [U, N]
+    kernel(plan.segments, plan.rows, plan.in_order(x.data), y, values)
+    shape = x.shape[1], y.shape[1]
+    if result == "row_sparse":
+        return formats.RowSparse.assemble(values, plan.columns, shape)
+    return finish(Block(values, plan.columns, None, shape), result)
+
+
+def filled(kernel, x, y, transpose_a, result, out, plan):
+    """The rows that have entries: of a csr matrix, of a coo one, or of a csc one transposed."""
+    matrix, rows = filled_rows(as_csr(x, transpose_a))
+    values = np.empty((rows.size, y.shape[1]), y.dtype)  # [filled, N]
+    kernel(matrix.indptr, matrix.indices, matrix.data, y, values)
+    return finish(Block(values, rows, None, (x.shape[transpose_a], y.shape[1])), result)
+
+
+def blocks(kernel, x, y, transpose_a, result, out, plan):
+    """Dense or row_sparse with dense or row_sparse, y a Block: BLAS on what is stored, without a copy of a transpose.
+
+    A csr result has the elements other than zero.
+    """
+    return finish(multiply(block_of(x, transpose_a), y, out), result, out)
+
+
+def sparse_block(kernel, x, y, transpose_a, result, out, plan):
+    """A csr, csc or coo matrix and a Block. Transposed, the rows that the block lacks play no part."""
+    values = np.ascontiguousarray(y.values)
+    if y.rows is None:
+        matrix = as_csr(x, transpose_a)
+    elif transpose_a:
+        matrix = as_csr(select_rows(as_csr(x), y.rows), True)
+    else:
+        matrix = keep_columns(as_csr(x), y.rows)
+    matrix, rows = filled_rows(matrix) if result != "dense" else (matrix, None)
+    whole = out is not None and y.columns is None
+    product = out if whole else np.empty((matrix.shape[0], values.shape[1]), values.dtype)
+    kernel(matrix.indptr, matrix.indices, matrix.data, values, product)
+    return finish(Block(product, rows, y.columns, (x.shape[transpose_a], y.shape[1])), result, out)
+
+
+def block_sparse(kernel, x, y, transpose_a, result, out, plan):
+    """A dense or row_sparse matrix and a csr, csc or coo one: y is (matrix, whether it is transposed).
+
+    A csr result stores, in every row that x has, all the columns that y has.
+    """
+    matrix, transposed = y
+    shape = x.shape[transpose_a], matrix.shape[not transposed]
+    left, right = block_of(x, transpose_a), as_csr(matrix, transposed)
+    if left.columns is not None:
+        right = select_rows(right, left.columns)
+    if result == "csr":
+        found = build(right.indptr, right.indices, right.shape[1])
+        product = np.empty((found.touched, left.values.shape[0]), left.values.dtype)  # [U, rows of x]
+        gather = kernels.get("csr_t_dense").cpu
+        gather(found.segments, found.rows, found.in_order(right.data), np.ascontiguousarray(left.values.T), product)
+        return full_block_csr(Block(product.T, left.rows, found.columns, shape))
+    whole = out is not None and left.rows is None
+    values = out if whole else np.empty((left.values.shape[0], shape[1]), left.values.dtype)
+    kernel(left.values, right.indptr, right.indices, right.data, values)
+    return finish(Block(values, left.rows, None, shape), result, out)
+
+
+def sparse_sparse(kernel, x, y, transpose_a, result, out, plan):
+    """Two csr, csc or coo matrices: y is (matrix, whether it is transposed)."""
+    left, right = as_csr(x, transpose_a), as_csr(*y)
+    if left.indptr.dtype != right.indptr.dtype:
+        left, right = map(_wide, (left, right))
+    parts = kernel(left.indptr, left.indices, left.data, right.indptr, right.indices, right.data)
+    product = formats.compressed.assemble("csr", *parts, (left.shape[0], right.shape[1]))
+    if result == "dense" and out is not None:
+        kernels.get("csr_to_dense").cpu(*parts, out)
+        return out
+    return formats.to_format(product, result)
+
+
+def _wide(x: Any) -> Any:
+    return formats.compressed.assemble("csr", x.indptr.astype(np.int64), x.indices.astype(np.int64), x.data, x.shape)

@@ -1,0 +1,80 @@
+"""What goes with reductions: counts of what is stored, and the products that the gradient of a product is made of."""
+
+import numpy as np
+
+from workbench import formats
+from workbench.ops import stored
+from workbench.ops.contract import Op, Rule, register
+from workbench.ops.like import axes_of, put
+from workbench.ops.reductions import KERNEL, MATRICES, SUM, shape_of
+
+
+def _others(x, out=None, axis=None):
+    """Products from the left and from the right, each without the element itself."""
+    axes = axes_of(axis, x.ndim)
+    if not x.size:
+        return put(out, x.copy())
+    kept = [place for place in range(x.ndim) if place not in axes]
+    moved = np.transpose(x, (*kept, *axes))
+    flat = np.ascontiguousarray(moved).reshape(*(x.shape[place] for place in kept), -1)
+    left, right = np.ones_like(flat), np.ones_like(flat)
+    np.multiply.accumulate(flat[..., :-1], axis=-1, out=left[..., 1:])
+    right[..., :-1] = np.multiply.accumulate(flat[..., :0:-1], axis=-1)[..., ::-1]
+    back = np.argsort((*kept, *axes))
+    return put(out, np.asarray(np.transpose((left * right).reshape(moved.shape), back), order="C"))
+
+
+register(
+    Op(
+        "product_of_others",
+        ("x",),
+        _others,
+        lambda shapes, params: tuple(shapes[0]),
+        "For every element the product of the others along the axes: what the gradient of prod is made of.",
+        params={"axis": None},
+        family="reductions",
+    )
+)
+
+
+def _count_dense(x, out=None, axis=None, keepdims=False):
+    shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
+    count = int(np.prod([x.shape[place] for place in axes_of(axis, x.ndim)], dtype=np.int64))
+    return put(out, np.full(shape, count, np.int64))
+
+
+def _count_matrix(x, out=None, axis=None, keepdims=False):
+    shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
+    axes = axes_of(axis, 2)
+    if len(axes) == 2:
+        return put(out, np.full(shape, x.data.size, np.int64))
+    places = stored.places(x)
+    if not axes:
+        counts = np.zeros(shape, np.int64)
+        np.add.at(counts, places, 1)
+        return put(out, counts)
+    counts = np.bincount(places[1 - axes[0]], minlength=x.shape[1 - axes[0]])
+    return put(out, counts.astype(np.int64, copy=False).reshape(shape))
+
+
+def _count_rows(x, out=None, axis=None, keepdims=False):
+    is_stored = formats.RowSparse.assemble(np.ones(x.values.shape, np.int64), x.indices, x.shape)
+    return put(out, SUM.rows(is_stored, axis, keepdims))
+
+
+register(
+    Op(
+        "count_stored",
+        ("x",),
+        _count_dense,
+        shape_of,
+        "How many elements are stored, zeros among them included: int64. A dense array stores all of them.",
+        params={"axis": None, "keepdims": False},
+        rules=(
+            *(Rule((held,), "dense", _count_matrix, KERNEL) for held in MATRICES),
+            Rule(("row_sparse",), "dense", _count_rows, KERNEL),
+        ),
+        dtype=lambda dtypes, params: np.dtype(np.int64),
+        family="reductions",
+    )
+)

@@ -1,0 +1,102 @@
+"""Operators without inputs: arrays made of zeros or of random numbers, in any format.
+
+Random numbers come from a seed or a `numpy.random.Generator` passed in, never from a state of our own: the same seed
+gives the same numbers in every format. Every place is drawn, so that row_sparse stores all its rows, and csr, csc and
+coo every entry that is not drawn as zero.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.types import real
+
+SHAPED: Mapping[str, Any] = {"shape": REQUIRED, "format": "dense", "dtype": "float32"}
+
+
+def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    formats.get(params["format"])
+    return tuple(int(length) for length in params["shape"])
+
+
+def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """Any type for zeros, a floating one for random numbers."""
+    dtype = np.dtype(params["dtype"])
+    return real([dtype], params) if "seed" in params else dtype
+
+
+def _rules(made: Callable) -> tuple[Rule, ...]:
+    """A rule for each format that may be asked for."""
+
+    def rule(form: str) -> Rule:
+        def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+            return params["format"] == form
+
+        return Rule((), form, made, when=when, condition=f"format == {form!r}")
+
+    return tuple(rule(form) for form in formats.names())
+
+
+def _register(name: str, made: Callable, doc: str, more: Mapping[str, Any]) -> None:
+    register(
+        Op(name, (), made, _shape, doc, params={**SHAPED, **more}, rules=_rules(made), dtype=_dtype, family="fill")
+    )
+
+
+def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str) -> Any:
+    if out is None:
+        return formats.zeros(tuple(shape), format, dtype)
+    out[...] = 0
+    return out
+
+
+def _drawn(draw: Callable) -> Callable:
+    """`draw(generator, shape, dtype, **params)` as an operator's call."""
+
+    def made(
+        out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
+    ) -> Any:
+        values = draw(generator(seed), tuple(shape), **params).astype(dtype, copy=False)
+        if out is not None:
+            np.copyto(out, values)
+            return out
+        if format == "row_sparse":
+            return formats.RowSparse(values, np.arange(values.shape[0]), values.shape)
+        return formats.to_format(values, format)
+
+    return made
+
+
+def generator(seed: int | np.random.Generator) -> np.random.Generator:
+    """The generator itself, or a new one from a whole number (`OpError`)."""
+    if isinstance(seed, np.random.Generator):
+        return seed
+    if isinstance(seed, int | np.integer) and seed >= 0:
+        return np.random.default_rng(seed)
+    raise OpError(f"seed is {seed!r}; a whole number from 0 on or a numpy.random.Generator is allowed.")
+
+
+def _uniform(source: np.random.Generator, shape: Shape, low: float, high: float) -> np.ndarray:
+    return source.uniform(low, high, shape)
+
+
+def _normal(source: np.random.Generator, shape: Shape, mean: float, deviation: float) -> np.ndarray:
+    return source.normal(mean, deviation, shape)
+
+
+_register("zeros", _zeros, "Zeros; sparse formats store nothing.", {})
+_register(
+    "random_uniform",
+    _drawn(_uniform),
+    "Numbers drawn evenly from [low, high).",
+    {"seed": REQUIRED, "low": 0.0, "high": 1.0},
+)
+_register(
+    "random_normal",
+    _drawn(_normal),
+    "Numbers drawn from the normal distribution.",
+    {"seed": REQUIRED, "mean": 0.0, "deviation": 1.0},
+)

@@ -1,0 +1,239 @@
+"""Rows and parts of arrays: take and slice. What is stored is selected; results share no memory with the input.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[0, 1, 0], [2, 0, 3]]), format="csr")
+>>> ops.take(x, np.array([1, 1])).toarray().tolist()
+[[2.0, 0.0, 3.0], [2.0, 0.0, 3.0]]
+>>> ops.slice(x, begin=[0, 1], end=[None, 3]).format
+'csr'
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.formats.compressed import assemble
+from workbench.formats.contract import Coo
+from workbench.ops import stored
+from workbench.ops.blocks import as_csr, places, select_rows
+from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
+from workbench.ops.rows import MODES, row_numbers
+
+MATRICES = ("csr", "csc", "coo")
+SPARSE = (*MATRICES, "row_sparse")
+COPIES = "numpy: what is stored is copied"
+
+
+def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    x, indices = shapes
+    if params["mode"] not in MODES:
+        raise OpError(f"mode is {params['mode']!r}; allowed are {', '.join(MODES)}.")
+    if not -len(x) <= params["axis"] < len(x):
+        raise OpError(f"axis is {params['axis']}; an array of shape {tuple(x)} has the axes 0 to {len(x) - 1}.")
+    axis = params["axis"] % len(x)
+    return (*x[:axis], *indices, *x[axis + 1 :])
+
+
+def _take(x, indices, out=None, axis=0, mode="raise"):
+    axis = axis % x.ndim
+    return put(out, np.take(x, row_numbers(indices, x.shape[axis], mode), axis=axis))
+
+
+def _is_list_of_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return params["axis"] % len(shapes[0]) == 0 and len(shapes[1]) == 1
+
+
+def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
+    return select_rows(as_csr(x), row_numbers(indices, x.shape[0], mode))
+
+
+def _take_rows(x, indices, out=None, axis=0, mode="raise"):
+    """The stored ones among the rows asked for, at their places."""
+    place, found = places(row_numbers(indices, x.shape[0], mode), x.indices)
+    return formats.RowSparse.assemble(x.values[place[found]], np.flatnonzero(found), (indices.size, *x.shape[1:]))
+
+
+def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
+    """Rows taken more than once get the sum."""
+    rows = row_numbers(indices, like.shape[0], mode).ravel()
+    if isinstance(head, formats.RowSparse):
+        rows, values = rows[head.indices], head.values
+    else:
+        values = as_dense(head)
+    return formats.RowSparse.from_rows(rows, values.reshape(rows.size, *like.shape[1:]), like.shape)
+
+
+def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
+    axis = axis % len(like.shape)
+    out = np.empty(like.shape, head.dtype) if out is None else out
+    out[...] = 0
+    rows = row_numbers(indices, like.shape[axis], mode)
+    moved = np.moveaxis(as_dense(head), range(axis, axis + rows.ndim), range(rows.ndim))
+    np.add.at(np.moveaxis(out, axis, 0), rows, moved)
+    return out
+
+
+_TAKE = {"axis": 0, "mode": "raise"}
+
+take = register(
+    Op(
+        "take",
+        ("x", "indices"),
+        _take,
+        _take_shape,
+        "The rows, or along `axis` the columns and so on, of these numbers. Those out of range are refused, clipped or "
+        "wrapped as `mode` says. Rows of csr, csc and coo come as csr. The gradient of rows is row_sparse.",
+        params=_TAKE,
+        rules=(
+            *(
+                Rule((held, "dense"), "csr", _take_matrix, "slice_rows", _is_list_of_rows, "axis 0, a list of numbers")
+                for held in MATRICES
+            ),
+            Rule(
+                ("row_sparse", "dense"), "row_sparse", _take_rows, COPIES, _is_list_of_rows, "axis 0, a list of numbers"
+            ),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (
+            ops.take_gradient(head, inputs[1], inputs[0], **params),
+            None,
+        ),
+        family="selection",
+    )
+)
+register(
+    Op(
+        "take_gradient",
+        ("head", "indices", "like"),
+        _take_gradient_along,
+        shape_of_last,
+        "The gradient of `take` towards an array of the shape of `like`: for rows row_sparse, those taken.",
+        params=_TAKE,
+        rules=(
+            Rule(
+                (ANY, "dense", ANY),
+                "row_sparse",
+                _take_gradient,
+                "merge_rows",
+                lambda shapes, params: params["axis"] % len(shapes[2]) == 0,
+                "axis 0",
+            ),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (ops.take(head, inputs[1], **params), None, None),
+        family="selection",
+    )
+)
+
+
+def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
+    """Which places a slice takes of each axis (`OpError`)."""
+    given = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
+    if max(map(len, given)) > len(shape):
+        raise OpError(f"begin, end and step have {[*map(len, given)]} numbers; {tuple(shape)} has {len(shape)} axes.")
+    begin, end, step = (part + [None] * (len(shape) - len(part)) for part in given)
+    if 0 in step:
+        raise OpError(f"step is {params['step']}; a step of 0 goes nowhere.")
+    return tuple(range(*slice(*parts).indices(length)) for *parts, length in zip(begin, end, step, shape, strict=True))
+
+
+def _slices(x: Any, params: Mapping[str, Any]) -> tuple[slice, ...]:
+    return tuple(
+        slice(r.start, None if r.stop < 0 else r.stop, r.step) if len(r) else slice(0, 0)
+        for r in ranges(x.shape, params)
+    )
+
+
+def _slice_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    return tuple(map(len, ranges(shapes[0], params)))
+
+
+def _slice(x, out=None, **params):
+    return put(out, x[_slices(x, params)].copy())
+
+
+def _at(numbers: np.ndarray, places: range) -> tuple[np.ndarray, np.ndarray]:
+    """(number among the places, whether it is one of them)."""
+    step, rest = np.divmod(numbers.astype(np.int64) - places.start, places.step)
+    return step, (rest == 0) & (step >= 0) & (step < len(places))
+
+
+def _slice_matrix(x, out=None, **params):
+    format, (rows, columns) = formats.get(x.format), ranges(x.shape, params)
+    if x.format == "csr" and rows.step == 1:
+        x, rows = _run_of_rows(x, rows), range(len(rows))
+    coo = format.to_coo(x)
+    row, in_rows = _at(coo.row, rows)
+    col, in_columns = _at(coo.col, columns)
+    kept = in_rows & in_columns
+    kind = coo.row.dtype
+    taken = format.from_coo(
+        Coo(row[kept].astype(kind), col[kept].astype(kind), coo.data[kept], (len(rows), len(columns)))
+    )
+    turned = min(rows.step, columns.step) < 0
+    return stored.canonical(taken) if turned else taken
+
+
+def _run_of_rows(x: Any, rows: range) -> Any:
+    """A run of rows of a csr matrix, over its memory."""
+    indptr = x.indptr[rows.start : rows.start + len(rows) + 1]
+    if not len(rows):
+        indptr = x.indptr[:1]
+    own = slice(indptr[0], indptr[-1])
+    return assemble("csr", indptr - indptr[0], x.indices[own], x.data[own], (len(rows), x.shape[1]))
+
+
+def _slice_rows(x, out=None, **params):
+    rows = ranges(x.shape, params)[0]
+    place, kept = _at(x.indices, rows)
+    values = x.values[kept][(slice(None), *_slices(x, params)[1:])]
+    place, shape = place[kept], _slice_shape([x.shape], params)
+    if rows.step < 0:
+        place, values = place[::-1], values[::-1]
+    return formats.RowSparse.assemble(np.ascontiguousarray(values).copy(), np.ascontiguousarray(place), shape)
+
+
+def _unslice(head, like, out=None, **params):
+    out = np.empty(like.shape, head.dtype) if out is None else out
+    out[...] = 0
+    out[_slices(like, params)] = as_dense(head)
+    return out
+
+
+_PARTS = {"begin": REQUIRED, "end": REQUIRED, "step": None}
+
+register(
+    Op(
+        "slice",
+        ("x",),
+        _slice,
+        _slice_shape,
+        "From `begin` to `end`, in steps of `step`: lists with a number or None for each of the first axes, as in "
+        "x[begin:end:step]. Every format is kept.",
+        params=_PARTS,
+        rules=(
+            *(Rule((held,), held, _slice_matrix, COPIES) for held in MATRICES),
+            Rule(("row_sparse",), "row_sparse", _slice_rows, COPIES),
+        ),
+        gradient=lambda head, output, inputs, params: (ops.slice_gradient(head, inputs[0], **params),),
+        family="selection",
+    )
+)
+register(
+    Op(
+        "slice_gradient",
+        ("head", "like"),
+        _unslice,
+        shape_of_last,
+        "The gradient of `slice` towards an array of the shape of `like`: zeros around the head; dense.",
+        params=_PARTS,
+        rules=(Rule((ANY, ANY), "dense", _unslice, "numpy"),),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (ops.slice(head, **params), None),
+        family="selection",
+    )
+)

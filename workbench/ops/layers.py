@@ -1,0 +1,173 @@
+"""Layers of models: embedding, fully_connected.
+
+>>> import numpy as np
+>>> from workbench import formats, ops
+>>> table = formats.RowSparse(np.float32([[1, 2], [3, 4]]), [0, 5], (8, 2))
+>>> ops.embedding(np.array([5, 3, 0]), table).tolist()
+[[3.0, 4.0], [0.0, 0.0], [1.0, 2.0]]
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench import formats, ops
+from workbench.ops.blocks import places
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
+from workbench.ops.rows import row_numbers
+from workbench.ops.types import real
+
+
+def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    ids, weight = shapes
+    if not weight:
+        raise OpError("The weight of an embedding has a row for each id; one without dimensions came.")
+    return (*ids, *weight[1:])
+
+
+def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """`source[rows]`, [len(rows), width]."""
+    flat = source.reshape(len(source), int(np.prod(source.shape[1:], dtype=np.int64)))
+    if source.dtype not in (np.float32, np.float64):
+        return flat[rows]
+    out = np.empty((rows.size, flat.shape[1]), source.dtype)
+    kernels.get("take_rows").cpu(flat, rows, out)
+    return out
+
+
+def _embedding(ids, weight, out=None, sparse_grad=False):
+    rows = row_numbers(ids, weight.shape[0]).ravel()
+    return put(out, _rows(weight, rows).reshape(*ids.shape, *weight.shape[1:]))
+
+
+def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
+    """Rows that the weight lacks read as zeros."""
+    rows = row_numbers(ids, weight.shape[0]).ravel()
+    place, found = places(rows, weight.indices)
+    out = np.zeros((*ids.shape, *weight.shape[1:]), weight.dtype) if out is None else out
+    flat = out.reshape(rows.size, *weight.shape[1:])
+    if not found.any():
+        flat[...] = 0
+        return out
+    flat[...] = _rows(weight.values, np.maximum(place, 0)).reshape(flat.shape)
+    if not found.all():
+        flat[~found] = 0
+    return out
+
+
+def _embedding_gradient(head, ids, like, out=None, sparse_grad=False):
+    rows = row_numbers(ids, like.shape[0]).ravel()
+    values = as_dense(head).reshape(rows.size, *like.shape[1:])
+    summed = formats.RowSparse.from_rows(rows, values, like.shape)
+    if sparse_grad:
+        return summed
+    out = np.empty(like.shape, head.dtype) if out is None else out
+    out[...] = 0
+    out[summed.indices] = summed.values
+    return out
+
+
+register(
+    Op(
+        "embedding",
+        ("ids", "weight"),
+        _embedding,
+        _embedding_shape,
+        "The rows of the weight that the ids, whole numbers in any shape, name. A row_sparse weight may lack rows, "
+        "which read as zeros; ids out of range are refused. With `sparse_grad` the weight's gradient is row_sparse: "
+        "the distinct ids.",
+        params={"sparse_grad": False},
+        rules=(
+            Rule(("dense", "row_sparse"), "dense", _embedding_of_rows, "take_rows"),
+            *(
+                Rule(
+                    held,
+                    "dense",
+                    refusal="ids are dense, the weight dense or row_sparse. Convert with to_format; for weighted "
+                    "sums of rows take dot.",
+                )
+                for held in (("csr", ANY), ("csc", ANY), ("coo", ANY), ("row_sparse", ANY))
+            ),
+            *(
+                Rule(("dense", held), "dense", refusal="the weight is dense or row_sparse. Convert it with to_format.")
+                for held in ("csr", "csc", "coo")
+            ),
+        ),
+        dtype=lambda dtypes, params: dtypes[1],
+        gradient=lambda head, output, inputs, params: (
+            None,
+            ops.embedding_gradient(head, inputs[0], inputs[1], sparse_grad=params["sparse_grad"]),
+        ),
+        family="layers",
+    )
+)
+register(
+    Op(
+        "embedding_gradient",
+        ("head", "ids", "like"),
+        _embedding_gradient,
+        shape_of_last,
+        "The gradient of `embedding` towards a weight of the shape of `like`: contributions of the same id are summed; "
+        "row_sparse with `sparse_grad`, else dense.",
+        params={"sparse_grad": False},
+        rules=(
+            Rule(
+                (ANY, "dense", ANY),
+                "row_sparse",
+                _embedding_gradient,
+                "merge_rows",
+                lambda shapes, params: bool(params["sparse_grad"]),
+                "sparse_grad",
+            ),
+            Rule((ANY, "dense", ANY), "dense", _embedding_gradient, "merge_rows"),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (ops.embedding(inputs[1], head), None, None),
+        family="layers",
+    )
+)
+
+
+def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if len(shapes) > 3:
+        raise OpError(f"fully_connected takes x, weight and bias; {len(shapes)} arrays came.")
+    x, weight, *bias = map(tuple, shapes)
+    if len(x) != 2 or len(weight) != 2 or x[1] != weight[1]:
+        raise OpError(f"fully_connected takes x [R, D] and weight [N, D]; the shapes {x} and {weight} came.")
+    if bias and bias[0] != weight[:1]:
+        raise OpError(f"The bias of a layer with {weight[0]} outputs has shape {weight[:1]}; {bias[0]} came.")
+    return x[0], weight[0]
+
+
+def _layer(x, weight, *bias, out=None):
+    out = np.matmul(x, weight.T, out=out)
+    return np.add(out, bias[0], out=out) if bias else out
+
+
+def _sparse_layer(x, weight, *bias, out=None):
+    out = put(out, ops.dot(x, weight, transpose_b=True, result="dense"))
+    return np.add(out, as_dense(bias[0]), out=out) if bias else out
+
+
+def _layer_gradient(head, output, inputs, params):
+    x, weight, *bias = inputs
+    towards = ops.sampled_dot(x, head, weight), ops.dot(head, x, transpose_a=True, result="dense")
+    return (*towards, ops.sum(head, axis=0)) if bias else towards
+
+
+register(
+    Op(
+        "fully_connected",
+        ("x", "*weight and bias"),
+        _layer,
+        _layer_shape,
+        "x @ weight.T, plus the bias where one is given: x [R, D], weight [N, D], bias [N], in any formats; dense.",
+        rules=(Rule(("dense", ...), "dense", _layer, "blas"), Rule((ANY, ...), "dense", _sparse_layer, "that of dot")),
+        dtype=real,
+        gradient=_layer_gradient,
+        family="layers",
+    )
+)

@@ -1,0 +1,258 @@
+"""How an array is held and shaped: type, format, transpose, reshape, copy. Results share no memory with the inputs.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[0, 1, 0], [2, 0, 0]]), format="csr")
+>>> ops.transpose(x).format, ops.reshape(x, shape=(3, -1)).toarray().tolist()
+('csc', [[0.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats
+from workbench.formats.contract import Coo
+from workbench.formats.indices import kept_or_widened
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.like import cast_like, put, reshape_like
+
+FORMATS = ("dense", "csr", "csc", "coo", "row_sparse")
+MATRICES = ("csr", "csc", "coo")
+
+
+def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    return tuple(shapes[0])
+
+
+def _cast(x, out=None, dtype=None):
+    if isinstance(x, np.ndarray):
+        return put(out, x.astype(dtype))
+    return formats.astype(x, dtype)
+
+
+def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    try:
+        return np.dtype(params["dtype"])
+    except TypeError:
+        raise OpError(f"dtype is {params['dtype']!r}, which names no type; float32 and float64 do.") from None
+
+
+cast = register(
+    Op(
+        "cast",
+        ("x",),
+        _cast,
+        _same,
+        "x with values of type `dtype`, cast as NumPy casts; the pattern stays.",
+        params={"dtype": REQUIRED},
+        rules=tuple(Rule((held,), held, _cast, "numpy on the stored values") for held in FORMATS),
+        dtype=_cast_type,
+        gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]),),
+        family="layout",
+    )
+)
+
+
+def _to_format(x, out=None, format=None):
+    made = formats.to_format(x, format)
+    if format == "dense" and out is not None:
+        return put(out, made)
+    return formats.copy(made) if made is x else made
+
+
+def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    formats.get(params["format"])
+    if params["format"] in MATRICES and len(shapes[0]) != 2:
+        raise OpError(f"An array of shape {tuple(shapes[0])} cannot be {params['format']}, which takes two dimensions.")
+    return tuple(shapes[0])
+
+
+to_format = register(
+    Op(
+        "to_format",
+        ("x",),
+        lambda x, out=None, format=None: _to_format(x, out, format),
+        _format_shape,
+        "x in the format named `format`: how a graph converts where it is meant, without a warning. The gradient is "
+        "passed on in the format that it comes in.",
+        params={"format": REQUIRED},
+        rules=tuple(
+            Rule(
+                (held,),
+                to,
+                _to_format,
+                f"{held} to {to}",
+                lambda shapes, params, to=to: params["format"] == to,
+                f"format={to}",
+            )
+            for held in FORMATS
+            for to in FORMATS
+        ),
+        gradient=lambda head, output, inputs, params: (head,),
+        family="layout",
+    )
+)
+
+
+copy = register(
+    Op(
+        "copy",
+        ("x",),
+        lambda x, out=None: put(out, x.copy() if out is None else x),
+        _same,
+        "The same array over memory of its own.",
+        rules=tuple(Rule((held,), held, lambda x, out=None: formats.copy(x)) for held in FORMATS[1:]),
+        gradient=lambda head, output, inputs, params: (head,),
+        family="layout",
+    )
+)
+
+
+def _axes(shape: Shape, params: Mapping[str, Any]) -> tuple[int, ...]:
+    """The order of the axes; None turns it round."""
+    axes = params["axes"]
+    if axes is None:
+        return tuple(range(len(shape)))[::-1]
+    counted = tuple(axis + len(shape) if axis < 0 else axis for axis in axes)
+    if sorted(counted) != list(range(len(shape))):
+        raise OpError(f"axes is {axes}; an array of shape {tuple(shape)} takes an order of all its {len(shape)} axes.")
+    return counted
+
+
+def _transpose_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    return tuple(shapes[0][axis] for axis in _axes(shapes[0], params))
+
+
+def _transpose(x, out=None, axes=None):
+    turned = np.transpose(x, _axes(x.shape, {"axes": axes}))
+    return put(out, turned.copy(order="C") if out is None else turned)
+
+
+def _is_turned(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return _axes(shapes[0], params) == (1, 0)
+
+
+def _turned_matrix(x, out=None, axes=None):
+    """CSR is the CSC form of the transpose, over the same arrays."""
+    format = formats.get({"csr": "csc", "csc": "csr", "coo": "coo"}[x.format])
+    if x.format == "coo":
+        return format.from_coo(Coo(x.col.copy(), x.row.copy(), x.data.copy(), x.shape[::-1]))
+    parts = {name: part.copy() for name, part in formats.get(x.format).parts(x).items()}
+    return format.build(parts, x.shape[::-1])
+
+
+def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return _axes(shapes[0], params)[0] == 0
+
+
+def _turned_rows(x, out=None, axes=None):
+    """Axis 0 in its place: row_sparse. Else a dense array with what is stored at its place, the rest zeros."""
+    order = _axes(x.shape, {"axes": axes})
+    turned = np.transpose(x.values, order)
+    shape = tuple(x.shape[axis] for axis in order)
+    if order[0] == 0:
+        return formats.RowSparse.assemble(turned.copy(), x.indices.copy(), shape)
+    out = np.empty(shape, x.dtype) if out is None else out
+    out[...] = 0
+    place = [slice(None)] * len(shape)
+    place[order.index(0)] = x.indices
+    out[tuple(place)] = turned
+    return out
+
+
+def _transpose_gradient(head, output, inputs, params):
+    axes = params["axes"]
+    inverse = None if axes is None else tuple(int(axis) for axis in np.argsort([axis % len(axes) for axis in axes]))
+    return (transpose(head, axes=inverse),)
+
+
+transpose = register(
+    Op(
+        "transpose",
+        ("x",),
+        _transpose,
+        _transpose_shape,
+        "x with its axes in the order `axes`, turned round where not given. csr becomes csc and csc csr, for a "
+        "copy; row_sparse stays so where axis 0 stays first, else its transpose is dense.",
+        params={"axes": None},
+        rules=(
+            *(
+                Rule((held,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
+                for held, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
+            ),
+            Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
+            Rule(("row_sparse",), "dense", _turned_rows, "numpy"),
+            *(Rule((held,), held, lambda x, out=None, axes=None: formats.copy(x)) for held in MATRICES),
+        ),
+        gradient=_transpose_gradient,
+        family="layout",
+    )
+)
+
+
+def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    old, shape = tuple(shapes[0]), params["shape"]
+    new = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
+    size, known = int(np.prod(old, dtype=np.int64)), int(np.prod([n for n in new if n != -1], dtype=np.int64))
+    if new.count(-1) == 1 and known and size % known == 0:
+        new = tuple(size // known if n == -1 else n for n in new)
+    if any(n < 0 for n in new) or int(np.prod(new, dtype=np.int64)) != size:
+        raise OpError(
+            f"An array of shape {old} has {size} elements; it cannot have the shape {new}. One -1 is allowed."
+        )
+    return tuple(map(int, new))
+
+
+def _reshape(x, out=None, shape=None):
+    made = x.reshape(_new_shape([x.shape], {"shape": shape}))
+    return put(out, made.copy() if out is None else made)
+
+
+def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return len(_new_shape(shapes, params)) == 2
+
+
+def _reshaped_matrix(x, out=None, shape=None):
+    """The entries' places counted anew, row after row."""
+    format, new = formats.get(x.format), _new_shape([x.shape], {"shape": shape})
+    coo = format.to_coo(x)
+    row, col = divmod(coo.row.astype(np.int64) * x.shape[1] + coo.col, max(new[1], 1))
+    kind = kept_or_widened(coo.row.dtype, *new, coo.data.size)
+    return format.from_coo(Coo(row.astype(kind), col.astype(kind), coo.data.copy(), new))
+
+
+def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return _new_shape(shapes, params)[:1] == tuple(shapes[0][:1])
+
+
+def _reshaped_rows(x, out=None, shape=None):
+    new = _new_shape([x.shape], {"shape": shape})
+    if new[:1] == x.shape[:1]:
+        values = x.values.reshape(len(x.indices), *new[1:]).copy()
+        return formats.RowSparse.assemble(values, x.indices.copy(), new)
+    out = np.empty(new, x.dtype) if out is None else out
+    out[...] = 0
+    out.reshape(x.shape)[x.indices] = x.values
+    return out
+
+
+reshape = register(
+    Op(
+        "reshape",
+        ("x",),
+        _reshape,
+        _new_shape,
+        "x in another shape of as many elements, row after row; one length may be -1. csr, csc and coo keep their "
+        "format as matrices, row_sparse where the first length stays; else its result is dense.",
+        params={"shape": REQUIRED},
+        rules=(
+            *(Rule((held,), held, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for held in MATRICES),
+            Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
+            Rule(("row_sparse",), "dense", _reshaped_rows, "numpy"),
+        ),
+        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),
+        family="layout",
+    )
+)

@@ -1,0 +1,154 @@
+"""Gradients that need the shape of an input, of which only that is read: ways back from a change of shape or type."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+
+
+def put(out: np.ndarray | None, result: np.ndarray) -> np.ndarray:
+    """`result`, in `out` where that is given."""
+    if out is None:
+        return result
+    np.copyto(out, result)
+    return out
+
+
+def shape_of_last(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """The result has the shape of the last input."""
+    return tuple(shapes[-1])
+
+
+def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """The result has the type of the first input."""
+    return dtypes[0]
+
+
+def as_dense(x: Any) -> np.ndarray:
+    """A small array, such as a gradient, in dense form."""
+    return formats.to_format(x, "dense")
+
+
+def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
+    """The axes that `axis` means, None all of them, ascending and counted from the start (`OpError`)."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = axis if isinstance(axis, tuple | list) else (axis,)
+    if not all(isinstance(one, int | np.integer) and -ndim <= one < ndim for one in given):
+        raise OpError(
+            f"axis is {axis!r}; allowed are None, whole numbers from {-ndim} to {ndim - 1}, and tuples of them."
+        )
+    axes = sorted({int(one) % ndim for one in given})
+    if len(axes) < len(given):
+        raise OpError(f"axis is {axis!r}, which names an axis twice; name each once.")
+    return tuple(axes)
+
+
+def with_ones(shape: Shape, axes: Sequence[int]) -> Shape:
+    """The shape with length one along the axes."""
+    return tuple(1 if place in axes else length for place, length in enumerate(shape))
+
+
+def _reshape_like(x, like, out=None):
+    return put(out, x.reshape(like.shape).copy() if out is None else x.reshape(like.shape))
+
+
+def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    x, like = shapes
+    if np.prod(x, dtype=np.int64) != np.prod(like, dtype=np.int64):
+        raise OpError(f"An array of shape {tuple(x)} cannot be given the shape {tuple(like)}: the sizes differ.")
+    return tuple(like)
+
+
+reshape_like = register(
+    Op(
+        "reshape_like",
+        ("x", "like"),
+        _reshape_like,
+        _check_size,
+        "x in the shape of `like`, dense.",
+        rules=(Rule((ANY, ANY), "dense", lambda x, like, out=None: _reshape_like(as_dense(x), like, out)),),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+        family="layout",
+    )
+)
+
+
+def _cast_like(x, like, out=None):
+    if isinstance(x, np.ndarray):
+        return put(out, x.astype(like.dtype))
+    return formats.astype(x, like.dtype)
+
+
+cast_like = register(
+    Op(
+        "cast_like",
+        ("x", "like"),
+        _cast_like,
+        lambda shapes, params: tuple(shapes[0]),
+        "x with values of the type of `like`, in its own format.",
+        rules=tuple(Rule((held, ANY), held, _cast_like) for held in ("dense", "csr", "csc", "coo", "row_sparse")),
+        dtype=lambda dtypes, params: dtypes[1],
+        gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]), None),
+        family="layout",
+    )
+)
+
+
+def _keep_axes(head, like, out=None, axis=None, keepdims=False):
+    shape = with_ones(like.shape, axes_of(axis, len(like.shape)))
+    return put(out, np.array(as_dense(head)).reshape(shape))
+
+
+def _kept_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    return with_ones(shapes[1], axes_of(params["axis"], len(shapes[1])))
+
+
+def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
+    axes = axes_of(axis, len(like.shape))
+    kept = _keep_axes(head, like, None, axis)
+    if mean:
+        with np.errstate(all="ignore"):
+            kept = kept / np.asarray(np.prod([like.shape[a] for a in axes], dtype=np.int64)).astype(kept.dtype)
+    return put(out, np.broadcast_to(kept, like.shape).copy() if out is None else np.broadcast_to(kept, like.shape))
+
+
+def _spread_gradient(head, output, inputs, params):
+    axes = {"axis": params["axis"], "keepdims": params["keepdims"]}
+    return (ops.mean if params["mean"] else ops.sum)(head, **axes), None
+
+
+_AXES = {"axis": None, "keepdims": False}
+
+keep_axes = register(
+    Op(
+        "keep_axes",
+        ("head", "like"),
+        _keep_axes,
+        _kept_shape,
+        "The gradient of a reduction over `axis` with length one along the axes that `like` was reduced over; dense.",
+        params=_AXES,
+        rules=(Rule((ANY, ANY), "dense", _keep_axes),),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+        family="reductions",
+    )
+)
+spread = register(
+    Op(
+        "spread",
+        ("head", "like"),
+        _spread,
+        shape_of_last,
+        "The gradient of a sum over `axis`, or with `mean` of a mean: every element of `like` gets its sum's; dense.",
+        params={**_AXES, "mean": False},
+        rules=(Rule((ANY, ANY), "dense", _spread),),
+        dtype=type_of_first,
+        gradient=_spread_gradient,
+        family="reductions",
+    )
+)

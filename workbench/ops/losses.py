@@ -1,0 +1,288 @@
+"""Losses and output layers.
+
+A loss is a number, the mean over the rows, with the gradient that follows from it. An output layer gives predictions,
+and its gradient is that of a loss on them whatever the gradient that comes in: the way of Apache MXNet's output layers.
+
+Both take a label for each score, [R, N] or for N = 1 also [R]; the softmax ones a class for each row, [R].
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> ops.squared_loss(np.float32([[1], [3]]), np.float32([[0], [0]]))
+array(2.5, dtype=float32)
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+import kernels
+from workbench import ops
+from workbench.ops import stored
+from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.like import as_dense, put
+from workbench.ops.types import real
+
+NORMALIZATIONS = ("null", "batch", "valid")
+
+
+def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """The type of the scores; labels may have another."""
+    return real(dtypes[:1], params)
+
+
+def check_labels(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """The scores' shape; the labels have it, or lack a last axis of length one (`OpError`)."""
+    scores, labels = map(tuple, shapes)
+    if labels != scores and not (scores[-1:] == (1,) and labels == scores[:-1]):
+        raise OpError(f"Scores of shape {scores} go with labels of that shape; {labels} came.")
+    return scores
+
+
+def check_classes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """The scores' shape [.., N]; the labels lack the last axis (`OpError`)."""
+    scores, labels = map(tuple, shapes)
+    if not scores or labels not in (scores[:-1], (*scores[:-1], 1)):
+        raise OpError(f"Scores of shape {scores} go with a class for each row, shape {scores[:-1]}; {labels} came.")
+    return scores
+
+
+def _classes(labels: np.ndarray) -> np.ndarray:
+    whole = labels.astype(np.int64, copy=False)
+    if labels.dtype.kind == "f" and not np.array_equal(whole, labels):
+        raise OpError("Labels of classes are whole numbers; a fraction or NaN came.")
+    return whole
+
+
+def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
+    """What the kernels take: scores [R, N]; labels alike, or int64 [R]."""
+    rows = scores.shape[0]
+    flat = scores.reshape(rows, int(np.prod(scores.shape[1:], dtype=np.int64)))
+    if classes:
+        return flat, _classes(labels).reshape(rows)
+    return flat, np.ascontiguousarray(labels.astype(scores.dtype, copy=False)).reshape(flat.shape)
+
+
+def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
+    """(the loss, the loss with its slope written in the same pass)."""
+
+    def joint(scores, labels, slope):
+        flat, ready = _ready(scores, labels, classes)
+        return np.asarray(kernels.get(kernel).cpu(flat, ready, slope.reshape(flat.shape)), scores.dtype)
+
+    def loss(scores, labels, out=None):
+        return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
+
+    return loss, joint
+
+
+def _slope_of_loss(scores, labels, out=None, loss=None):
+    out = np.empty(scores.shape, scores.dtype) if out is None else out
+    ops.get(loss).joint(scores, labels, out)
+    return out
+
+
+def _loss_shape(check: Callable) -> Callable:
+    def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        if not shapes[0]:
+            raise OpError("A loss takes scores of rows; a single number came.")
+        check(shapes, params)
+        return ()
+
+    return shape
+
+
+def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_labels: Callable) -> None:
+    loss, joint = _loss(kernel, check is check_classes)
+
+    def gradient(head, output, inputs, params):
+        slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
+        return slope, towards_labels(slope, inputs[1])
+
+    register(
+        Op(
+            name,
+            ("scores", "labels"),
+            loss,
+            _loss_shape(check),
+            doc,
+            rules=(Rule(("dense", "dense"), "dense", loss, kernel),),
+            dtype=_kernel_float,
+            gradient=gradient,
+            joint=joint,
+            family="losses",
+        )
+    )
+
+
+def _kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    if dtypes[0] not in (np.float32, np.float64):
+        raise OpError(f"Scores are float32 or float64; {dtypes[0]} came. Convert with cast.")
+    return dtypes[0]
+
+
+_register_loss(
+    "squared_loss",
+    "squared",
+    check_labels,
+    "Half the squared error, summed over the outputs, as a mean over the rows.",
+    lambda slope, labels: ops.reshape_like(ops.negative(slope), labels),
+)
+_register_loss(
+    "logistic_loss",
+    "logistic",
+    check_labels,
+    "Cross-entropy of sigmoid(scores) and labels from 0 to 1, summed over the outputs, as a mean over the rows.",
+    lambda slope, labels: None,
+)
+_register_loss(
+    "softmax_loss",
+    "softmax",
+    check_classes,
+    "Cross-entropy of softmax(scores) and classes, as a mean over the rows. A class out of range is refused.",
+    lambda slope, labels: None,
+)
+register(
+    Op(
+        "slope_of_loss",
+        ("scores", "labels"),
+        _slope_of_loss,
+        lambda shapes, params: tuple(shapes[0]),
+        "The gradient of the loss named `loss` towards the scores.",
+        params={"loss": REQUIRED},
+        dtype=_kernel_float,
+        family="losses",
+    )
+)
+
+
+def _sigmoid(x, out=None):
+    return scipy.special.expit(x, out=out)
+
+
+def _copied(x, out=None):
+    return put(out, x.copy() if out is None else x)
+
+
+def _difference(output, label, out=None):
+    """output - label, the label in any format and of the output's shape or without its last axis."""
+    if isinstance(label, np.ndarray):
+        return np.subtract(output, label.astype(output.dtype, copy=False).reshape(output.shape), out=out)
+    if tuple(label.shape) != output.shape:
+        return _difference(output, as_dense(label), out)
+    return stored.onto_dense(output, label, np.subtract, out)
+
+
+def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
+    difference = _difference(output, label, out)
+    if kind == "sign":
+        difference = np.sign(difference, out=difference)
+    outputs = int(np.prod(output.shape[1:], dtype=np.int64))
+    return np.multiply(difference, output.dtype.type(grad_scale / max(outputs, 1)), out=difference)
+
+
+def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
+    def call(x, label, out=None, grad_scale=1.0):
+        return forward(x, out)
+
+    def gradient(head, output, inputs, params):
+        return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
+
+    register(
+        Op(
+            name,
+            ("x", "label"),
+            call,
+            check_labels,
+            f"{doc}, times `grad_scale`, divided by the outputs of a row; the gradient that comes in is ignored.",
+            params={"grad_scale": 1.0},
+            rules=(Rule(("dense", ANY), "dense", call, "numpy"),),
+            dtype=_float,
+            gradient=gradient,
+            family="losses",
+        )
+    )
+
+
+_register_output("linear_regression_output", _copied, "difference", "x itself; its gradient is x - label")
+_register_output("logistic_regression_output", _sigmoid, "difference", "sigmoid(x); the gradient of x is that - label")
+_register_output("mae_regression_output", _copied, "sign", "x itself; its gradient is the sign of x - label")
+register(
+    Op(
+        "slope_of_output",
+        ("output", "label"),
+        _slope_of_output,
+        check_labels,
+        "The gradient of an output layer: the difference, or its sign, as `kind` says.",
+        params={"kind": "difference", "grad_scale": 1.0},
+        rules=(Rule(("dense", ANY), "dense", _slope_of_output, "numpy"),),
+        dtype=_float,
+        family="losses",
+    )
+)
+
+_SOFTMAX = {"grad_scale": 1.0, "normalization": "null", "use_ignore": False, "ignore_label": -1.0}
+
+
+def _softmax(x, label, out=None, **params):
+    return softmax_of(x, out)
+
+
+def softmax_of(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """exp(x), scaled to a sum of one along the last axis."""
+    if not x.size:
+        return _copied(x, out)
+    risen = np.exp(x - x.max(axis=-1, keepdims=True), out=out)
+    return np.divide(risen, risen.sum(axis=-1, keepdims=True), out=risen)
+
+
+def _softmax_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if params["normalization"] not in NORMALIZATIONS:
+        raise OpError(f"normalization is {params['normalization']!r}; allowed are {', '.join(NORMALIZATIONS)}.")
+    return check_classes(shapes, params)
+
+
+def _slope_of_softmax(output, label, out=None, **params):
+    """p - onehot(label), rows of the ignored label zero."""
+    out = _copied(output, out)
+    flat, labels = out.reshape(-1, output.shape[-1]) if out.size else out.reshape(0, 1), label.ravel()
+    counted = labels != params["ignore_label"] if params["use_ignore"] else np.ones(labels.size, bool)
+    rows, classes = np.flatnonzero(counted), _classes(labels[counted])
+    if classes.size and not (classes.min() >= 0 and classes.max() < output.shape[-1]):
+        raise OpError(
+            f"Labels go from {classes.min()} to {classes.max()}; the classes are 0 to {output.shape[-1] - 1}."
+        )
+    flat[~counted] = 0
+    flat[rows, classes] -= 1
+    shares = {"null": 1, "batch": output.shape[0], "valid": rows.size}[params["normalization"]]
+    return np.multiply(out, out.dtype.type(params["grad_scale"] / max(shares, 1)), out=out)
+
+
+register(
+    Op(
+        "softmax_output",
+        ("x", "label"),
+        _softmax,
+        _softmax_shape,
+        "softmax over the last axis; the gradient of x is that less one at the label, times `grad_scale`, divided by "
+        "the rows (`normalization` batch), by those not ignored (valid) or by nothing (null). With `use_ignore` rows "
+        "of `ignore_label` have none. The gradient that comes in is ignored.",
+        params=_SOFTMAX,
+        dtype=_float,
+        gradient=lambda head, output, inputs, params: (ops.slope_of_softmax(output, inputs[1], **params), None),
+        family="losses",
+    )
+)
+register(
+    Op(
+        "slope_of_softmax",
+        ("output", "label"),
+        _slope_of_softmax,
+        _softmax_shape,
+        "The gradient of softmax_output, from its output.",
+        params=_SOFTMAX,
+        dtype=_float,
+        family="losses",
+    )
+)

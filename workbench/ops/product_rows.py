@@ -1,0 +1,157 @@
+"""The table of the products: which kernel computes X @ Y, for X and Y in these formats and a result in that one."""
+
+import itertools
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench import formats
+from workbench.ops import calls
+from workbench.ops.blocks import block_of
+from workbench.ops.contract import Rule, Shape
+
+ENGINES = ("ours", "vendor", "dense")
+RESULTS = ("dense", "row_sparse", "csr")
+SPARSE = ("csr", "csc", "coo")
+BLOCKS = ("dense", "row_sparse")
+
+
+def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
+    """The format of a product where none is asked for."""
+    if x in SPARSE and y in SPARSE:
+        return "csr"
+    if x in SPARSE:
+        return "row_sparse" if transpose_a and not transpose_b else "dense"
+    return "csr" if x == "dense" and y in SPARSE and not transpose_a else "dense"
+
+
+@dataclass(frozen=True)
+class Row:
+    """X in format `x`, transposed or not, and Y in format `y`, either way, give `result` by `kernel` through `call`."""
+
+    x: str
+    y: str
+    transpose_a: bool
+    result: str
+    kernel: str
+    call: Callable
+    engines: tuple[str, ...] = ("ours",)
+    plan: bool = False
+
+    def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+        """Whether these parameters ask for this row."""
+        ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
+        usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
+        wanted = params["result"] or usual
+        return ta == self.transpose_a and wanted == self.result and params["engine"] in self.engines
+
+    @property
+    def condition(self) -> str:
+        """The row's parameters in words."""
+        defaults = [default_result(self.x, self.y, self.transpose_a, tb) == self.result for tb in (False, True)]
+        asked = "" if all(defaults) else f"result={self.result}"
+        if any(defaults) and asked:
+            asked += f", the default {'without' if defaults[0] else 'with'} transpose_b"
+        x = "transpose_a" if self.transpose_a else "no transpose_a"
+        if self.engines == ("vendor",):
+            return f"{x}, engine=vendor"
+        return ", ".join(filter(None, (x, asked)))
+
+    def __call__(self, x, y, *, out=None, plan=None, transpose_a=False, transpose_b=False, result=None, engine=""):
+        """The product; `out` for dense results, `plan` the batch plan of X where the row reads one."""
+        columns = None if out is None else out[:, None] if y.ndim == 1 else out
+        product = self.call(
+            kernels.get(self.kernel).cpu,
+            x,
+            self._other(as_matrix(y), transpose_b),
+            self.transpose_a,
+            self.result,
+            columns,
+            plan,
+        )
+        if out is not None and self.result == "dense":
+            return out
+        return _flat(product) if y.ndim == 1 else product
+
+    def _other(self, y: Any, transposed: bool) -> Any:
+        """Y as the call takes it."""
+        if self.y in SPARSE:
+            return y, transposed
+        if self.y == "row_sparse" or self.x in BLOCKS:
+            return block_of(y, transposed)
+        return calls.turned(y, transposed)
+
+    def rule(self) -> Rule:
+        """The row as a rule of the operator."""
+        return Rule((self.x, self.y), self.result, self, self.kernel, self.fits, self.condition, plan=self.plan)
+
+
+def as_matrix(y: Any) -> Any:
+    """A dense or row_sparse vector as a column over the same memory; a matrix itself."""
+    if y.ndim != 1:
+        return y
+    if isinstance(y, np.ndarray):
+        return y[:, None]
+    return formats.RowSparse.assemble(y.values[:, None], y.indices, (*y.shape, 1))
+
+
+def _flat(product: Any) -> Any:
+    if isinstance(product, np.ndarray):
+        return product[:, 0]
+    return formats.RowSparse.assemble(product.values[:, 0], product.indices, product.shape[:1])
+
+
+WITH_DENSE = (
+    Row("dense", "dense", False, "dense", "blas.dense_dense", calls.blocks, ("dense", "ours")),
+    Row("dense", "dense", True, "dense", "blas.dense_t_dense", calls.blocks, ("dense", "ours")),
+    Row("csr", "dense", False, "dense", "csr_dense", calls.compressed),
+    Row("csc", "dense", False, "dense", "csc_dense", calls.compressed),
+    Row("coo", "dense", False, "dense", "coo_dense", calls.coordinates),
+    Row("csr", "dense", True, "dense", "csr_t_dense_full", calls.compressed),
+    Row("csc", "dense", True, "dense", "csr_dense", calls.compressed),
+    Row("coo", "dense", True, "dense", "coo_dense", calls.coordinates),
+    Row("csr", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
+    Row("coo", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
+    Row("csc", "dense", True, "row_sparse", "csr_dense", calls.filled),
+    Row("csr", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
+    Row("coo", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
+    Row("csc", "dense", True, "csr", "csr_dense", calls.filled),
+    *(Row(x, "dense", False, result, "csr_dense", calls.filled) for x in SPARSE for result in ("row_sparse", "csr")),
+)
+"""Y dense, by our kernels and by BLAS."""
+
+VENDOR = ("vendor",)
+BY_SCIPY = (
+    Row("csr", "dense", False, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
+    Row("csc", "dense", False, "dense", "scipy.csc_dense", calls.compressed, VENDOR),
+    Row("coo", "dense", False, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
+    Row("csr", "dense", True, "dense", "scipy.csr_t_dense_full", calls.compressed, VENDOR),
+    Row("csc", "dense", True, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
+    Row("coo", "dense", True, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
+)
+
+
+def _family(left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: Callable) -> list[Row]:
+    """Rows for all pairs of formats, X either way, and all results; `kernel(transpose_a, result)` names the kernel."""
+    return [
+        Row(x, y, transpose_a, result, kernel(transpose_a, result), call)
+        for x, y, transpose_a, result in itertools.product(left, right, (False, True), RESULTS)
+    ]
+
+
+def _blas(transpose_a: bool, result: str) -> str:
+    return "blas.dense_t_dense" if transpose_a else "blas.dense_dense"
+
+
+ROWS = (
+    *WITH_DENSE,
+    *BY_SCIPY,
+    *_family(SPARSE, ("row_sparse",), lambda transpose_a, result: "csr_dense", calls.sparse_block),
+    *_family(BLOCKS, SPARSE, lambda _, result: "csr_t_dense" if result == "csr" else "dense_csr", calls.block_sparse),
+    *(row for row in _family(BLOCKS, BLOCKS, _blas, calls.blocks) if (row.x, row.y, row.result) != ("dense",) * 3),
+    *_family(SPARSE, SPARSE, lambda transpose_a, result: "csr_csr", calls.sparse_sparse),
+)
+"""The first row that fits is taken."""

@@ -1,0 +1,253 @@
+"""Sums, means, norms, extremes and products along axes, and counts of what is stored, in every format.
+
+`axis` is None for all axes, a number, negative from the end, or a tuple; with `keepdims` the axes stay, of length one.
+Sparse formats are reduced over what they store; the zeros that they do not store are counted, not made. Sums of csr,
+csc and coo are added up in float64. The result is dense: one number a row or column.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[0, -1, 0], [2, 3, 4]]), format="csr")
+>>> ops.sum(x, axis=1), ops.max(x, axis=1), ops.norm(x)
+(array([-1.,  9.], dtype=float32), array([0., 4.], dtype=float32), array(5.477226, dtype=float32))
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.ops import stored
+from workbench.ops.contract import Op, OpError, Rule, Shape, register
+from workbench.ops.like import as_dense, axes_of, keep_axes, put, spread, with_ones
+from workbench.ops.square_sums import slope_of_square_sum
+from workbench.ops.types import one_type, real
+
+MATRICES = ("csr", "csc", "coo")
+KERNEL = "numpy on the stored values"
+
+
+def shape_of(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """The shape that is left."""
+    shape = tuple(shapes[0])
+    axes = axes_of(params["axis"], len(shape))
+    if params["keepdims"]:
+        return with_ones(shape, axes)
+    return tuple(length for place, length in enumerate(shape) if place not in axes)
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """`ufunc` over `before(x)`, then `after(total, count)`, where `count` elements were reduced to each."""
+
+    ufunc: np.ufunc
+    before: Callable[[np.ndarray], np.ndarray] = np.asarray
+    after: Callable[[np.ndarray, int], np.ndarray] = lambda total, count: total
+
+    def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
+        """The meaning, on NumPy arrays."""
+        axes = axes_of(axis, x.ndim)
+        total = self.ufunc.reduce(self.before(x), axis=axes, keepdims=keepdims)
+        return self.finish(total, x, axes, x.dtype)
+
+    def finish(self, total: Any, x: Any, axes: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+        """`after`, in the type of the input."""
+        with np.errstate(all="ignore"):
+            count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
+            return np.asarray(self.after(np.asarray(total), count)).astype(dtype, copy=False)
+
+    def with_zeros(self, total: np.ndarray) -> np.ndarray:
+        """`total`, and some zeros more."""
+        with np.errstate(all="ignore"):
+            return total if self.ufunc is np.add else self.ufunc(total, np.zeros_like(total))
+
+    def matrix(self, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
+        """Of a csr, csc or coo matrix."""
+        axes = axes_of(axis, 2)
+        shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
+        x = stored.canonical(x)
+        data = self.before(x.data)
+        if len(axes) != 1:
+            total = self._of_all(data, x.shape) if axes else self.before(as_dense(x))
+        else:
+            total = self._of_groups(stored.places(x)[1 - axes[0]], data, x.shape[1 - axes[0]], x.shape[axes[0]])
+        return self.finish(total, x, axes, x.dtype).reshape(shape)
+
+    def _of_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
+        size = int(np.prod(shape, dtype=np.int64))
+        if not data.size and size and self.ufunc.identity is None:
+            return np.zeros((), data.dtype)
+        exact = {"dtype": np.float64} if self.ufunc is np.add and data.dtype.kind == "f" else {}
+        total = np.asarray(self.ufunc.reduce(data, **exact))
+        return total if data.size == size else self.with_zeros(total)
+
+    def _of_groups(self, group: np.ndarray, data: np.ndarray, groups: int, length: int) -> np.ndarray:
+        """Data of the same group reduced; a group with less than `length` of them has zeros besides."""
+        if self.ufunc is np.add and data.dtype.kind == "f":
+            return np.bincount(group, data, groups)
+        full = np.bincount(group, minlength=groups) == length
+        total = np.full(groups, self.ufunc.identity or 0, data.dtype)
+        if self.ufunc.identity is None:
+            total[group] = data
+        self.ufunc.at(total, group, data)
+        return np.where(full, total, self.with_zeros(total))
+
+    def rows(self, x: formats.RowSparse, axis: Any, keepdims: bool) -> np.ndarray:
+        """Of a row_sparse array of any rank."""
+        axes = axes_of(axis, x.ndim)
+        missing = x.shape[0] - len(x.indices)
+        values = self.before(x.values)
+        if 0 not in axes:
+            part = self.ufunc.reduce(values, axis=axes, keepdims=keepdims)
+            zeros = np.zeros((1, *x.shape[1:]), values.dtype)
+            total = np.empty((x.shape[0], *part.shape[1:]), part.dtype)
+            total[...] = self.ufunc.reduce(zeros, axis=axes, keepdims=keepdims) if missing else 0
+            total[x.indices] = part
+        elif not len(x.indices) and missing:
+            total = self.ufunc.reduce(np.zeros((1, *x.shape[1:]), values.dtype), axis=axes, keepdims=keepdims)
+        else:
+            total = self.ufunc.reduce(values, axis=axes, keepdims=keepdims)
+            lacks = missing and all(x.shape[axis] for axis in axes)  # rows without elements are no zeros
+            total = self.with_zeros(np.asarray(total)) if lacks else total
+        return self.finish(total, x, axes, x.dtype)
+
+
+def _root(total: np.ndarray, count: int) -> np.ndarray:
+    return np.sqrt(total)
+
+
+SUM = Reduction(np.add)
+MEAN = Reduction(np.add, after=lambda total, count: np.divide(total, count))
+SQUARES = Reduction(np.add, np.square)
+NORMS = {1: Reduction(np.add, np.abs), 2: Reduction(np.add, np.square, _root)}
+MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.multiply)
+
+
+def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callable]:
+    """For each way to hold x, the call of an operator whose parameters choose the reduction."""
+
+    def call(way: str) -> Callable:
+        def run(x, out=None, axis=None, keepdims=False, **more):
+            return put(out, getattr(chosen(more), way)(x, axis, keepdims))
+
+        return run
+
+    return {way: call(way) for way in ("dense", "matrix", "rows")}
+
+
+def _register(
+    name: str,
+    chosen: Callable[[Mapping[str, Any]], Reduction],
+    gradient: Callable,
+    doc: str,
+    *,
+    shape: Callable = shape_of,
+    dtype: Callable = one_type,
+    rules: tuple[Rule, ...] = (),
+    **params: Any,
+) -> None:
+    calls = _calls(chosen)
+    matrices = (Rule((held,), "dense", calls["matrix"], KERNEL) for held in MATRICES)
+    register(
+        Op(
+            name,
+            ("x",),
+            calls["dense"],
+            shape,
+            doc,
+            params={"axis": None, "keepdims": False, **params},
+            rules=(*rules, *matrices, Rule(("row_sparse",), "dense", calls["rows"], KERNEL)),
+            dtype=dtype,
+            gradient=lambda head, output, inputs, params: (gradient(head, output, inputs[0], params),),
+            family="reductions",
+        )
+    )
+
+
+def _along(params: Mapping[str, Any]) -> dict[str, Any]:
+    return {"axis": params["axis"], "keepdims": params["keepdims"]}
+
+
+def _sum_gradient(head, output, x, params):
+    return spread(head, x, **_along(params))
+
+
+def _mean_gradient(head, output, x, params):
+    return spread(head, x, mean=True, **_along(params))
+
+
+def _squares_gradient(head, output, x, params):
+    return slope_of_square_sum(head, x, **_along(params))
+
+
+def _norm_gradient(head, output, x, params):
+    """Where the norm is zero it has no gradient; zero is given."""
+    if params["ord"] == 1:
+        return ops.multiply(ops.sign(x), keep_axes(head, x, **_along(params)))
+    above = ops.add(output, ops.equal_scalar(output, scalar=0.0))
+    return ops.multiply(x, keep_axes(ops.divide(head, above), x, **_along(params)))
+
+
+def _extreme_gradient(head, output, x, params):
+    """All elements that equal the extreme get its gradient."""
+    chosen = ops.equal(ops.to_format(x, format="dense"), keep_axes(output, x, **_along(params)))
+    return ops.multiply(chosen, keep_axes(head, x, **_along(params)))
+
+
+def _prod_gradient(head, output, x, params):
+    return ops.multiply(ops.product_of_others(x, axis=params["axis"]), keep_axes(head, x, **_along(params)))
+
+
+def _extreme_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    shape = shapes[0]
+    if not all(shape[axis] for axis in axes_of(params["axis"], len(shape))):
+        raise OpError(
+            f"An array of shape {tuple(shape)} has no largest or smallest element along axis {params['axis']}."
+        )
+    return shape_of(shapes, params)
+
+
+def _norm_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if params["ord"] not in NORMS:
+        raise OpError(
+            f"ord is {params['ord']!r}; allowed are 1, the sum of absolute values, and 2, the root of squares."
+        )
+    return shape_of(shapes, params)
+
+
+def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return params["keepdims"] and 0 not in axes_of(params["axis"], len(shapes[0]))
+
+
+def _squares_of_rows(x, out=None, axis=None, keepdims=True):
+    values = np.add.reduce(np.square(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
+    shape = with_ones(x.shape, axes_of(axis, x.ndim))
+    return formats.RowSparse.assemble(values, x.indices.copy(), shape)
+
+
+_register("sum", lambda params: SUM, _sum_gradient, "The sum along the axes.")
+_register("mean", lambda params: MEAN, _mean_gradient, "The mean along the axes.", dtype=real)
+_register(
+    "norm",
+    lambda params: NORMS[params["ord"]],
+    _norm_gradient,
+    "The norm along the axes: the root of the sum of squares, or with `ord` 1 the sum of absolute values.",
+    shape=_norm_shape,
+    dtype=real,
+    ord=2,
+)
+_register("max", lambda params: MAX, _extreme_gradient, "The largest element.", shape=_extreme_shape)
+_register("min", lambda params: MIN, _extreme_gradient, "The smallest element.", shape=_extreme_shape)
+_register("prod", lambda params: PROD, _prod_gradient, "The product of the elements along the axes.")
+_register(
+    "square_sum",
+    lambda params: SQUARES,
+    _squares_gradient,
+    "The sum of squares along the axes.",
+    rules=(
+        Rule(
+            ("row_sparse",), "row_sparse", _squares_of_rows, KERNEL, _rows_stay, "keepdims, axis 0 not among the axes"
+        ),
+    ),
+)

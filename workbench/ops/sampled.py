@@ -1,0 +1,177 @@
+"""`sampled_dot`: a product of two matrices at the places where a pattern has entries, and nowhere else.
+
+It is the gradient of `dot` towards a sparse operand: as large as that operand, and in its format.
+
+>>> import numpy as np
+>>> from workbench import formats, ops
+>>> x = formats.to_format(np.float32([[0, 2, 0], [1, 0, 0]]), "csr")
+>>> ops.sampled_dot(x, np.float32([[1], [2]]), np.float32([[3, 4, 5]])).toarray()
+array([[0., 4., 0.],
+       [6., 0., 0.]], dtype=float32)
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from workbench import formats
+from workbench.formats import compressed
+from workbench.ops import stored
+from workbench.ops.blocks import Block, as_csr, block_of, common, places
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+from workbench.ops.product_rows import ROWS, SPARSE, as_matrix, default_result
+from workbench.ops.products import dot, factors, float_dtype
+
+
+def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarray:
+    """Values of op(a) @ op(b) at the entries of a CSR pattern."""
+    sparse = [formats.format_of(operand) in SPARSE for operand in (a, b)]
+    if all(sparse):
+        product = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
+        return _look_up(indptr, indices, product)
+    left = _rows_of(a, transpose_a) if sparse[0] else block_of(a, transpose_a)
+    right = _rows_of(b, not transpose_b) if sparse[1] else block_of(b, not transpose_b)
+    ours, theirs = common(left.columns, right.columns)
+    left_values = np.ascontiguousarray(left.values[:, ours])
+    right_values = np.ascontiguousarray(right.values[:, theirs])
+    if left.rows is None and right.rows is None:
+        out = np.empty(indices.size, left_values.dtype)
+        kernels.get("sddmm").cpu(indptr, indices, left_values, right_values, out)
+        return out
+    return _at_blocks(indptr, indices, left._replace(values=left_values), right._replace(values=right_values))
+
+
+def _rows_of(x: Any, transposed: bool) -> Block:
+    """The rows of a sparse matrix, or of its transpose, that have entries, each made whole."""
+    return block_of(formats.to_format(as_csr(x, transposed), "row_sparse"), False)
+
+
+def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
+    """As sddmm, where rows of either side are not stored and give zeros."""
+    row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
+    everything = np.ones(indices.size, bool)
+    row, in_left = (row, everything) if left.rows is None else places(row, left.rows)
+    col, in_right = (indices, everything) if right.rows is None else places(indices, right.rows)
+    kept = np.flatnonzero(in_left & in_right)
+    starts = np.searchsorted(row[kept], np.arange(left.values.shape[0] + 1))
+    found = np.empty(kept.size, left.values.dtype)
+    kernels.get("sddmm").cpu(starts, col[kept].astype(np.int64), left.values, right.values, found)
+    out = np.zeros(indices.size, found.dtype)
+    out[kept] = found
+    return out
+
+
+def _look_up(indptr, indices, product: Any) -> np.ndarray:
+    """Values of a csr matrix, sorted, at the entries of a pattern."""
+    width = product.shape[1]
+    wanted = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
+    stored = np.repeat(np.arange(indptr.size - 1), np.diff(product.indptr)) * width + product.indices
+    place, found = places(wanted, stored)
+    out = np.zeros(indices.size, product.dtype)
+    out[found] = product.data[place[found]]
+    return out
+
+
+def _with_matrices(call):
+    """The call with vectors a and b made columns."""
+
+    def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
+        return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
+
+    return wrapped
+
+
+def _csr(pattern, a, b, transpose_a, transpose_b):
+    pattern = stored.canonical(pattern)
+    indptr, indices = pattern.indptr, pattern.indices
+    data = _at_csr(indptr, indices, pattern.shape, a, b, transpose_a, transpose_b)
+    return compressed.assemble("csr", indptr.copy(), indices.copy(), data, pattern.shape)
+
+
+def _csc(pattern, a, b, transpose_a, transpose_b):
+    """CSC is the CSR form of the transpose, and the transpose of a product the product of the transposes."""
+    pattern = stored.canonical(pattern)
+    indptr, indices = pattern.indptr, pattern.indices
+    data = _at_csr(indptr, indices, pattern.shape[::-1], b, a, not transpose_b, not transpose_a)
+    return compressed.assemble("csc", indptr.copy(), indices.copy(), data, pattern.shape)
+
+
+def _coo(pattern, a, b, transpose_a, transpose_b):
+    pattern = stored.canonical(pattern)
+    row, col = pattern.coords
+    indptr = np.searchsorted(row, np.arange(pattern.shape[0] + 1)).astype(col.dtype)
+    data = _at_csr(indptr, col, pattern.shape, a, b, transpose_a, transpose_b)
+    return scipy.sparse.coo_array((data, (row.copy(), col.copy())), shape=pattern.shape)
+
+
+OURS = {"engine": "ours"}
+
+
+def _whole(row):
+    """A rule of `dot` under a pattern that is no pattern: the whole product."""
+
+    def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
+        whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
+        return row(as_matrix(a), as_matrix(b), **whole)
+
+    def wanted(transpose_b):
+        usual = default_result(row.x, row.y, row.transpose_a, transpose_b)
+        return "row_sparse" if usual == "row_sparse" else "dense"
+
+    def when(shapes, params):
+        return row.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
+
+    if row.result not in map(wanted, (False, True)):
+        return []
+    return [Rule((held, row.x, row.y), row.result, call, row.kernel, when) for held in ("dense", "row_sparse")]
+
+
+def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    pattern, a, b = shapes
+    if (len(a) == 1 or len(b) == 1) and (params["transpose_a"], params["transpose_b"]) != (False, True):
+        raise OpError("Vectors a and b are columns: their outer product is had with transpose_b alone.")
+    a, b = (shape if len(shape) == 2 else (*shape, 1) for shape in (a, b))
+    left, right = a[::-1] if params["transpose_a"] else a, b[::-1] if params["transpose_b"] else b
+    if len(left) != 2 or len(right) != 2 or left[1] != right[0] or tuple(pattern) != (left[0], right[1]):
+        raise OpError(
+            f"sampled_dot cannot take {tuple(left)} by {tuple(right)} at the places of {tuple(pattern)}; "
+            "a [R, N] by b [N, D] goes with a pattern [R, D]."
+        )
+    return tuple(pattern)
+
+
+def _gradient(head, output, inputs, params):
+    _, a, b = inputs
+    of_a, of_b = factors(head, a, b, bool(params["transpose_a"]), bool(params["transpose_b"]))
+    return None, *(dot(x, y, transpose_a=ta, transpose_b=tb) for x, y, ta, tb in (of_a, of_b))
+
+
+def _dense(pattern, a, b, out=None, transpose_a=False, transpose_b=False):
+    a, b = as_matrix(a), as_matrix(b)
+    return np.matmul(a.T if transpose_a else a, b.T if transpose_b else b, out=out)
+
+
+sampled_dot = register(
+    Op(
+        name="sampled_dot",
+        inputs=("pattern", "a", "b"),
+        params={"transpose_a": False, "transpose_b": False},
+        dense=_dense,
+        shape=_shape,
+        dtype=float_dtype,
+        rules=(
+            Rule(("csr", ANY, ANY), "csr", _with_matrices(_csr), "sddmm"),
+            Rule(("csc", ANY, ANY), "csc", _with_matrices(_csc), "sddmm"),
+            Rule(("coo", ANY, ANY), "coo", _with_matrices(_coo), "sddmm"),
+            *(rule for row in ROWS for rule in _whole(row) if "ours" in row.engines),
+        ),
+        gradient=_gradient,
+        family="products",
+        doc="The product of a [R, N] and b [N, D], either transposed where its parameter says so, at the entries of "
+        "`pattern` [R, D], whose values play no part; in its format, each place once. A dense or row_sparse "
+        "pattern has no places of its own, and gives the whole product, row_sparse where `dot` gives that, else dense.",
+    )
+)

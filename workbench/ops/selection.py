@@ -1,0 +1,256 @@
+"""Chosen and put together: where, concat, clip. Sparse arrays are read where they store; results share no memory.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[0, 1, 0], [2, 0, 3]]), format="csr")
+>>> ops.concat(x, x, axis=1).shape, ops.clip(x, low=0, high=2).data.tolist()
+((2, 6), [1.0, 2.0, 2.0])
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.formats.contract import Coo
+from workbench.formats.indices import kept_or_widened
+from workbench.ops import stored
+from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, register
+from workbench.ops.like import as_dense, put, type_of_first
+from workbench.ops.types import one_type
+
+MATRICES = ("csr", "csc", "coo")
+SPARSE = (*MATRICES, "row_sparse")
+COPIES = "numpy: what is stored is copied"
+
+
+def _dense_head(head: Any) -> Any:
+    return ops.to_format(head, format="dense")
+
+
+def _where(condition, x, y, out=None):
+    return put(out, np.where(condition != 0, x, y))
+
+
+def _where_stored(condition, x, y, out=None):
+    """A copy of y, overwritten by x where the condition stores other than zero."""
+    out = put(np.empty(y.shape, y.dtype) if out is None else out, y)
+    if isinstance(condition, formats.RowSparse):
+        rows = condition.indices
+        out[rows] = np.where(condition.values != 0, x[rows], y[rows])
+        return out
+    condition = stored.canonical(condition)
+    chosen = tuple(place[condition.data != 0] for place in stored.places(condition))
+    out[chosen] = x[chosen]
+    return out
+
+
+def _equal_shapes(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return len(set(map(tuple, shapes))) == 1
+
+
+def _where_gradient(head, output, inputs, params):
+    condition, x, y = inputs
+    head = _dense_head(head)
+    none = ops.zeros_like(head)
+    sides = ops.where(condition, head, none), ops.where(condition, none, head)
+    return (
+        ops.zeros_like(condition),
+        *(ops.sum_to_shape_of(side, like) for side, like in zip(sides, (x, y), strict=True)),
+    )
+
+
+where = register(
+    Op(
+        "where",
+        ("condition", "x", "y"),
+        _where,
+        broadcast_shape,
+        "x where the condition is not zero, else y. A sparse condition is read where it is stored.",
+        rules=tuple(
+            Rule((held, "dense", "dense"), "dense", _where_stored, COPIES, _equal_shapes, "equal shapes")
+            for held in SPARSE
+        ),
+        dtype=lambda dtypes, params: one_type(dtypes[1:], params),
+        gradient=_where_gradient,
+        family="selection",
+    )
+)
+
+
+def _axis(shape: Shape, params: Mapping[str, Any]) -> int:
+    axis = params["axis"]
+    if not isinstance(axis, int | np.integer) or not -len(shape) <= axis < len(shape):
+        raise OpError(f"axis is {axis!r}; an array of shape {tuple(shape)} has the axes 0 to {len(shape) - 1}.")
+    return int(axis) % len(shape)
+
+
+def _concat_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    first, axis = list(shapes[0]), _axis(shapes[0], params)
+    for shape in shapes:
+        others = [list(one[:axis]) + list(one[axis + 1 :]) for one in (shape, first)]
+        if len(shape) != len(first) or others[0] != others[1]:
+            raise OpError(f"Arrays of shapes {', '.join(map(str, shapes))} cannot be put together along axis {axis}.")
+    return (*first[:axis], sum(shape[axis] for shape in shapes), *first[axis + 1 :])
+
+
+def _concat(*arrays, out=None, axis=0):
+    return put(out, np.concatenate(arrays, axis=axis))
+
+
+def _concat_matrices(*arrays, out=None, axis=0):
+    """Entries of one matrix after those of the other, row or column numbers moved on."""
+    axis, format = axis % 2, formats.get(arrays[0].format)
+    shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
+    coos = [format.to_coo(x) for x in arrays]
+    kind = kept_or_widened(np.result_type(*(coo.row.dtype for coo in coos)), *shape, sum(x.data.size for x in arrays))
+    starts = np.cumsum([0, *(x.shape[axis] for x in arrays)])
+    numbers = [[coo.row.astype(kind) for coo in coos], [coo.col.astype(kind) for coo in coos]]
+    numbers[axis] = [number + kind.type(start) for number, start in zip(numbers[axis], starts, strict=False)]
+    row, col = map(np.concatenate, numbers)
+    return format.from_coo(Coo(row, col, np.concatenate([coo.data for coo in coos]), shape))
+
+
+def _concat_rows(*arrays, out=None, axis=0):
+    shape = _concat_shape([x.shape for x in arrays], {"axis": axis})
+    if axis % len(shape) == 0:
+        starts = np.cumsum([0, *(x.shape[0] for x in arrays)])
+        indices = np.concatenate([x.indices + start for x, start in zip(arrays, starts, strict=False)])
+        return formats.RowSparse.assemble(np.concatenate([x.values for x in arrays]), indices, shape)
+    indices = np.unique(np.concatenate([x.indices for x in arrays]))
+    wide = []
+    for x in arrays:
+        values = np.zeros((indices.size, *x.shape[1:]), x.dtype)
+        values[np.searchsorted(indices, x.indices)] = x.values
+        wide.append(values)
+    return formats.RowSparse.assemble(np.concatenate(wide, axis=axis), indices, shape)
+
+
+def _concat_gradient(head, output, inputs, params):
+    axis = params["axis"]
+    return tuple(ops.part_of_concat(head, *inputs, axis=axis, place=place) for place in range(len(inputs)))
+
+
+def _part(head, *arrays, out=None, axis=0, place=0):
+    axis = axis % len(head.shape)
+    start = sum(x.shape[axis] for x in arrays[:place])
+    taken = [slice(None)] * len(head.shape)
+    taken[axis] = slice(start, start + arrays[place].shape[axis])
+    return put(out, as_dense(head)[tuple(taken)].copy())
+
+
+def _part_gradient(head, output, inputs, params):
+    parts = [_dense_head(ops.zeros_like(x)) for x in inputs[1:]]
+    parts[params["place"]] = head
+    return ops.concat(*parts, axis=params["axis"]), *(None for _ in parts)
+
+
+register(
+    Op(
+        "concat",
+        ("*arrays",),
+        _concat,
+        _concat_shape,
+        "The arrays one after the other along `axis`. Those of one sparse format keep it.",
+        params={"axis": 0},
+        rules=(
+            *(Rule((held, ...), held, _concat_matrices, COPIES) for held in MATRICES),
+            Rule(("row_sparse", ...), "row_sparse", _concat_rows, COPIES),
+        ),
+        gradient=_concat_gradient,
+        family="selection",
+    )
+)
+register(
+    Op(
+        "part_of_concat",
+        ("head", "*arrays"),
+        _part,
+        lambda shapes, params: tuple(shapes[1 + params["place"]]),
+        "The part of a gradient that belongs to the array number `place` of those put together; dense.",
+        params={"axis": 0, "place": REQUIRED},
+        rules=(Rule((ANY, ...), "dense", _part),),
+        dtype=type_of_first,
+        gradient=_part_gradient,
+        family="selection",
+    )
+)
+
+
+def _clip(x, out=None, low=0.0, high=0.0):
+    return np.clip(x, x.dtype.type(low), x.dtype.type(high), out=out)
+
+
+def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if not params["low"] <= params["high"]:
+        raise OpError(f"low is {params['low']} and high {params['high']}; low must not be above high.")
+    return tuple(shapes[0])
+
+
+def _keeps_zero(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return params["low"] <= 0 <= params["high"]
+
+
+def _within(x, out=None, low=0.0, high=0.0):
+    return put(out, ((x >= low) & (x <= high)).astype(x.dtype))
+
+
+def _within_stored(x, out=None, low=0.0, high=0.0):
+    is_in = float(low <= 0 <= high)
+    ground = np.broadcast_to(np.asarray(is_in, x.dtype), x.shape)
+    return stored.onto_dense(ground, x, lambda _, values: _within(values, None, low, high), out)
+
+
+register(
+    Op(
+        "clip",
+        ("x",),
+        _clip,
+        _clip_shape,
+        "x, at least `low` and at most `high`. A sparse x keeps its format where zero lies between them.",
+        params={"low": REQUIRED, "high": REQUIRED},
+        rules=(
+            *(
+                Rule(
+                    (held,),
+                    held,
+                    lambda x, out=None, low=0, high=0: stored.mapped(x, lambda values: _clip(values, None, low, high)),
+                    "numpy on the stored values",
+                    _keeps_zero,
+                    "low <= 0 <= high",
+                )
+                for held in SPARSE
+            ),
+            *(
+                Rule(
+                    (held,),
+                    "dense",
+                    condition="otherwise",
+                    refusal="zero is outside of low to high, so every element would be stored. Convert with to_format "
+                    "to dense first.",
+                )
+                for held in SPARSE
+            ),
+        ),
+        dtype=one_type,
+        gradient=lambda head, output, inputs, params: (
+            ops.multiply(_dense_head(head), ops.is_within(inputs[0], **params)),
+        ),
+        family="selection",
+    )
+)
+register(
+    Op(
+        "is_within",
+        ("x",),
+        _within,
+        _clip_shape,
+        "1 where x lies from `low` to `high`, else 0; dense.",
+        params={"low": REQUIRED, "high": REQUIRED},
+        rules=tuple(Rule((held,), "dense", _within_stored, "numpy on the stored values") for held in SPARSE),
+        dtype=one_type,
+        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+        family="selection",
+    )
+)

@@ -1,0 +1,177 @@
+"""Element-wise work on what sparse arrays store: one input, one with a dense one, two over the union of their patterns.
+
+Results are canonical where the format knows the word: csr and csc sorted and trimmed, duplicates summed before
+anything that is not linear. They share no memory with the inputs.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import kernels
+from workbench import formats
+from workbench.formats import RowSparse
+
+SPARSE = ("csr", "csc", "coo", "row_sparse")
+MATRICES = SPARSE[:3]
+
+Function = Callable[..., np.ndarray]
+
+
+def canonical(x: Any) -> Any:
+    """`x` without duplicates, csr and csc sorted; over the memory of `x` where it is so already. O(nnz)."""
+    if x.format == "row_sparse":
+        return x
+    format = formats.get(x.format)
+    fresh = format.build(format.parts(x), x.shape)  # what SciPy finds out about it is not kept in the user's object
+    if _rises(fresh) if x.format == "coo" else fresh.has_canonical_format:
+        return fresh
+    fresh = formats.copy(x)
+    fresh.sum_duplicates()
+    return fresh
+
+
+def _rises(x: Any) -> bool:
+    """Whether the entries of a coo array come row by row, by rising columns, none twice."""
+    row, col = x.row, x.col
+    return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
+
+
+def mapped(x: Any, f: Function, linear: bool = False) -> Any:
+    """`f` of the stored values, at the places of `x`; a coo array keeps its duplicates where `f` is linear."""
+    return _with_values(x if linear and x.format == "coo" else canonical(x), f)
+
+
+def _with_values(x: Any, f: Function) -> Any:
+    format = formats.get(x.format)
+    (name, values), *indices = format.parts(x).items()
+    made = np.ascontiguousarray(f(values))
+    return format.build({name: made} | {key: part.copy() for key, part in indices}, x.shape)
+
+
+def places(x: Any) -> tuple[np.ndarray, ...]:
+    """What indexes a dense array of the same shape at the stored values: rows, or rows and columns."""
+    if x.format == "row_sparse":
+        return (x.indices,)
+    if x.format == "coo":
+        return x.row, x.col
+    major = np.repeat(np.arange(len(x.indptr) - 1), np.diff(x.indptr))
+    return (major, x.indices) if x.format == "csr" else (x.indices, major)
+
+
+def values(x: Any) -> np.ndarray:
+    """The stored values."""
+    return x.values if x.format == "row_sparse" else x.data
+
+
+def with_dense(x: Any, dense: np.ndarray, f: Function) -> Any:
+    """`f(stored value, value of dense there)` at the places of `x`; `dense` is broadcast to the shape of `x`."""
+    x = canonical(x)
+    _check_places(x)
+    there = np.broadcast_to(dense, x.shape)[places(x)]
+    return _with_values(x, lambda stored: f(stored, there))
+
+
+def with_any(x: Any, y: Any, f: Function) -> Any:
+    """`f(stored value, value of y there)` at the places of `x`; `y` has the shape of `x` and any format."""
+    x = canonical(x)
+    _check_places(x)
+    there = _read(y, places(x))
+    return _with_values(x, lambda stored: f(stored, there))
+
+
+def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
+    """The values of `y` at rows, or at rows and columns."""
+    if isinstance(y, np.ndarray):
+        return y[index]
+    if y.format == "row_sparse":
+        whole = np.concatenate([y.values, np.zeros((1, *y.shape[1:]), y.dtype)])  # the last row is for those not stored
+        at = np.searchsorted(y.indices, index[0])
+        at[np.isin(index[0], y.indices, invert=True)] = -1
+        return whole[(at, *index[1:])]
+    y = formats.to_format(y, "csr")
+    if len(index) == 1:
+        return y[index].toarray()
+    return np.asarray(y[index]) if index[0].size else np.zeros(0, y.dtype)
+
+
+def onto_dense(
+    dense: np.ndarray, x: Any, f: Function, out: np.ndarray | None, first: Function | None = None
+) -> np.ndarray:
+    """A dense array: `first` of `dense`, broadcast to the shape of `x`, and at the places of `x` `f(that, stored)`."""
+    x = canonical(x)
+    _check_places(x)
+    if out is None:
+        out = np.empty(x.shape, dense.dtype)
+    np.copyto(out, dense)
+    if first is not None:
+        first(out, out=out)
+    there = places(x)
+    out[there] = f(out[there], values(x))
+    return out
+
+
+def _check_places(x: Any) -> None:
+    """Negative indices would count from the end."""
+    formats.get(x.format).check_indices(x)
+
+
+def union(x: Any, y: Any, f: Function) -> Any:
+    """`f` of the two values wherever one of them is stored, the other being zero; `f(0, 0)` must be zero.
+
+    The arrays have one format, shape and type. row_sparse keeps every row of the union; the others drop zeros.
+    """
+    if x.format == "row_sparse":
+        return _union_of_rows(x, y, f)
+    if x.format == "coo":
+        as_csr = union(formats.to_format(x, "csr"), formats.to_format(y, "csr"), f)
+        return formats.to_format(as_csr, "coo")
+    return _union_of_entries(canonical(x), canonical(y), f)
+
+
+def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
+    if f in (np.add, np.subtract) and x.dtype in (np.float32, np.float64):
+        width = int(np.prod(x.shape[1:], dtype=np.int64))
+        right = y.values if f is np.add else -y.values
+        sides = ((side.indices, part.reshape(len(part), width)) for side, part in ((x, x.values), (y, right)))
+        indices, sums = kernels.get("add_rows").cpu(*(part for side in sides for part in side))
+        return RowSparse.assemble(sums.reshape(len(indices), *x.shape[1:]), indices, x.shape)
+    indices = np.union1d(x.indices, y.indices)
+    sides = []
+    for side in (x, y):
+        full = np.zeros((len(indices), *x.shape[1:]), x.dtype)
+        full[np.searchsorted(indices, side.indices)] = side.values
+        sides.append(full)
+    return RowSparse.assemble(f(*sides), indices, x.shape)
+
+
+_IN_SCIPY = {np.add: "__add__", np.subtract: "__sub__", np.multiply: "multiply"}
+"""What SciPy computes as we do; its maximum, for one, hides NaN."""
+
+
+def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
+    if f in _IN_SCIPY and x.dtype in (np.float32, np.float64):
+        return getattr(x, _IN_SCIPY[f])(y)
+    both = _numbered(x, 1) + _numbered(y, 1j)
+    left, right = _taken(x.data, both.data.real), _taken(y.data, both.data.imag)
+    result = np.asarray(f(left, right))
+    kept = result != 0
+    before = np.concatenate([[0], np.cumsum(kept)])  # [nnz of the union + 1]
+    parts = {
+        "data": result[kept],
+        "indices": both.indices[kept],
+        "indptr": before[both.indptr].astype(both.indices.dtype),
+    }
+    return formats.get(x.format).build(parts, x.shape)
+
+
+def _numbered(x: Any, unit: complex) -> Any:
+    """`x` with the numbers of its entries, from one, times `unit`: their sum is the union, and says where from."""
+    parts = {"data": np.arange(1, x.nnz + 1) * (unit + 0j), "indices": x.indices, "indptr": x.indptr}
+    return formats.get(x.format).build(parts, x.shape)
+
+
+def _taken(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
+    """The entries of these numbers; zero where the number is none."""
+    return np.concatenate([np.zeros(1, data.dtype), data])[numbers.astype(np.int64)]

@@ -1,0 +1,230 @@
+"""Operators of one array, element by element. Those that leave zero zero work on stored values, in every format.
+
+The pattern of the result is that of the input, stored zeros included. The others have no rule for sparse formats.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from workbench import formats, ops
+from workbench.ops import stored
+from workbench.ops.contract import Op, Rule, register, same_shape
+from workbench.ops.types import one_type, real
+
+
+def _rule(format: str, f: Callable, linear: bool) -> Rule:
+    return Rule((format,), format, lambda x, out=None: stored.mapped(x, f, linear), "numpy on the stored values")
+
+
+def _keeping(
+    name: str, f: Callable, gradient: Callable, doc: str, linear: bool = False, dtype: Callable = one_type
+) -> None:
+    """Register an operator with f(0) = 0. `gradient(head, x, output)` is that of x."""
+    rules = tuple(_rule(format, f, linear) for format in stored.SPARSE)
+    _register(name, f, gradient, doc, rules, dtype)
+
+
+def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) -> None:
+    """Register an operator with another f(0), or one that sees more than single elements: its result is dense."""
+    _register(name, f, gradient, doc, (), real, **more)
+
+
+def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
+    def gradients(head, output, inputs, params):
+        return (gradient(head, inputs[0], output, **params),)
+
+    register(Op(name, ("x",), f, same_shape, doc, rules=rules, dtype=dtype, gradient=gradients, family="unary", **more))
+
+
+def _dense(x: Any) -> Any:
+    return ops.to_format(x, format="dense")
+
+
+def _over(head: Any, x: Any) -> Any:
+    """The quotient of a dense head and what never is zero where the gradient exists."""
+    return ops.divide(_dense(head), x)
+
+
+def _plus_one(x: Any) -> Any:
+    return ops.add_scalar(x, scalar=1.0)
+
+
+def _one_minus_square(x: Any) -> Any:
+    return _plus_one(ops.negative(ops.square(x)))
+
+
+def _scaled(x: Any, scalar: float) -> Any:
+    return ops.multiply_scalar(x, scalar=scalar)
+
+
+def half_down(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The nearest whole number, of two equally near the lower one."""
+    low, high = np.floor(x), np.ceil(x)
+    result = np.where(x - low <= high - x, low, high)
+    return result if out is None else _put(out, result)
+
+
+def half_away(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """The nearest whole number, of two equally near the one farther from zero."""
+    whole = np.trunc(x)
+    result = whole + np.where(np.abs(x - whole) >= 0.5, np.sign(x), 0).astype(x.dtype)
+    return result if out is None else _put(out, result)
+
+
+def _put(out: np.ndarray, result: np.ndarray) -> np.ndarray:
+    np.copyto(out, result)
+    return out
+
+
+def relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """x where it is above zero, else zero; NaN stays."""
+    return np.maximum(x, 0, out=out)
+
+
+def rsqrt(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """One over the square root."""
+    return np.reciprocal(np.sqrt(x, out=out), out=out)
+
+
+def softsign(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    """x / (1 + |x|)."""
+    return np.divide(x, np.abs(x) + 1, out=out)
+
+
+def softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
+    """exp(x), scaled to a sum of one along the axis."""
+    if not x.size:
+        return x.copy() if out is None else out
+    risen = np.exp(x - x.max(axis=axis, keepdims=True), out=out)
+    return np.divide(risen, risen.sum(axis=axis, keepdims=True), out=risen)
+
+
+def log_softmax(x: np.ndarray, out: np.ndarray | None = None, axis: int = -1) -> np.ndarray:
+    """The logarithm of softmax."""
+    if not x.size:
+        return x.copy() if out is None else out
+    less = np.subtract(x, x.max(axis=axis, keepdims=True), out=out)
+    return np.subtract(less, np.log(np.exp(less).sum(axis=axis, keepdims=True)), out=less)
+
+
+def _zeros(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.zeros_like(x) if out is None else _put(out, np.zeros((), x.dtype))
+
+
+def _ones(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+    return np.ones_like(x) if out is None else _put(out, np.ones((), x.dtype))
+
+
+def _sum_along(x: Any, axis: int) -> Any:
+    return ops.sum(x, axis=axis, keepdims=True)
+
+
+def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
+    """The gradient of what is constant nearly everywhere: no stored values, in the format of the input."""
+    return ops.zeros_like(x)
+
+
+# The gradient keeps the format of the input.
+_keeping("abs", np.abs, lambda h, x, y: ops.multiply(h, ops.sign(x)), "|x|")
+_keeping("relu", relu, lambda h, x, y: ops.multiply(h, ops.greater_scalar(x, scalar=0.0)), "max(x, 0)", dtype=real)
+_keeping("sign", np.sign, lambda h, x, y: ops.multiply(h, ops.zeros_like(x)), "-1, 0 or 1")
+_keeping("negative", np.negative, lambda h, x, y: ops.negative(h), "-x", linear=True)
+_keeping("square", np.square, lambda h, x, y: ops.multiply(h, _scaled(x, 2.0)), "x * x", dtype=real)
+_keeping("ceil", np.ceil, _nothing, "the next whole number above", dtype=real)
+_keeping("floor", np.floor, _nothing, "the next whole number below", dtype=real)
+_keeping("fix", np.trunc, _nothing, "the whole part, towards zero", dtype=real)
+_keeping("trunc", np.trunc, _nothing, "the whole part, towards zero", dtype=real)
+_keeping("rint", half_down, _nothing, "the nearest whole number, halves down: -2.5 gives -3, 2.5 gives 2", dtype=real)
+_keeping("round", half_away, _nothing, "the nearest whole number, halves away from zero: 2.5 gives 3", dtype=real)
+_keeping("identity", np.positive, lambda h, x, y: h, "x, a copy", linear=True)
+_keeping("stop_gradient", np.positive, _nothing, "x, through which no gradient flows", linear=True)
+
+# The gradient is dense, since it is other than zero where x is zero.
+_keeping("make_loss", np.positive, lambda h, x, y: ops.ones_like(x), "x as a loss: its gradient is one", linear=True)
+_keeping("sin", np.sin, lambda h, x, y: ops.multiply(_dense(h), ops.cos(x)), "sin(x)", dtype=real)
+_keeping("sinh", np.sinh, lambda h, x, y: ops.multiply(_dense(h), ops.cosh(x)), "sinh(x)", dtype=real)
+_keeping("tan", np.tan, lambda h, x, y: ops.multiply(_dense(h), _plus_one(ops.square(y))), "tan(x)", dtype=real)
+_keeping("tanh", np.tanh, lambda h, x, y: ops.multiply(_dense(h), _one_minus_square(y)), "tanh(x)", dtype=real)
+_keeping("arcsin", np.arcsin, lambda h, x, y: _over(h, ops.sqrt(_one_minus_square(x))), "arcsin(x)", dtype=real)
+_keeping("arcsinh", np.arcsinh, lambda h, x, y: _over(h, ops.sqrt(_plus_one(ops.square(x)))), "arcsinh(x)", dtype=real)
+_keeping("arctan", np.arctan, lambda h, x, y: _over(h, _plus_one(ops.square(x))), "arctan(x)", dtype=real)
+_keeping("arctanh", np.arctanh, lambda h, x, y: _over(h, _one_minus_square(x)), "arctanh(x)", dtype=real)
+_keeping("expm1", np.expm1, lambda h, x, y: ops.multiply(_dense(h), _plus_one(y)), "exp(x) - 1", dtype=real)
+_keeping("log1p", np.log1p, lambda h, x, y: _over(h, _plus_one(x)), "log(1 + x)", dtype=real)
+_keeping("sqrt", np.sqrt, lambda h, x, y: _over(h, _scaled(y, 2.0)), "the square root", dtype=real)
+_keeping("cbrt", np.cbrt, lambda h, x, y: _over(h, _scaled(ops.square(y), 3.0)), "the cube root", dtype=real)
+_keeping("degrees", np.degrees, lambda h, x, y: _scaled(_dense(h), 180 / np.pi), "radians to degrees", True, real)
+_keeping("radians", np.radians, lambda h, x, y: _scaled(_dense(h), np.pi / 180), "degrees to radians", True, real)
+
+_filling("exp", np.exp, lambda h, x, y: ops.multiply(h, y), "exp(x)")
+_filling("log", np.log, lambda h, x, y: ops.divide(h, x), "the natural logarithm")
+_filling("log2", np.log2, lambda h, x, y: ops.divide(_scaled(h, 1 / np.log(2)), x), "the logarithm to base 2")
+_filling("log10", np.log10, lambda h, x, y: ops.divide(_scaled(h, 1 / np.log(10)), x), "the logarithm to base 10")
+_filling("cos", np.cos, lambda h, x, y: _dense(ops.multiply(h, ops.negative(ops.sin(x)))), "cos(x)")
+_filling("cosh", np.cosh, lambda h, x, y: _dense(ops.multiply(h, ops.sinh(x))), "cosh(x)")
+_filling("arccos", np.arccos, lambda h, x, y: ops.negative(ops.divide(h, ops.sqrt(_one_minus_square(x)))), "arccos(x)")
+_filling(
+    "arccosh",
+    np.arccosh,
+    lambda h, x, y: ops.divide(h, ops.sqrt(ops.subtract_scalar(ops.square(x), scalar=1.0))),
+    "arccosh(x), of x from one on",
+)
+_filling("rsqrt", rsqrt, lambda h, x, y: ops.multiply(h, _scaled(ops.power_scalar(y, scalar=3.0), -0.5)), "1 / sqrt(x)")
+_filling(
+    "reciprocal", np.reciprocal, lambda h, x, y: ops.negative(ops.multiply(h, ops.square(y))), "1 / x, inf where x is 0"
+)
+_filling(
+    "sigmoid",
+    scipy.special.expit,
+    lambda h, x, y: ops.multiply(h, ops.multiply(y, ops.subtract_from_scalar(y, scalar=1.0))),
+    "1 / (1 + exp(-x))",
+)
+_filling(
+    "softsign",
+    softsign,
+    lambda h, x, y: ops.divide(h, ops.square(_plus_one(ops.abs(x)))),
+    "x / (1 + |x|)",
+)
+_filling(
+    "erf",
+    scipy.special.erf,
+    lambda h, x, y: ops.multiply(h, _scaled(ops.exp(ops.negative(ops.square(x))), 2 / np.sqrt(np.pi))),
+    "the error function",
+)
+_filling(
+    "softmax",
+    softmax,
+    lambda h, x, y, axis: ops.multiply(y, ops.subtract(h, _sum_along(ops.multiply(h, y), axis))),
+    "exp(x), scaled to a sum of one along `axis`",
+    params={"axis": -1},
+)
+_filling(
+    "log_softmax",
+    log_softmax,
+    lambda h, x, y, axis: ops.subtract(h, ops.multiply(ops.exp(y), _sum_along(h, axis))),
+    "the logarithm of softmax along `axis`",
+    params={"axis": -1},
+)
+_filling("ones_like", _ones, _nothing, "ones, in the shape and type of x")
+
+
+def _empty(x: Any, out: np.ndarray | None = None) -> Any:
+    return formats.zeros(x.shape, x.format, x.dtype)
+
+
+register(
+    Op(
+        "zeros_like",
+        ("x",),
+        _zeros,
+        same_shape,
+        "Zeros, in shape, type and format of x; sparse formats store nothing.",
+        rules=tuple(Rule((format,), format, _empty, "nothing stored") for format in stored.SPARSE),
+        dtype=one_type,
+        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
+        family="unary",
+    )
+)

@@ -1,0 +1,129 @@
+"""What an optimizer is: a rule of `kernels.updates` by name, with the defaults of its options."""
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from numbers import Real
+
+import numpy as np
+
+import kernels
+from kernels.plan import BatchPlan
+from kernels.registry import Registry
+from kernels.rules import Rule, get_rule
+from kernels.threads import clear
+from workbench.formats import RowSparse
+
+LAZY = ("off", "on", "exact")
+
+COMMON = {"rescale": 1.0, "clip": math.inf}
+"""Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
+
+RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
+    "beta1": ("0 or more and below 1", lambda x: 0 <= x < 1),
+    "beta2": ("0 or more and below 1", lambda x: 0 <= x < 1),
+    "gamma": ("0 or more and below 1", lambda x: 0 <= x < 1),
+    "clip": ("0 or more, None for none", lambda x: x >= 0),
+    "epsilon": ("0 or more", lambda x: x >= 0),
+    "l1": ("0 or more", lambda x: x >= 0),
+}
+"""What values an option may have, for those that do not take every number."""
+
+
+class OptimizerError(ValueError):
+    """An optimizer or one of its options is not known, or an update does not fit; the message lists what is."""
+
+
+@dataclass(frozen=True)
+class Optimizer:
+    """`dense(weights, states, gradient, step, **options)` and `lazy(...)` with a row_sparse gradient; both in place.
+
+    `fused(weights, states, plan, data, slope, step, **options)` is the lazy rule by the gradient X.T @ slope of the
+    batch X with that plan and those stored values, which is never held. Weights [D, N] are dense. `states` names the
+    arrays that the rule keeps, of the weights' shape or, with `states_by_row`, of one number a row; `options` its
+    settings with their defaults; `step` counts from 1. `rule` has the formula.
+    """
+
+    name: str
+    states: tuple[str, ...]
+    options: Mapping[str, float]
+    dense: Callable[..., None]
+    lazy: Callable[..., None]
+    rule: Rule
+    fused: Callable[..., None] | None = None
+    states_by_row: bool = False
+
+    def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
+        """Zeros of the type of `weights`, one array for each name in `states`."""
+        shape = weights.shape[:1] if self.states_by_row else weights.shape
+        return [np.zeros(shape, weights.dtype) for _ in self.states]
+
+    def resolve(self, given: Mapping[str, float | None]) -> dict[str, float]:
+        """The options with the given ones in place, clip=None as infinity; unknown names and values that an option
+        does not take are an `OptimizerError` that tells what is allowed."""
+        if unknown := sorted(set(given) - set(self.options)):
+            raise OptimizerError(f"{self.name} has no option {unknown}; its options are {sorted(self.options)}.")
+        options = {**self.options, **given}
+        if options["clip"] is None:
+            options["clip"] = math.inf
+        for option, value in options.items():
+            words, allowed = RANGES.get(option, ("a number", lambda x: not math.isnan(x)))
+            if not isinstance(value, Real) or not allowed(value):
+                raise OptimizerError(f"{self.name}: {option} is {value!r}; it is {words}.")
+        return {option: float(value) for option, value in options.items()}
+
+
+_optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
+register, names, get = _optimizers.register, _optimizers.names, _optimizers.get
+
+
+def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[float]:
+    """What the rule's kernels take after the arrays, in their order."""
+    return [step if name == "step" else options[name] for name in rule.numbers]
+
+
+def by_rule(name: str, **options: float) -> Optimizer:
+    """The optimizer of the rule `kernels/updates/<name>.py`; `options` gives the defaults of its numbers."""
+    rule = get_rule(name)
+    options = {**options, **COMMON}
+    if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
+        raise OptimizerError(f"{name}: {sorted(wrong)} should be options of the optimizer and numbers of the rule.")
+
+    def dense(weights, states, gradient, step, **options):
+        kernels.get(f"{name}_dense").cpu(weights, *states, gradient, *numbers_of(rule, options, step))
+
+    def lazy(weights, states, gradient, step, **options):
+        rows, values = gradient.indices, gradient.values
+        kernels.get(f"{name}_lazy").cpu(weights, *states, rows, values, *numbers_of(rule, options, step))
+
+    def fused(weights, states, plan, data, slope, step, **options):
+        batch = in_column_order(plan, data, slope)
+        kernels.get(f"{name}_fused").cpu(weights, *states, *batch, *numbers_of(rule, options, step))
+
+    for function in (dense, lazy, fused):
+        function.__module__ = f"workbench.optimizers.{name}"  # the file that a change of the optimizer is made in
+    by_row = rule.average is not None
+    return Optimizer(name, rule.states, options, dense, lazy, rule, fused, states_by_row=by_row)
+
+
+def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
+    """What a fused kernel takes of a batch: its plan's arrays, its values in their order, and the slope [R, N]."""
+    return plan.columns, plan.segments, plan.rows, plan.in_order(data), slope
+
+
+def full(gradient: RowSparse, out: np.ndarray) -> np.ndarray:
+    """Write a row_sparse gradient into the dense array `out` [D, N], zeros elsewhere: what a standard update reads."""
+    return spread(gradient.indices, gradient.values, out)
+
+
+def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """Zeros in `out` [D, N] but for `rows`, sorted, which become `values`; `out`."""
+    clear(out)
+    kernels.get("scatter_rows").cpu(values, rows, out)
+    return out
+
+
+def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:
+    """Refuse names that are not among `names` (`OptimizerError`)."""
+    if unknown := sorted(set(asked) - set(names)):
+        raise OptimizerError(f"{what} {unknown}; there is: {', '.join(sorted(names)) or 'none'}.")

@@ -1,0 +1,114 @@
+"""What rows of one parameter have missed, for lazy="exact", and how they catch up on it.
+
+Three ways. `coast`: a step without gradient is a matrix, and a row takes the product of those it missed; `settle`: the
+last missed step alone matters; `replay`: the missed steps are repeated, one by one, in registers.
+"""
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+import kernels
+from kernels.missed import STEPS, Spans, take_stale
+from kernels.rules import Rule
+from workbench.optimizers.contract import numbers_of
+
+
+def way(rule: Rule, options: Mapping[str, float]) -> str:
+    """How rows catch up under these options: coast, settle, replay, or "" where a row misses nothing."""
+    if rule.settles:
+        return "settle"
+    if rule.coast is None:
+        return "replay"
+    matrix = rule.coast(*rule.settings(*numbers_of(rule, {**options, "rate": 1.0}, 1)))
+    if matrix is None:
+        return "replay"
+    return "" if matrix == (1.0,) else "coast"
+
+
+class Missed:
+    """The last step of each row, int64 [rows], and what is needed of the steps after `base`: `record`."""
+
+    def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype) -> None:
+        self.rule, self.way, self.dtype = rule, way, dtype
+        self.last = np.zeros(rows, np.int64)
+        self.base = self.count = 0
+        self.spans = Spans() if way == "coast" else None
+        undecayed = [0.0 if name == "decay" else value for name, value in zip(rule.numbers, rule.example, strict=True)]
+        settings = rule.settings(*undecayed)
+        self.columns = len(rule.coast(*settings)) if way == "coast" else 0
+        self.table = np.empty((0, len(settings)), dtype)
+        self.numbers: tuple[float, ...] = ()
+
+    @property
+    def is_full(self) -> bool:
+        """Whether there is no room for another step: all rows must catch up first."""
+        return self.count == STEPS
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the rows' last steps and of the numbers kept of the steps."""
+        return self.last.nbytes + self.table.nbytes
+
+    def add(self, numbers: list[float]) -> None:
+        """The next step was done with these numbers."""
+        if self.way == "coast":
+            self.spans.append(self.rule.coast(*self.rule.settings(*numbers)))
+        elif self.way == "replay":
+            if self.count == len(self.table):
+                room = np.empty((max(64, self.count), self.table.shape[1]), self.dtype)
+                self.table = np.concatenate((self.table, room))
+            self.table[self.count] = self.rule.settings(*numbers)
+        else:
+            self.numbers = tuple(numbers)
+        self.count += 1
+
+    def catch_up(self, arrays: list[np.ndarray], rows: np.ndarray, places: Callable | None, mark: int) -> None:
+        """Bring `rows` int64 [U] up to date, in `arrays`, the tables of weights and states; their last step is `mark`.
+
+        `places(rows)` tells where rows stand in the tables, by default at their own number.
+        """
+        stale, since = take_stale(self.last, rows, self.base + self.count, mark)
+        if stale.size:
+            self._apply(arrays, stale if places is None else places(stale), since - self.base)
+
+    def _apply(self, arrays: list[np.ndarray], at: np.ndarray, since: np.ndarray) -> None:
+        if self.way == "coast":
+            matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
+            if self.columns == 1:
+                kernels.get("coast").cpu(arrays[0], at, matrix[:, 0])
+            else:
+                kernels.get("coast_pair").cpu(*arrays, at, matrix)
+        elif self.way == "replay":
+            first = int(since.min())
+            kernels.get(f"{self.rule.name}_replay").cpu(*arrays, at, since - first, self.table[first : self.count])
+        else:
+            nothing = np.zeros((at.size, arrays[0].shape[1]), self.dtype)
+            kernels.get(f"{self.rule.name}_lazy").cpu(*arrays, at, nothing, *self.numbers)
+
+    def clear(self) -> None:
+        """Forget the steps, after all rows have caught up."""
+        self.base, self.count = self.base + self.count, 0
+        if self.spans is not None:
+            self.spans.count = 0
+
+    @property
+    def record(self) -> np.ndarray:
+        """The steps since `base`, as an array to save: [count, ...]; of `settle` the last one, [0 or 1, numbers]."""
+        if self.way == "coast":
+            return self.spans.leaves[:, : self.columns].copy()
+        if self.way == "replay":
+            return self.table[: self.count].copy()
+        return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
+
+    def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
+        """As it was when these were saved."""
+        self.last, self.base, self.count = last.copy(), base, count
+        if self.way == "coast":
+            self.spans.count = 0
+            for matrix in record.tolist():
+                self.spans.append(tuple(matrix))
+        elif self.way == "replay":
+            self.table = record.copy()
+        else:
+            self.numbers = tuple(record.ravel().tolist())

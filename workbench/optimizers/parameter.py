@@ -1,0 +1,171 @@
+"""One parameter of an updater: its step, its states, and how a gradient in each form is applied to it.
+
+Kernels take tables [rows, N]: dense weights of any rank with their trailing axes as one, or the stored rows of
+row_sparse weights, whose states hold the same rows. A row that a gradient touches and the weights lack is zero; room is
+made for it in weights and states.
+"""
+
+import numpy as np
+
+import kernels
+from workbench import formats
+from workbench.formats import RowSparse
+from workbench.ops.products import Unsummed
+from workbench.optimizers.contract import Optimizer, in_column_order, spread
+from workbench.optimizers.missed import Missed
+
+Gradient = np.ndarray | RowSparse | Unsummed
+
+
+def table(array: np.ndarray, rows: int, width: int) -> np.ndarray:
+    """`array` as [rows, width]: over the same memory where its rank is 1 or 2, or it is contiguous."""
+    return array if array.shape == (rows, width) else array.reshape(rows, width)
+
+
+def _same(one: np.ndarray, other: np.ndarray) -> bool:
+    return one is other or np.array_equal(one, other)
+
+
+def unite(x: RowSparse, rows: np.ndarray) -> None:
+    """Let `x` hold `rows`, sorted, among which all of its own are; new ones are zero. O(stored)."""
+    values = np.zeros((rows.size, *x.shape[1:]), x.dtype)
+    values[np.searchsorted(rows, x.indices)] = x.values
+    formats.get("row_sparse").replace(x, {"values": values, "indices": rows})
+
+
+def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> np.ndarray | RowSparse:
+    return np.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
+
+
+class Parameter:
+    """Steps and states of one parameter; `options` are the updater's for it."""
+
+    def __init__(
+        self, optimizer: Optimizer, lazy: str, way: str, shape: tuple[int, ...], dtype: np.dtype, format: str
+    ) -> None:
+        self.optimizer, self.lazy = optimizer, lazy
+        self.shape, self.dtype, self.format = shape, np.dtype(dtype), format
+        self.rows = shape[0] if shape else 1
+        self.width = int(np.prod(shape[1:], dtype=np.int64))
+        self.step = 0
+        self.states: list[np.ndarray | RowSparse] = [
+            _zeros(shape[:1] if optimizer.states_by_row else shape, format, self.dtype) for _ in optimizer.states
+        ]
+        self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
+        self.buffer: np.ndarray | None = None
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of states, of what rows have missed, and of the buffer for a gradient that is spread."""
+        arrays = [*self.states, *([] if self.buffer is None else [self.buffer])]
+        return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
+
+    # Tables
+
+    def tables(self, weights: np.ndarray | RowSparse) -> list[np.ndarray]:
+        """Weights and states as kernels take them."""
+        arrays = [weights, *self.states]
+        if self.format == "row_sparse":
+            arrays = [array.values for array in arrays]
+        rows = len(arrays[0]) if self.shape else 1
+        if self.optimizer.states_by_row:
+            return [table(arrays[0], rows, self.width), *[state.reshape(rows) for state in arrays[1:]]]
+        return [table(array, rows, self.width) for array in arrays]
+
+    def hold(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None) -> None:
+        """Let row_sparse weights and states hold `rows`, sorted, or every row; new ones have missed nothing."""
+        if self.format == "dense":
+            return
+        arrays, wanted = [weights, *self.states], weights.indices
+        if rows is None:
+            wanted = np.arange(self.rows)
+        elif not self._holds(wanted, rows):
+            wanted = np.union1d(wanted, rows)
+        for state in self.states:
+            wanted = wanted if _same(state.indices, wanted) else np.union1d(wanted, state.indices)
+        if self.missed is not None and wanted is not weights.indices:
+            self.missed.last[np.setdiff1d(wanted, weights.indices, assume_unique=True)] = self.step
+        for array in arrays:
+            if not _same(array.indices, wanted):
+                unite(array, wanted)
+
+    @staticmethod
+    def _holds(held: np.ndarray, rows: np.ndarray) -> bool:
+        if not rows.size:
+            return True
+        places = np.searchsorted(held, rows)
+        return bool(places[-1] < held.size and (held[places] == rows).all())
+
+    def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
+        """Where rows, all held, stand in the tables."""
+        if self.format == "dense" or rows.size == self.rows:
+            return rows
+        return np.searchsorted(weights.indices, rows)
+
+    # Steps
+
+    def apply(self, weights: np.ndarray | RowSparse, gradient: Gradient, numbers: list[float]) -> None:
+        """One step by `gradient`; `numbers` are what the rule's kernels take."""
+        if isinstance(gradient, np.ndarray):
+            self.hold(weights, None)
+            self._catch_up(weights, None, self.step + 1)
+            self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
+        elif self.lazy == "off":
+            self._apply_to_all(weights, summed(gradient), numbers)
+        else:
+            rows = gradient.indices if isinstance(gradient, RowSparse) else gradient.plan.columns
+            self.hold(weights, rows)
+            self._catch_up(weights, rows, self.step + 1)
+            self._apply_to_rows(weights, self.places(weights, rows), gradient, numbers)
+        self.step += 1
+        if self.missed is not None:
+            self.missed.add(numbers)
+            if self.missed.is_full:
+                self.catch_up(weights)
+
+    def _apply_to_all(self, weights, gradient: RowSparse, numbers: list[float]) -> None:
+        self.hold(weights, gradient.indices)
+        rows = self.places(weights, gradient.indices)
+        held = self.rows if self.format == "dense" else weights.indices.size
+        if self.buffer is None or len(self.buffer) != held:
+            self.buffer = np.empty((held, self.width), self.dtype)
+        values = gradient.values.reshape(rows.size, self.width)
+        self._run("dense", weights, [spread(rows, values, self.buffer)], numbers)
+
+    def _apply_to_rows(self, weights, places: np.ndarray, gradient: RowSparse | Unsummed, numbers) -> None:
+        if isinstance(gradient, RowSparse):
+            values = gradient.values.reshape(places.size, self.width)
+            self._run("lazy", weights, [places, values], numbers)
+            return
+        slope = gradient.slope.reshape(len(gradient.slope), self.width)
+        _, *batch = in_column_order(gradient.plan, gradient.x.data, slope)
+        self._run("fused", weights, [places, *batch], numbers)
+
+    def _run(self, kind: str, weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
+        kernels.get(f"{self.optimizer.name}_{kind}").cpu(*self.tables(weights), *gradient, *numbers)
+
+    # Catching up
+
+    def catch_up(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None = None) -> None:
+        """Bring `rows` int64, or every row, to the last step; all that was missed is then forgotten."""
+        if self.missed is None:
+            return
+        if rows is not None and self.format == "row_sparse":
+            rows = rows[np.isin(rows, weights.indices)]
+        self._catch_up(weights, rows, self.step)
+        if rows is None:
+            self.missed.clear()
+
+    def _catch_up(self, weights: np.ndarray | RowSparse, rows: np.ndarray | None, mark: int) -> None:
+        """Rows that are held, by default all of them, whose last step is then `mark`."""
+        if self.missed is None:
+            return
+        if rows is None:
+            rows = np.arange(self.rows) if self.format == "dense" else weights.indices
+        places = None if self.format == "dense" else lambda stale: np.searchsorted(weights.indices, stale)
+        self.missed.catch_up(self.tables(weights), rows, places, mark)
+
+
+def summed(gradient: Gradient) -> np.ndarray | RowSparse:
+    """A gradient as its values."""
+    return gradient.compute() if isinstance(gradient, Unsummed) else gradient

@@ -1,0 +1,26 @@
+"""The one training loop: a generator of step events, with a time for each phase of every step.
+
+>>> from workbench import data, train
+>>> made = data.load("uniform", rows=64, features=32, density=0.1, classes=3, seed=0)
+>>> setup = train.Setup(model="softmax", format="csr", gradient="row_sparse", update="lazy", batch_rows=16)
+>>> run = train.Run(setup, made.x, made.y, width=3)
+>>> [event.step for event in run.events(epochs=1)]
+[1, 2, 3, 4]
+"""
+
+from workbench.train.events import PHASES, Laps, StepEvent
+from workbench.train.run import Prepared, Run
+from workbench.train.setup import GRADIENTS, UPDATES, Setup, SetupError, why_impossible
+
+__all__ = [
+    "GRADIENTS",
+    "PHASES",
+    "UPDATES",
+    "Laps",
+    "Prepared",
+    "Run",
+    "Setup",
+    "SetupError",
+    "StepEvent",
+    "why_impossible",
+]
