@@ -59,9 +59,12 @@ def gpu(indptr, indices, data, x, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each distinct row of x moves once; the result stays in the cache until it is written."""
-    fixed = s.z * (s.index + s.value) + (s.D + 1) * s.index + s.R * s.N * s.value
-    return Cost(2 * s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
+    """Each row of x moves once; out is filled with zeros, and its touched rows are read and written again.
+
+    `arguments` takes A.T: the sizes are those of its transpose, so that R and D have changed places.
+    """
+    fixed = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value
+    return Cost(2 * s.z * s.N, fixed + (s.D + 2 * s.U) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
