@@ -7,12 +7,12 @@ from collections.abc import Callable
 
 import numpy as np
 
-PLAIN = 0x1 | 0x100 | 0x400
-"""NumPy's flags of an array that is C-contiguous, aligned and writable."""
-
 
 def quick_check(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> Callable[[tuple], bool]:
-    """A function that tells whether arguments are all right and plain; `parsed` and `kinds` as in `contract`."""
+    """A function that tells whether arguments are all right and plain: C-contiguous, aligned and writable.
+
+    `parsed` and `kinds` are as in `contract`.
+    """
     places = [place for place, (_, kind, _) in enumerate(parsed) if kind != "s"]
     arrays = [parsed[place] for place in places]
     axes_of = tuple(len(axes) for _, _, axes in arrays)
@@ -21,12 +21,12 @@ def quick_check(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> Callab
     alike = [(number, first[kind]) for number, (_, kind, _) in enumerate(arrays) if number != first[kind]]
     lengths, least = _lengths([axes for _, _, axes in arrays])
     every = len(places) == len(parsed)
-    ndarray, plain = np.ndarray, PLAIN
+    ndarray = np.ndarray
 
     def is_right(args: tuple) -> bool:
         shapes, types = [], []
         for array in args if every else [args[place] for place in places]:
-            if type(array) is not ndarray or array.flags.num & plain != plain:
+            if type(array) is not ndarray or not array.flags.carray:
                 return False
             shapes.append(array.shape)
             types.append(array.dtype)

@@ -70,9 +70,10 @@ class RowLoop:
         """
         if shape[0] == 0:
             return
-        if shape not in self.functions:
-            self.functions[shape] = self._function(self.cut(*shape))
-        self.functions[shape](bounds, shape[0], *arguments)
+        function = self.functions.get(shape)
+        if function is None:
+            function = self.functions[shape] = self._function(self.cut(*shape))
+        function(bounds, shape[0], *arguments)
 
     def _function(self, cut: Cut) -> Callable:
         name = f"{self.name} {cut} {self._digest()}"
@@ -91,11 +92,17 @@ def work_of(entries: int, width: int) -> int:
     return entries * (width + ENTRY_COST) // SPEED
 
 
+@functools.lru_cache(256)
+def _one_part(rows: int) -> np.ndarray:
+    """The bounds of one part, kept, for making them takes as long as many a small call; nobody writes to them."""
+    return np.array((0, rows))
+
+
 def cut_rows(starts: np.ndarray, work: int, per_row: int = ROW_COST) -> np.ndarray:
     """Parts of equal cost of the rows that `starts` describes, one where the work is little."""
-    return np.array((0, starts.size - 1)) if is_serial(work) else equal_cost(starts, parts(), per_row)
+    return _one_part(starts.size - 1) if is_serial(work) else equal_cost(starts, parts(), per_row)
 
 
 def cut_evenly(rows: int, work: int) -> np.ndarray:
     """Parts of as many rows each, one where the work is little."""
-    return np.array((0, rows)) if is_serial(work) else equal_count(rows, parts())
+    return _one_part(rows) if is_serial(work) else equal_count(rows, parts())

@@ -1,9 +1,9 @@
 """out[i] = source[index[i]], whole rows.
 
-Arguments  source float32|float64 [D, N]; index int32|int64 [U]
-Writes     out [U, N], overwritten; nothing else changes
+Arguments  source float32|float64 [D, N]; index int32|int64 [z]
+Writes     out [z, N], overwritten; nothing else changes
 Assumes    0 <= index < D; rows in any order, repeated or not
-Cost       no flops; reads U*index + U*N*value bytes, writes U*N*value
+Cost       no flops; reads z*index + U*N*value bytes, U being the distinct rows, writes z*N*value
 Parallel   over rows, in parts of equal height; the result is unique
 Limits     D*N < 2**63
 Source     Definition; rows that come from memory are asked for ahead of their use
@@ -52,8 +52,8 @@ def gpu(source, index, out):
 
 
 def cost(s: Sizes) -> Cost:
-    """Each row is read and written once."""
-    return Cost(0, s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
+    """Each distinct row is read once."""
+    return Cost(0, s.z * s.index + (s.U + s.z) * s.N * s.value, s.z * s.N * s.value)
 
 
 def arguments(case: Case) -> tuple:
@@ -64,7 +64,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="take_rows",
-        operands="source:f[D,N] index:i[U] out:f[U,N]",
+        operands="source:f[D,N] index:i[z] out:f[z,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,
