@@ -5,9 +5,11 @@ Probing starts the CUDA driver, which a process that later forks must not have d
 
 import functools
 import importlib.util
+import json
 import subprocess
 import sys
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from types import ModuleType
 from typing import Any
@@ -22,9 +24,15 @@ OPTIONS = ("-std=c++17",)
 INSTALL = "pip install 'sparse-workbench[cuda12]' (or [cuda13])"
 _PROBE = """
 import cupy
-count = cupy.cuda.runtime.getDeviceCount()
-properties = cupy.cuda.runtime.getDeviceProperties(0)
-print(properties["name"].decode(), properties["totalGlobalMem"], sep="\\t")
+import json
+runtime = cupy.cuda.runtime
+count = runtime.getDeviceCount()
+found = runtime.getDeviceProperties(0)
+print(json.dumps({
+    "name": found["name"].decode(), "bytes_memory": found["totalGlobalMem"], "bytes_cache": found["l2CacheSize"],
+    "capability": f"sm_{found['major']}{found['minor']}", "multiprocessors": found["multiProcessorCount"],
+    "driver": runtime.driverGetVersion(), "runtime": runtime.runtimeGetVersion(), "cupy": cupy.__version__,
+}))
 """
 
 
@@ -35,11 +43,36 @@ class Gpu:
     name: str = ""
     bytes_memory: int = 0
     reason: str = ""
+    bytes_cache: int = 0
+    """Of the second level."""
+    capability: str = ""
+    """Such as sm_90."""
+    multiprocessors: int = 0
+    driver: int = 0
+    """Newest CUDA that the driver knows, as CUDA counts: 12040 is 12.4."""
+    runtime: int = 0
+    cupy: str = ""
 
     @property
     def present(self) -> bool:
         """Whether a CUDA device can be used."""
         return not self.reason
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of what runs kernels on the device; empty without one.
+
+        >>> Gpu("NVIDIA H200", driver=12080, runtime=12090, cupy="14.2.0").versions
+        {'CUDA driver': '12.8', 'CUDA runtime': '12.9', 'cupy': '14.2.0'}
+        """
+        if not self.present:
+            return {}
+        told = {"CUDA driver": _version(self.driver), "CUDA runtime": _version(self.runtime), "cupy": self.cupy}
+        return {name: version for name, version in told.items() if version}
+
+
+def _version(number: int) -> str:
+    return f"{number // 1000}.{number % 1000 // 10}" if number else ""
 
 
 @functools.cache
@@ -56,8 +89,7 @@ def probe(seconds_timeout: float = 60) -> Gpu:
     if child.returncode:
         lines = child.stderr.strip().splitlines() or [f"the probe ended with status {child.returncode}"]
         return Gpu(reason=f"no CUDA device: {lines[-1]}")
-    name, memory = child.stdout.strip().split("\t")
-    return Gpu(name, int(memory))
+    return Gpu(**json.loads(child.stdout.strip().splitlines()[-1]))
 
 
 def cupy() -> ModuleType:
@@ -86,6 +118,17 @@ class Device(ABC):
     @abstractmethod
     def put(self, array: np.ndarray) -> Any:
         """A copy of `array` on the device."""
+
+    @abstractmethod
+    def upload(self, pairs: list[tuple[Any, np.ndarray]]) -> None:
+        """Copy each host array into the first elements of its device array, of the same type.
+
+        The host's arrays may be changed at once; what is launched after it sees the copies.
+        """
+
+    @abstractmethod
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """`work`, which launches kernels and does nothing else, as a function that launches them all at once."""
 
     @abstractmethod
     def read(self, array: Any) -> np.ndarray:
@@ -130,6 +173,16 @@ class CupyDevice(Device):
         """A copy on the device."""
         return self.cupy.asarray(array)
 
+    def upload(self, pairs: list[tuple[Any, np.ndarray]]) -> None:
+        """In the current stream; memory that is not pinned is copied aside before a call returns."""
+        stream = self.cupy.cuda.get_current_stream()
+        for target, source in pairs:
+            target[: source.size].set(np.ascontiguousarray(source).reshape(-1), stream=stream)
+
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+        """A CUDA graph, from the second call on: in the first one kernels are compiled, which no graph can hold."""
+        return _Graph(self.cupy, work).run
+
     def read(self, array: Any) -> np.ndarray:
         """A copy on the host."""
         return self.cupy.asnumpy(array)  # synchronize!
@@ -149,6 +202,28 @@ class CupyDevice(Device):
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
         """Compile the kernel where that was not done before, and launch it."""
         compiled(source, name)((blocks,), (THREADS,), tuple(map(as_argument, args)))
+
+
+class _Graph:
+    """Work as a CUDA graph, captured in the second call."""
+
+    def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
+        self.work, self.graph, self.has_run = work, None, False
+        self.stream = module.cuda.Stream(non_blocking=True)
+        self.current = module.cuda.get_current_stream
+
+    def run(self) -> None:
+        """Once as it is, then as a graph, in the current stream."""
+        if not self.has_run:
+            self.work()
+            self.has_run = True
+            return
+        if self.graph is None:
+            with self.stream:
+                self.stream.begin_capture()
+                self.work()
+                self.graph = self.stream.end_capture()
+        self.graph.launch(self.current())
 
 
 def as_argument(arg: Any) -> Any:

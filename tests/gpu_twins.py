@@ -7,11 +7,13 @@ from twins import assert_close, assert_inputs_unchanged, run
 import kernels
 from kernels import Case
 from kernels.devices import Device
+from kernels.gpu import narrow
 from kernels.gpu.row_sums import tiles
 
 OURS = [name for name in kernels.names() if "." not in name]
 WITHOUT = [name for name in OURS if kernels.get(name).gpu is None]
 WITH = [name for name in OURS if name not in WITHOUT]
+RIVALS = [name for name in kernels.names() if name not in OURS and kernels.get(name).gpu]
 
 _wide = {"dtype": np.float64, "index": np.int64}
 
@@ -100,3 +102,30 @@ def assert_gpu_is_reference(device: Device, name: str, case: Case) -> list:
     assert_close(case, came, run(kernel.reference, args))
     assert_inputs_unchanged(kernel, args, came)
     return came
+
+
+NARROW = [case for case in GPU_CASES.values() if case.dtype == np.float32 and np.isfinite(case.data).all()]
+NARROW += [random_case(9, 8, 40, N, seed=1) for N in (13, 29)]
+"""Cases for tables of two bytes a value."""
+
+
+def brain(values: np.ndarray) -> np.ndarray:
+    """The upper halves of float32 values, cut off: bfloat16 as uint16."""
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def from_brain(bits: np.ndarray) -> np.ndarray:
+    """float32 values of bfloat16 as uint16."""
+    return (bits.astype(np.uint32) << 16).view(np.float32)
+
+
+def assert_narrow_product_is_right(device: Device, case: Case, kind: str) -> None:
+    """out = A @ x for a table x of two bytes a value, special ones among them."""
+    x = case.dense(case.D, case.N, salt=3)
+    x.flat[:6] = (0.0, -0.0, 6e-8, -3e-5, 65504, 1e-3)[: x.size]
+    table = x.astype(np.float16) if kind == "float16" else brain(x)
+    wide = table.astype(np.float32) if kind == "float16" else from_brain(table)
+    args = case.indptr, case.indices, case.data, table, case.garbage(case.R, case.N)
+    expected = case.garbage(case.R, case.N)
+    kernels.get("csr_dense").reference(*args[:3], wide, expected)
+    assert_close(case, run_on(device, narrow.csr_dense, args)[-1:], [expected])

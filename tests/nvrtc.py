@@ -28,6 +28,8 @@ def library_path() -> Path | None:
 
 @functools.cache
 def _library() -> ctypes.CDLL:
+    for builtins in library_path().parent.glob("libnvrtc-builtins.so*"):
+        ctypes.CDLL(str(builtins), mode=ctypes.RTLD_GLOBAL)  # some versions do not look beside themselves
     library = ctypes.CDLL(str(library_path()))
     library.nvrtcDestroyProgram.argtypes = [ctypes.POINTER(ctypes.c_void_p)]
     return library

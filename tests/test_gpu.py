@@ -1,9 +1,25 @@
 """Every GPU twin on a real device, where there is one: the comparisons of `test_gpu_emulated.py` through CuPy."""
 
+import contextlib
+
 import numpy as np
 import pytest
 from cases import CASES
-from gpu_twins import DISTINCT, GPU_CASES, LONG, SOME, TILES, WITH, assert_gpu_is_reference, pairs, run_on
+from gpu_steps import PAIRS, assert_steps_are_those_of_the_cpu
+from gpu_twins import (
+    DISTINCT,
+    GPU_CASES,
+    LONG,
+    NARROW,
+    RIVALS,
+    SOME,
+    TILES,
+    WITH,
+    assert_gpu_is_reference,
+    assert_narrow_product_is_right,
+    pairs,
+    run_on,
+)
 from twins import assert_close, copies, run, same_bits
 
 import kernels
@@ -93,9 +109,39 @@ def test_sums_of_a_large_batch(device, size: int) -> None:
         assert_close(case, run_on(device, kernels.get(name).gpu, args), run(kernels.get(name).cpu, args))
 
 
+@pytest.mark.parametrize("width", [4, 5])
+@pytest.mark.parametrize(("rule", "loss"), PAIRS)
+def test_steps_in_a_graph_are_those_of_the_cpu(device, rule: str, loss: str, width: int) -> None:
+    """Of each of two slots the first step is eager; the others are launches of its graph."""
+    assert_steps_are_those_of_the_cpu(device, rule, loss, width, contextlib.nullcontext)
+
+
+@pytest.mark.parametrize("kind", ["float16", "uint16"])
+def test_tables_of_two_bytes_a_value(device, kind: str) -> None:
+    for case in NARROW:
+        assert_narrow_product_is_right(device, case, kind)
+
+
 def test_host_arrays_are_refused(device) -> None:
     args = kernels.get("csr_dense").arguments(CASES["plain"])
     with pytest.raises(TypeError, match="pass CuPy arrays"):
         kernels.get("csr_dense").gpu(*args)
     with pytest.raises(KernelError, match=r"^csr_dense: x must be a cupy\.ndarray, not ndarray"):
         kernels.get("csr_dense").gpu(*map(device.put, args[:3]), *args[3:])
+
+
+@pytest.mark.parametrize("case_name", ["plain", "no entries", "width 16", "width 33", "many rows", "full column"])
+@pytest.mark.parametrize("name", RIVALS)
+def test_a_rival_computes_what_it_is_compared_for(device, name: str, case_name: str) -> None:
+    if name.startswith("torch"):
+        pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
+    rival, case = kernels.get(name), CASES[case_name]
+    args = rival.arguments(case)
+    expected = run(rival.reference, args)
+    tolerance = 1e-2 if "tf32" in name else 0
+    for function in filter(None, (rival.gpu, rival.prepare and (lambda *there: rival.prepare(*there)()))):
+        came = run_on(device, function, args)
+        if tolerance:
+            np.testing.assert_allclose(came[-1], expected[-1], rtol=tolerance, atol=tolerance)
+        else:
+            assert_close(case, came, expected)

@@ -1,6 +1,8 @@
 """Every CUDA source, with each variant that launchers name, compiles for three GPU generations; no driver needed."""
 
 import hashlib
+import importlib
+import pkgutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -8,7 +10,7 @@ import nvrtc
 import pytest
 
 import kernels
-import kernels.gpu.plan
+import kernels.gpu
 from kernels import devices
 from kernels.gpu.source import Source, sources
 
@@ -16,7 +18,9 @@ ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 CACHE = Path(__file__).parent.parent / ".pytest_cache" / "nvrtc"
 ROOT = Path(kernels.__file__).parent
 
-kernels.names()  # registers every source
+kernels.names()  # registers every source that kernels have
+for module in pkgutil.iter_modules(kernels.gpu.__path__):
+    importlib.import_module(f"kernels.gpu.{module.name}")  # and the others
 
 needs_nvrtc = pytest.mark.skipif(
     nvrtc.library_path() is None, reason="NVRTC is not installed: pip install 'sparse-workbench[dev]'"

@@ -3,12 +3,24 @@
 import numpy as np
 import pytest
 from cases import CASES
-from gpu_twins import DISTINCT, GPU_CASES, LONG, TILES, WITH, WITHOUT, assert_gpu_is_reference, pairs, run_on
+from gpu_twins import (
+    DISTINCT,
+    GPU_CASES,
+    LONG,
+    NARROW,
+    TILES,
+    WITH,
+    WITHOUT,
+    assert_gpu_is_reference,
+    assert_narrow_product_is_right,
+    pairs,
+    run_on,
+)
 from twins import assert_close, copies, run, same_bits
 
 import kernels
 from kernels import Case, KernelError, plan
-from kernels.gpu import indices
+from kernels.gpu import indices, losses
 from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.source import sources
@@ -78,6 +90,7 @@ def test_few_blocks_sum_and_transpose_much(shape: tuple[int, int], monkeypatch: 
         loss = kernels.get("squared").gpu(emulator.put(x), emulator.put(targets), gradient)
         np.testing.assert_allclose(loss, np.square(x - targets).sum() / 2 / shape[0], rtol=1e-12)
         np.testing.assert_allclose(kernels.get("square_norm").gpu(emulator.put(x)), np.square(x).sum(), rtol=1e-12)
+        np.testing.assert_allclose(losses.total(emulator.put(x.reshape(-1))), x.sum(), rtol=1e-12)
 
 
 @every_twin
@@ -128,6 +141,12 @@ def test_wrong_arguments_are_refused_by_name(name: str) -> None:
                 kernel.gpu(*there[:place], args[place], *there[place + 1 :])
     with pytest.raises(TypeError, match="pass CuPy arrays"):
         kernel.gpu(*args)
+
+
+@pytest.mark.parametrize("kind", ["float16", "uint16"])
+def test_tables_of_two_bytes_a_value(kind: str) -> None:
+    for case in NARROW:
+        assert_narrow_product_is_right(emulator, case, kind)
 
 
 def wrong_calls() -> dict[str, tuple]:

@@ -1,14 +1,16 @@
 """Launches of losses: the kernel of a loss by element, and the sum over its blocks."""
 
+from typing import Any
+
 import numpy as np
 
 from kernels import devices
 from kernels.gpu.source import FLOATS, Source, c_name, grid, source
 
 ELEMENTS = 4096
-"""Elements of a block, as in `losses.cuh`."""
+"""Elements of a block, as in `losses.cuh`, and of a part, as in `sums.cu`."""
 
-_SUM = source(__file__, ["sum_all"], "sums.cu")
+_SUM = source(__file__, ["sum_all", "sum_parts"], "sums.cu")
 
 
 def names_of(kernel: str) -> list[str]:
@@ -16,21 +18,40 @@ def names_of(kernel: str) -> list[str]:
     return [f"{kernel}<{value}>" for value in FLOATS]
 
 
-def total(sums) -> float:
-    """The sum of float64 values, in one order."""
+def add_up(sums: Any, parts: Any, result: Any) -> None:
+    """result [1] = the sum of float64 values, in one order; `parts` float64 has room for one in `ELEMENTS` of them."""
+    device, size, count = devices.of(sums), sums.size, -(-sums.size // ELEMENTS)
+    if count > 1:
+        device.launch(_SUM, "sum_parts", grid(count), sums, size, parts, count)
+        sums, size = parts, count
+    device.launch(_SUM, "sum_all", 1, sums, size, result)
+
+
+def room_for(device: devices.Device, size: int) -> tuple[Any, Any, Any]:
+    """Arrays for `add_up` of `size` values: themselves, parts, result."""
+    sizes = size, -(-size // ELEMENTS), 1
+    return tuple(device.empty(size, np.float64) for size in sizes)
+
+
+def total(sums: Any) -> float:
+    """The sum of float64 values."""
     device = devices.of(sums)
-    result = device.empty(1, np.float64)
-    device.launch(_SUM, "sum_all", 1, sums, sums.size, result)
+    _, parts, result = room_for(device, sums.size)
+    add_up(sums, parts, result)
     return float(device.read(result)[0])  # synchronize!
 
 
-def mean_loss(code: Source, kernel: str, scores, targets, gradient) -> float:
+def each_element(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any, sums: Any) -> None:
+    """Fill `gradient`, and `sums` float64 with the losses of blocks of `ELEMENTS`, to be divided by the rows."""
+    count, scale = sums.size, gradient.dtype.type(1 / max(scores.shape[0], 1))
+    name, given = f"{kernel}<{c_name(gradient.dtype)}>", (scores, targets, gradient, scores.size, scale, sums, count)
+    devices.of(gradient).launch(code, name, grid(count), *given)
+
+
+def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:
     """The loss of a kernel by element, divided by the number of rows; fills `gradient`."""
-    rows, size = max(scores.shape[0], 1), scores.size
-    if not size:
+    if not scores.size:
         return 0.0
-    device, count = devices.of(gradient), -(-size // ELEMENTS)
-    sums, scale = device.empty(count, np.float64), gradient.dtype.type(1 / rows)  # [blocks]
-    name = f"{kernel}<{c_name(gradient.dtype)}>"
-    device.launch(code, name, grid(count), scores, targets, gradient, size, scale, sums, count)
-    return total(sums) / rows
+    sums = devices.of(gradient).empty(-(-scores.size // ELEMENTS), np.float64)  # [blocks]
+    each_element(code, kernel, scores, targets, gradient, sums)
+    return total(sums) / scores.shape[0]

@@ -2,7 +2,7 @@
 
 // The second kernel of products and gradients: results of many entries, from the sums of their pieces.
 template <class S>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM)
     add_pieces(
         const void* starts, int wide, const typename S::T* partial, typename S::T* out, int width, i64 rows, i64 entries,
         i64 count, i64 length) {

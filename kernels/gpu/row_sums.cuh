@@ -10,6 +10,10 @@
 
 constexpr int FLIGHT = 2;
 
+// Blocks that should fit a multiprocessor at once, which leaves 64 registers a thread: without it ptxas 13.0 takes 48 to
+// 56 and spills.
+constexpr int BLOCKS_SM = 8;
+
 // Entries in CSR form: the column is the table's row.
 template <class T>
 struct Weighted {
@@ -65,9 +69,9 @@ struct Sum {
             for (int w = 0; w < W; w++) at[v][w] = 0;
     }
 
-    // Add entries first to last - 1, columns from `block` on; `total` must follow.
-    template <class Entries>
-    __device__ void add(const Entries& entries, i64 first, i64 last, const T* table, int width, int block, u64 policy) {
+    // Add entries first to last - 1, columns from `block` on; `total` must follow. The table may be of a narrower type.
+    template <class Entries, class X>
+    __device__ void add(const Entries& entries, i64 first, i64 last, const X* table, int width, int block, u64 policy) {
         const int set = group.lane / L;
         for (i64 base = first; base < last; base += G) {
             const i64 own = base + group.lane;
@@ -76,7 +80,7 @@ struct Sum {
             if (Entries::has_weight && own < last) weight = entries.weight(own);
             const int count = (int)least<i64>(G, last - base);
             for (int t = 0; t < count; t += E * FLIGHT) {
-                Pack<T, W> loaded[FLIGHT][V];
+                Pack<X, W> loaded[FLIGHT][V];
                 T weights[FLIGHT];
 #pragma unroll
                 for (int u = 0; u < FLIGHT; u++) {
@@ -86,7 +90,7 @@ struct Sum {
 #pragma unroll
                     for (int v = 0; v < V; v++)
                         if (entry < count && block + column(v) < width)
-                            loaded[u][v] = load<T, W>(table + place + column(v), policy);
+                            loaded[u][v] = load<X, W>(table + place + column(v), policy);
                 }
 #pragma unroll
                 for (int u = 0; u < FLIGHT; u++)
@@ -94,9 +98,10 @@ struct Sum {
                     for (int v = 0; v < V; v++)
                         if (t + u * E + set < count && block + column(v) < width)
 #pragma unroll
-                            for (int w = 0; w < W; w++)
-                                at[v][w] = Entries::has_weight ? fma(weights[u], loaded[u][v].at[w], at[v][w])
-                                                               : at[v][w] + loaded[u][v].at[w];
+                            for (int w = 0; w < W; w++) {
+                                const T value = widened(loaded[u][v].at[w]);
+                                at[v][w] = Entries::has_weight ? fma(weights[u], value, at[v][w]) : at[v][w] + value;
+                            }
             }
         }
     }
@@ -133,6 +138,15 @@ struct Cut {
     __device__ bool is_long(i64 first, i64 last) const { return count > 0 && last - first > length; }
 };
 
+// The cut where arrays have room for more than there is: `counted`, where it is asked for, says how many rows there are,
+// and their starts how many entries.
+__device__ inline Cut cut_of(
+    const Indices& starts, i64 rows, i64 entries, i64 count, i64 length, const i64* counted = nullptr,
+    bool is_counted = false) {
+    if (is_counted) rows = least(rows, fetch(counted));
+    return {rows, least(entries, starts.shared(rows)), count, length};
+}
+
 // The result that entry k belongs to, or -1.
 __device__ inline i64 owner(const Indices& starts, i64 rows, i64 k) {
     const i64 row = lower_bound(starts, rows + 1, k + 1) - 1;
@@ -141,14 +155,15 @@ __device__ inline i64 owner(const Indices& starts, i64 rows, i64 k) {
 
 // First kernel: results that are not cut, handed to `done(row, block, sum, pass)` column block by column block, and the
 // sums of pieces, for `partial` [2 * cut.count, width]. `done` may ask for a second pass over the blocks of a result.
-template <class S, class Entries, class Done>
+template <class S, class Entries, class X, class Done>
 __device__ void sum_rows(
-    Indices starts, Entries entries, const typename S::T* table, typename S::T* partial, int width, Cut cut, bool keeps,
+    Indices starts, Entries entries, const X* table, typename S::T* partial, int width, Cut cut, bool keeps,
     Done done) {
     const u64 policy = policy_of(keeps);
     for (i64 item = Group<S::G>::first(); item < cut.rows + cut.count; item += Group<S::G>::count()) {
         const bool is_piece = item >= cut.rows;
         const i64 begin = is_piece ? (item - cut.rows) * cut.length : 0, end = least(begin + cut.length, cut.entries);
+        if (is_piece && begin >= end) continue;
         i64 row = is_piece ? owner(starts, cut.rows, begin) : item;
         for (int side = 0; side <= is_piece; side++) {  // of a piece the result it starts in, and that it ends in
             if (side == 1) {

@@ -8,8 +8,8 @@ from kernels import devices
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 
 PIECE = 128
-"""Entries of a piece. A group of lanes takes them one after the other, and nothing shortens that: with two in flight
-it is about 20 us on a Hopper GPU, by the latency of its caches."""
+"""Entries of a piece. A group of lanes takes them one after the other, and nothing shortens that: with two in flight,
+and 0.3 us for each to come (assumed, not measured), 20 us."""
 
 KEPT_BYTES = 30 * 2**20
 """A table up to this size is asked to stay in the second-level cache: half of that of a Hopper GPU."""
@@ -37,17 +37,18 @@ class Tile:
 SHAPES = ((1, 8, 1), (2, 4, 1), (4, 4, 1), (8, 2, 1), (16, 1, 1), (32, 1, 1), (32, 1, 2))
 """(lanes, sets, packs a lane), narrow ones first: few columns leave lanes to more entries at once."""
 
-BYTES_PACK = {"float": 16, "double": 16}
+PACK = {"float": 4, "double": 2}
+"""Values of 16 bytes."""
 
 
 def tiles(value: str) -> list[Tile]:
     """Every tile for sums of type `value`: one value or 16 bytes a pack."""
-    return [Tile(pack, *shape) for pack in (1, {"float": 4, "double": 2}[value]) for shape in SHAPES]
+    return [Tile(pack, *shape) for pack in (1, PACK[value]) for shape in SHAPES]
 
 
 def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
     """The first tile that covers `width` columns, else the widest, which then goes over the columns in blocks."""
-    pack = {"float": 4, "double": 2}[value]
+    pack = PACK[value]
     if not is_aligned or width % pack:
         pack = 1
     fitting = [tile for tile in tiles(value) if tile.pack == pack]
@@ -62,10 +63,17 @@ def names_of(kernel: str) -> list[str]:
 _SECOND = source(__file__, names_of("add_pieces"))
 
 
-def row_sums(code, kernel: str, starts, entries: tuple, table, out) -> None:
+def pieces_of(entries: int) -> int:
+    """Pieces that so many entries are cut into; none where there is but one."""
+    return -(-entries // PIECE) if entries > PIECE else 0
+
+
+def row_sums(code, kernel: str, starts, entries: tuple, table, out, partial=None, table_type: str = "") -> None:
     """out[r] = the sum over the entries k of row `r` of weight(k) * table[row(k)], by `kernel` of the source `code`.
 
-    `entries` are the arrays that the kernel takes after `starts`, whose length is that of the first.
+    `entries` are the arrays that the kernel takes after `starts`, with room for what the last of these says, or more.
+    Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. `table_type` is the C++ type of a table
+    that is narrower than `out`.
     """
     rows, width = out.shape
     if rows == 0 or width == 0:
@@ -73,11 +81,13 @@ def row_sums(code, kernel: str, starts, entries: tuple, table, out) -> None:
     device, value = devices.of(out), c_name(out.dtype)
     tile = tile_of(width, value, device.is_aligned(table) and device.is_aligned(out))
     count = entries[0].size
-    pieces = -(-count // PIECE) if count > PIECE else 0
-    partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
+    pieces = pieces_of(count)
+    if partial is None:
+        partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
     wide, cut = starts.dtype.itemsize == 8, (rows, count, pieces, PIECE)
     first = (starts, wide, *entries, table, out, partial, np.int32(width), *cut, table.nbytes <= KEPT_BYTES)
-    device.launch(code, f"{kernel}<{tile.name(value)}>", blocks((rows + pieces) * tile.group), *first)
+    name = f"{kernel}<{tile.name(value)}, {table_type}>" if table_type else f"{kernel}<{tile.name(value)}>"
+    device.launch(code, name, blocks((rows + pieces) * tile.group), *first)
     if pieces:
         second = (starts, wide, partial, out, np.int32(width), *cut)
         device.launch(_SECOND, f"add_pieces<{tile.name(value)}>", blocks(rows * tile.group), *second)

@@ -4,10 +4,15 @@
 
 constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
 
+// As BLOCKS_SM, with room for weights and states: 80 registers, of which Adam spills 3.
+constexpr int FUSED_SM = 6;
+
 // What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0.
 #define ARRAYS T *weights, T *state0, T *state1, T *state2
 #define NUMBERS T n0, T n1, T n2, T n3, T n4, T n5, T n6, T n7, T n8, T n9
-#define RULE Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}}
+#define RULE Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, nullptr}
+#define LIVE_RULE \
+    Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, is_live ? live : nullptr}
 
 // A sum over lanes that have different columns; `S` as in `row_sums.cuh`.
 template <class S>
@@ -20,11 +25,21 @@ __device__ typename S::T sum_lanes(const S& sum, typename S::T value) {
 template <class T>
 struct Stepper {
     T* arrays[1 + MOST_STATES];
-    T settings[MOST_SETTINGS];
+    T given[MOST_SETTINGS];
+    // The settings where they change from step to step without a new launch being made, else null.
+    const T* live;
+
+    // Read where they are used, so that they hold no registers while rows are summed.
+    __device__ void read_settings(T* settings) const {
+#pragma unroll
+        for (int k = 0; k < Rule::SETTINGS; k++) settings[k] = live ? fetch(live + k) : given[k];
+    }
 
     // Step W elements from `place` of the weights on, by the gradient; states of a rule by row are in `shared`.
     template <int W>
     __device__ void pack(i64 place, const T* gradient, T mean, T* shared) const {
+        T settings[MOST_SETTINGS];
+        read_settings(settings);
         Pack<T, W> old[1 + MOST_STATES];
         old[0] = load_own<T, W>(arrays[0] + place);
 #pragma unroll
@@ -54,7 +69,8 @@ struct Stepper {
     // What W elements add to the mean of their row.
     template <int W>
     __device__ T part(i64 place, const T* gradient) const {
-        T sum = 0;
+        T sum = 0, settings[MOST_SETTINGS];
+        read_settings(settings);
 #pragma unroll
         for (int w = 0; w < W; w++) sum += Rule::average(arrays[0][place + w], gradient[w], settings);
         return sum;
@@ -168,19 +184,21 @@ struct Apply {
 };
 
 template <class S, class T = typename S::T>
-__global__ void __launch_bounds__(THREADS) fused(
+__global__ void __launch_bounds__(THREADS, FUSED_SM) fused(
     ARRAYS, const i64* columns, const void* segments, int wide, const void* rows, const T* values, const T* g,
-    T* partial, int width, i64 count, i64 entries, i64 pieces, i64 length, int keeps, NUMBERS) {
+    T* partial, int width, i64 count, i64 entries, i64 pieces, i64 length, const i64* counted, int is_counted,
+    const T* live, int is_live, int keeps, NUMBERS) {
     const Weighted<T> weighted{Indices(rows, wide), values};
-    const Cut cut{count, entries, pieces, length};
-    Apply<S> apply{RULE, columns, width, 0, {}};
+    const Cut cut = cut_of(Indices(segments, wide), count, entries, pieces, length, counted, is_counted);
+    Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
     sum_rows<S>(Indices(segments, wide), weighted, g, partial, width, cut, keeps, apply);
 }
 
 template <class S, class T = typename S::T>
-__global__ void __launch_bounds__(THREADS) fused_pieces(
+__global__ void __launch_bounds__(THREADS, FUSED_SM) fused_pieces(
     ARRAYS, const i64* columns, const void* segments, int wide, const T* partial, int width, i64 count, i64 entries,
-    i64 pieces, i64 length, NUMBERS) {
-    Apply<S> apply{RULE, columns, width, 0, {}};
-    sum_pieces<S>(Indices(segments, wide), partial, width, Cut{count, entries, pieces, length}, apply);
+    i64 pieces, i64 length, const i64* counted, int is_counted, const T* live, int is_live, NUMBERS) {
+    const Cut cut = cut_of(Indices(segments, wide), count, entries, pieces, length, counted, is_counted);
+    Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
+    sum_pieces<S>(Indices(segments, wide), partial, width, cut, apply);
 }

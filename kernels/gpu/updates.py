@@ -7,13 +7,12 @@ import numpy as np
 from kernels import devices
 from kernels.contract import KernelError
 from kernels.gpu.formulas import cuda_of
-from kernels.gpu.row_sums import KEPT_BYTES, PIECE, Tile
+from kernels.gpu.row_sums import KEPT_BYTES, PACK, PIECE, Tile, pieces_of
 from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
 
 if TYPE_CHECKING:
     from kernels.rules import Rule
 
-PACK = {"float": 4, "double": 2}
 GROUPS = (4, 32)
 MOST_STATES, MOST_SETTINGS = 3, 10
 
@@ -113,22 +112,35 @@ def gpu_replay(rule: "Rule", *args: Any) -> None:
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:
     """The rows named by `columns`."""
-    arrays, (columns, segments, rows, values, g), settings = rule.split(args)
-    count, entries, width = columns.size, rows.size, g.shape[1]
+    fused(rule, *rule.split(args))
+
+
+def fused(
+    rule: "Rule", arrays: tuple, batch: tuple, settings: tuple, counted: Any = None, live: Any = None, partial=None
+) -> None:
+    """Step the rows of `arrays`, weights and states, that a batch (columns, segments, rows, values, g) touches.
+
+    For work that is repeated without a new launch being made: `counted` int64 [1] is the number of columns, where the
+    batch's arrays have room for more, `live` [settings] is read in the place of `settings`, and `partial`
+    [2 * pieces_of(z), N] is room for sums of pieces.
+    """
+    columns, segments, rows, values, g = batch
+    count, width = columns.size, g.shape[1]
     if not count or not width:
         return
-    device, value = devices.of(g), c_name(g.dtype)
+    device, value, pieces = devices.of(g), c_name(g.dtype), pieces_of(rows.size)
     pack = _pack(device, (arrays[0], g, *(() if rule.average else arrays[1:])), width, value)
     last = _widest(value, pack)
     tile = next((tile for tile in _tiles(value, pack) if pack * tile.lanes * tile.packs >= width), last)
-    pieces = -(-entries // PIECE) if entries > PIECE else 0
-    partial, wide = device.empty((2 * pieces, width), g.dtype), segments.dtype == np.int64  # [2 * pieces, N]
-    cut, numbers = (np.int32(width), count, entries, pieces, PIECE), _settings(settings, g.dtype)
-    code, states = _sources[rule.name], _arrays(arrays)
-    batch = columns, segments, wide, rows, values, g, partial, *cut, g.nbytes <= KEPT_BYTES
+    if partial is None:
+        partial = device.empty((2 * pieces, width), g.dtype)  # [2 * pieces, N]
+    cut = np.int32(width), count, rows.size, pieces, PIECE
+    cut += (columns if counted is None else counted), counted is not None, g if live is None else live, live is not None
+    code, states, numbers = _sources[rule.name], _arrays(arrays), _settings(settings, g.dtype)
+    batch = columns, segments, segments.dtype == np.int64, rows, values, g, partial, *cut, g.nbytes <= KEPT_BYTES
     grid = blocks((count + pieces) * tile.group)
     device.launch(code, f"fused<{tile.name(value)}>", grid, *states, *batch, *numbers)
     if pieces:
-        batch = columns, segments, wide, partial, *cut
+        batch = columns, segments, segments.dtype == np.int64, partial, *cut
         grid = blocks(count * last.group)
         device.launch(code, f"fused_pieces<{last.name(value)}>", grid, *states, *batch, *numbers)

@@ -70,12 +70,12 @@ def cpu(scores, targets, gradient):
     return float(sums.sum()) / rows
 
 
-_CUDA = source(__file__, names_of("logistic"))
+CUDA = source(__file__, names_of("logistic"))
 
 
 def gpu(scores, targets, gradient):
     """On a CUDA device."""
-    return mean_loss(_CUDA, "logistic", scores, targets, gradient)
+    return mean_loss(CUDA, "logistic", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:

@@ -139,15 +139,22 @@ def gpu(scores, labels, gradient):
     device, (rows, width) = devices.of(gradient), scores.shape
     if rows == 0:
         return 0.0
-    group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
-    name, scale = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>", np.float64(1 / rows)
     losses, wrong = device.empty(rows, np.float64), device.zeros(1, np.int64)  # [R]
-    device.launch(_CUDA, name, blocks(rows * group), scores, labels, gradient, rows, width, scale, losses, wrong)
+    on_device(scores, labels, gradient, losses, wrong)
     loss = total(losses) / rows
     if first := int(device.read(wrong)[0]):  # synchronize!
         r = rows - first
         raise wrong_label(r, int(device.read(labels[r : r + 1])[0]), width)
     return loss
+
+
+def on_device(scores, labels, gradient, losses, wrong):
+    """Launch the kernel: fills gradient, losses float64 [R], and wrong int64 [1] as `softmax.cu` says."""
+    rows, width = scores.shape
+    group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
+    name, scale = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>", np.float64(1 / rows)
+    given = scores, labels, gradient, rows, width, scale, losses, wrong
+    devices.of(gradient).launch(_CUDA, name, blocks(rows * group), *given)
 
 
 def cost(s: Sizes) -> Cost:

@@ -55,12 +55,12 @@ def cpu(scores, targets, gradient):
     return float(sums.sum()) / rows
 
 
-_CUDA = source(__file__, names_of("squared"))
+CUDA = source(__file__, names_of("squared"))
 
 
 def gpu(scores, targets, gradient):
     """On a CUDA device."""
-    return mean_loss(_CUDA, "squared", scores, targets, gradient)
+    return mean_loss(CUDA, "squared", scores, targets, gradient)
 
 
 def cost(s: Sizes) -> Cost:

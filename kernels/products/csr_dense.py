@@ -44,12 +44,12 @@ def cpu(indptr, indices, data, x, out):
     _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, data, x, out)
 
 
-_CUDA = source(__file__, names_of("csr_dense"))
+CUDA = source(__file__, names_of("csr_dense"))
 
 
 def gpu(indptr, indices, data, x, out):
     """On a CUDA device."""
-    row_sums(_CUDA, "csr_dense", indptr, (indices, data), x, out)
+    row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out)
 
 
 def cost(s: Sizes) -> Cost:

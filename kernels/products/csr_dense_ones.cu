@@ -2,10 +2,10 @@
 #include "../gpu/row_sums.cuh"
 
 template <class S>
-__global__ void __launch_bounds__(THREADS) csr_dense_ones(
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM) csr_dense_ones(
     const void* indptr, int wide, const void* indices, const typename S::T* x, typename S::T* out,
     typename S::T* partial, int width, i64 rows, i64 entries, i64 count, i64 length, int keeps) {
     const Ones<typename S::T> ones{Indices(indices, wide)};
-    const Cut cut{rows, entries, count, length};
+    const Cut cut = cut_of(Indices(indptr, wide), rows, entries, count, length);
     sum_rows<S>(Indices(indptr, wide), ones, x, partial, width, cut, keeps, Store<S>{out, width});
 }

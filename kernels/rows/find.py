@@ -13,7 +13,9 @@ Source     Binary search, Knuth vol. 3, 6.2.1, without a branch. Differs: all in
 import numpy as np
 from numba import prange
 
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.gpu.source import blocks, source
 from kernels.registry import register
 from kernels.threads import call_parallel, compiled, compiled_parallel
 
@@ -61,7 +63,13 @@ def cpu(indices, stored, out):
     call_parallel(_blocks, indices.size * steps, indices, stored, out, -(-indices.size // BLOCK))
 
 
-gpu = None
+_CUDA = source(__file__, ["find"])
+
+
+def gpu(indices, stored, out):
+    """On a CUDA device."""
+    sought = indices, indices.dtype == np.int64, indices.size
+    devices.of(out).launch(_CUDA, "find", blocks(indices.size), *sought, stored, stored.size, out)
 
 
 def cost(s: Sizes) -> Cost:

@@ -1,12 +1,13 @@
 """The emulated device, for the launchers of GPU twins."""
 
 import ctypes
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+
 from emulator import build
 from emulator.memory import Array, new_array
-
 from kernels import devices
 from kernels.gpu.source import THREADS, Source
 
@@ -41,6 +42,14 @@ class Emulator(devices.Device):
         made = new_array(array.shape, array.dtype)
         made.host[...] = array
         return made
+
+    def upload(self, pairs: list[tuple[Array, np.ndarray]]) -> None:
+        for target, source in pairs:
+            assert target.dtype == source.dtype
+            target.host[: source.size] = source.reshape(-1)
+
+    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
+        return work
 
     def read(self, array: Array) -> np.ndarray:
         return array.host.copy()

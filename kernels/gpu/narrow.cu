@@ -1,0 +1,11 @@
+// out = A @ x, A in CSR form, x of two bytes a value, sums in float.
+#include "row_sums.cuh"
+
+template <class S, class X>
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM) csr_dense_narrow(
+    const void* indptr, int wide, const void* indices, const typename S::T* data, const X* x, typename S::T* out,
+    typename S::T* partial, int width, i64 rows, i64 entries, i64 count, i64 length, int keeps) {
+    const Weighted<typename S::T> weighted{Indices(indices, wide), data};
+    const Cut cut = cut_of(Indices(indptr, wide), rows, entries, count, length);
+    sum_rows<S>(Indices(indptr, wide), weighted, x, partial, width, cut, keeps, Store<S>{out, width});
+}

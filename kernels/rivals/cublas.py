@@ -1,0 +1,68 @@
+"""The dense products on a CUDA device, by cuBLAS: with float32 as it is, and rounded to TF32 for the tensor cores.
+
+cublas.dense_dense        out = x @ w
+cublas.dense_t_dense      out = x.T @ g, without a transposed copy
+cublas_tf32.dense_dense   the first with TF32: 10 bits of a factor's 23 are used
+cublas_tf32.dense_t_dense the second with TF32
+
+Arguments  as those of blas.dense_dense and blas.dense_t_dense, CuPy arrays
+Writes     out, overwritten; nothing else changes
+Assumes    C order
+Cost       2*R*D*N flops; bytes as of blas.dense_dense
+Parallel   as cuBLAS does; the order of sums is its own
+Limits     memory: R*D*value bytes for x
+Source     cupy.matmul with out, whose compute type is set for the call and put back
+"""
+
+import importlib
+from collections.abc import Callable
+from dataclasses import replace
+
+import numpy as np
+
+from kernels import devices
+from kernels.registry import get, register
+from kernels.rivals.cusparse import UNAVAILABLE
+
+
+def _multiply(left, right, out, compute: str) -> None:
+    """out = left @ right with float32 computed as `compute` says, FP32 or TF32."""
+    linalg = importlib.import_module("cupy._core._routines_linalg")
+    before = linalg.get_compute_type(np.dtype(np.float32))
+    linalg.set_compute_type(np.dtype(np.float32), getattr(linalg, f"COMPUTE_TYPE_{compute}"))
+    try:
+        devices.cupy().matmul(left, right, out=out)
+    finally:
+        linalg.set_compute_type(np.dtype(np.float32), before)
+
+
+def dense_dense(x, w, out):
+    """On a CUDA device, in float32."""
+    _multiply(x, w, out, "FP32")
+
+
+def dense_t_dense(x, g, out):
+    """On a CUDA device, in float32."""
+    _multiply(x.T, g, out, "FP32")
+
+
+def tf32_dense_dense(x, w, out):
+    """On a CUDA device, in TF32."""
+    _multiply(x, w, out, "TF32")
+
+
+def tf32_dense_t_dense(x, g, out):
+    """On a CUDA device, in TF32."""
+    _multiply(x.T, g, out, "TF32")
+
+
+def _register(library: str, name: str, gpu: Callable) -> None:
+    rivalled = f"blas.{name}"
+    own = {"cpu": None, "gpu": gpu, "unavailable": UNAVAILABLE}
+    register(replace(get(rivalled), name=f"{library}.{name}", rival_of=rivalled, **own))
+
+
+_register("cublas", "dense_dense", dense_dense)
+_register("cublas", "dense_t_dense", dense_t_dense)
+_register("cublas_tf32", "dense_dense", tf32_dense_dense)
+_register("cublas_tf32", "dense_t_dense", tf32_dense_t_dense)

@@ -1,0 +1,152 @@
+"""NVIDIA's sparse products on a CUDA device: cuSPARSE at its best, cuSPARSE anew for every batch, and CuPy's matrices.
+
+cusparse.csr_dense         out = A @ x: row-major, descriptors and buffer made once, the fastest of its algorithms
+cusparse.csr_t_dense_full  out = A.T @ g: the same, by its transposed operation
+cusparse_anew.csr_dense    the first with descriptors and buffer made for every call, as for batches that come once
+cupyx.csr_dense            A @ x as users of cupyx.scipy.sparse write it
+cupyx.csr_t_dense_full     A.T @ g as they write it
+
+Arguments  as those of csr_dense and csr_t_dense_full, CuPy arrays
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do; cupyx sorts and adds duplicates on its own
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   as cuSPARSE does; some of its algorithms add in any order
+Limits     z < 2**31 with int32 indices
+Source     cusparseSpMM with CUSPARSE_SPMM_CSR_ALG1 to 3, without the preprocessing that CuPy does not offer
+"""
+
+import importlib
+import importlib.util
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from kernels import devices
+from kernels.registry import get, register
+
+UNAVAILABLE = (
+    "it runs on CUDA devices alone" if importlib.util.find_spec("cupy") else f"CuPy is not installed: {devices.INSTALL}"
+)
+
+ALGORITHMS = {"ALG1": 4, "ALG2": 6, "ALG3": 12}
+"""Of cusparseSpMMAlg_t, those for matrices in CSR form."""
+
+TRIES = 5
+"""Calls of each algorithm, of which the last is timed."""
+
+_NO_TRANSPOSE, _TRANSPOSE, _ROW_MAJOR = 0, 1, 2
+_CUDA_TYPES = {"float32": 0, "float64": 1}
+
+
+class _Product:
+    """Descriptors of out = op(A) @ x, and the buffer of each algorithm; destroyed with the object."""
+
+    def __init__(self, indptr, indices, data, x, out, operation: int) -> None:
+        self.matrix, self.dense = None, []
+        self.library = importlib.import_module("cupy_backends.cuda.libs.cusparse")
+        self.cupy, self.operation, self.kept = devices.cupy(), operation, (indptr, indices, data, x, out)
+        self.kind = _CUDA_TYPES[out.dtype.name]
+        index = getattr(self.library, f"CUSPARSE_INDEX_{8 * indptr.dtype.itemsize}I")
+        rows, columns = (out.shape[0], x.shape[0]) if operation == _NO_TRANSPOSE else (x.shape[0], out.shape[0])
+        pointers = [array.data.ptr for array in (indptr, indices, data)]
+        zero = self.library.CUSPARSE_INDEX_BASE_ZERO
+        self.matrix = self.library.createCsr(rows, columns, data.size, *pointers, index, index, zero, self.kind)
+        for array in (x, out):
+            sizes = *array.shape, array.shape[1]
+            self.dense.append(self.library.createDnMat(*sizes, array.data.ptr, self.kind, _ROW_MAJOR))
+        self.one, self.nought = (np.array(value, out.dtype) for value in (1, 0))
+        self.buffers: dict[int, Any] = {}
+
+    def __del__(self) -> None:
+        if self.matrix is not None:
+            self.library.destroySpMat(self.matrix)
+        for dense in self.dense:
+            self.library.destroyDnMat(dense)
+
+    def __call__(self, algorithm: int) -> None:
+        """The product, in CuPy's current stream."""
+        handle = self.cupy.cuda.device.get_cusparse_handle()
+        one, nought = self.one.ctypes.data, self.nought.ctypes.data
+        operands = one, self.matrix, self.dense[0], nought, self.dense[1]
+        given = handle, self.operation, _NO_TRANSPOSE, *operands, self.kind, algorithm
+        if algorithm not in self.buffers:
+            self.buffers[algorithm] = self.cupy.empty(self.library.spMM_bufferSize(*given), np.int8)
+        self.library.spMM(*given, self.buffers[algorithm].data.ptr)
+
+
+def _best(product: _Product) -> int:
+    """The algorithm that is fastest on these operands."""
+    cuda, seconds = devices.cupy().cuda, {}
+    for algorithm in ALGORITHMS.values():
+        for _ in range(TRIES):
+            start, end = cuda.Event(), cuda.Event()
+            start.record()
+            product(algorithm)
+            end.record()
+        end.synchronize()  # synchronize!
+        seconds[algorithm] = cuda.get_elapsed_time(start, end)
+    return min(seconds, key=seconds.get)
+
+
+def _prepared(indptr, indices, data, x, out, operation: int) -> Callable[[], None]:
+    if not (out.size and data.size):
+        return lambda: out.fill(0)
+    product = _Product(indptr, indices, data, x, out, operation)
+    algorithm = _best(product)
+    return lambda: product(algorithm)
+
+
+def prepare_csr_dense(indptr, indices, data, x, out):
+    """The product as a call without arguments."""
+    return _prepared(indptr, indices, data, x, out, _NO_TRANSPOSE)
+
+
+def prepare_csr_t_dense_full(indptr, indices, data, g, out):
+    """The product as a call without arguments."""
+    return _prepared(indptr, indices, data, g, out, _TRANSPOSE)
+
+
+def _anew(indptr, indices, data, x, out, operation: int) -> None:
+    """By the algorithm that cuSPARSE names for row-major operands."""
+    if out.size and data.size:
+        _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
+    else:
+        out.fill(0)
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """On a CUDA device, with descriptors and buffer made for this call."""
+    _anew(indptr, indices, data, x, out, _NO_TRANSPOSE)
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """On a CUDA device, with descriptors and buffer made for this call."""
+    _anew(indptr, indices, data, g, out, _TRANSPOSE)
+
+
+def _matrix(indptr, indices, data, shape):
+    return importlib.import_module("cupyx.scipy.sparse").csr_matrix((data, indices, indptr), shape=shape)
+
+
+def cupyx_csr_dense(indptr, indices, data, x, out):
+    """On a CUDA device."""
+    out[...] = _matrix(indptr, indices, data, (out.shape[0], x.shape[0])) @ x
+
+
+def cupyx_csr_t_dense_full(indptr, indices, data, g, out):
+    """On a CUDA device."""
+    out[...] = _matrix(indptr, indices, data, (g.shape[0], out.shape[0])).T @ g
+
+
+def _register(library: str, name: str, gpu: Callable, prepare: Callable | None = None) -> None:
+    own = {"cpu": None, "gpu": gpu, "prepare": prepare, "unavailable": UNAVAILABLE}
+    register(replace(get(name), name=f"{library}.{name}", rival_of=name, **own))
+
+
+_register("cusparse", "csr_dense", csr_dense, prepare_csr_dense)
+_register("cusparse", "csr_t_dense_full", csr_t_dense_full, prepare_csr_t_dense_full)
+_register("cusparse_anew", "csr_dense", csr_dense)
+_register("cupyx", "csr_dense", cupyx_csr_dense)
+_register("cupyx", "csr_t_dense_full", cupyx_csr_t_dense_full)

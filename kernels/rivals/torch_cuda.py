@@ -1,0 +1,103 @@
+"""PyTorch's sparse products on a CUDA device, over the memory of CuPy's arrays: the extra `peers` has it.
+
+torch_cuda.csr_dense         out = A @ x, A in CSR form
+torch_cuda.csr_t_dense_full  out = A.T @ g, A.T made once in CSR form
+torch_cuda.csr_dense_ones    out = A @ x, every stored value one, by EmbeddingBag's sum
+
+Arguments  as those of csr_dense, csr_t_dense_full and csr_dense_ones, CuPy arrays
+Writes     out, overwritten; nothing else changes
+Assumes    indices in range, as ours do
+Cost       2*z*N flops; bytes as of the kernel that each is a rival of
+Parallel   as cuSPARSE and PyTorch's own kernels do, in CuPy's current stream, which is made PyTorch's as well
+Limits     z < 2**31 with int32 indices
+Source     torch.sparse_csr_tensor through DLPack, torch.addmm with out; torch.nn.functional.embedding_bag
+"""
+
+import functools
+import warnings
+from collections.abc import Callable
+from dataclasses import replace
+
+from kernels import devices
+from kernels.registry import get, register
+from kernels.rivals import cusparse
+from kernels.rivals.torch_sparse import UNAVAILABLE as NO_TORCH
+from kernels.rivals.torch_sparse import pytorch
+
+UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
+
+
+def _tensors(*arrays):
+    return [pytorch().from_dlpack(array) for array in arrays]
+
+
+def _csr(indptr, indices, data, shape):
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
+        return pytorch().sparse_csr_tensor(*_tensors(indptr, indices, data), size=shape)
+
+
+def _in_stream(work: Callable[[], object]) -> Callable[[], None]:
+    """`work` in CuPy's current stream."""
+    torch, current = pytorch(), devices.cupy().cuda.get_current_stream
+
+    def call() -> None:
+        with torch.cuda.stream(torch.cuda.ExternalStream(current().ptr)):
+            work()
+
+    return call
+
+
+def _multiply(matrix, dense, out) -> Callable[[], None]:
+    torch = pytorch()
+    if not out.numel() or not matrix._nnz():
+        return _in_stream(functools.partial(out.fill_, 0))
+    return _in_stream(functools.partial(torch.addmm, out, matrix, dense, beta=0, out=out))
+
+
+def prepare_csr_dense(indptr, indices, data, x, out):
+    """The product as a call without arguments."""
+    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *_tensors(x, out))
+
+
+def prepare_csr_t_dense_full(indptr, indices, data, g, out):
+    """The product as a call without arguments; A.T is made here."""
+    matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
+    return _multiply(matrix.t().to_sparse_csr(), *_tensors(g, out))
+
+
+def prepare_csr_dense_ones(indptr, indices, x, out):
+    """The sum of rows as a call without arguments; EmbeddingBag makes a new result, which is copied."""
+    starts, columns, table, result = _tensors(indptr, indices, x, out)
+    if not columns.numel() or not out.size:
+        return _in_stream(functools.partial(result.fill_, 0))
+    bag = functools.partial(
+        pytorch().nn.functional.embedding_bag, columns, table, starts, mode="sum", include_last_offset=True
+    )
+    return _in_stream(lambda: result.copy_(bag()))
+
+
+def csr_dense(indptr, indices, data, x, out):
+    """On a CUDA device."""
+    prepare_csr_dense(indptr, indices, data, x, out)()
+
+
+def csr_t_dense_full(indptr, indices, data, g, out):
+    """On a CUDA device."""
+    prepare_csr_t_dense_full(indptr, indices, data, g, out)()
+
+
+def csr_dense_ones(indptr, indices, x, out):
+    """On a CUDA device."""
+    prepare_csr_dense_ones(indptr, indices, x, out)()
+
+
+def _register(gpu: Callable, prepare: Callable) -> None:
+    """As the kernel of the function's name, which it is a rival of."""
+    own = {"cpu": None, "gpu": gpu, "prepare": prepare, "unavailable": UNAVAILABLE}
+    register(replace(get(gpu.__name__), name=f"torch_cuda.{gpu.__name__}", rival_of=gpu.__name__, **own))
+
+
+_register(csr_dense, prepare_csr_dense)
+_register(csr_t_dense_full, prepare_csr_t_dense_full)
+_register(csr_dense_ones, prepare_csr_dense_ones)

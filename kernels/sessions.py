@@ -1,0 +1,151 @@
+"""Sessions: what a program needs of a device beside kernels. Copies on a second stream, times, dense products, memory.
+
+Work is queued in the order in which it is asked for. What is done inside `beside()` is queued on a second stream, and
+may run at the same time as the rest; `join` lets the first stream wait for it. Arrays that were made there must live
+until `finish` was called after their last use: their memory is taken again by the second stream, which does not wait.
+"""
+
+import contextlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from kernels import devices
+
+Mark = Any
+"""A place in a stream."""
+
+
+@dataclass
+class Beside:
+    """Work on the second stream: marks by name, the last of them its end; host memory that copies still read."""
+
+    marks: dict[str, Mark] = field(default_factory=dict)
+    host: list[np.ndarray] = field(default_factory=list)
+
+
+class Session(ABC):
+    """One device in use. Everything but `finish`, and what a launcher itself reads, returns before it is done."""
+
+    device: devices.Device
+    bytes_most: int = 0
+    """Most bytes in use at once while `watching`."""
+
+    @abstractmethod
+    def beside(self) -> contextlib.AbstractContextManager[Beside]:
+        """Queue what follows on the second stream; marks its `start` and its `end`."""
+
+    @abstractmethod
+    def join(self, work: Beside) -> None:
+        """Let what follows on this stream wait for the end of `work`."""
+
+    @abstractmethod
+    def copy(self, array: np.ndarray, work: Beside) -> Any:
+        """A copy of `array` on the device, queued; `work` keeps what it reads."""
+
+    @abstractmethod
+    def mark(self) -> Mark:
+        """The place where the current stream is."""
+
+    @abstractmethod
+    def seconds(self, start: Mark, end: Mark) -> float:
+        """From one mark to another, both passed."""
+
+    @abstractmethod
+    def finish(self) -> None:
+        """Wait for what was queued on this stream, and so for what it joined."""
+
+    @abstractmethod
+    def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
+        """out = x @ y or x.T @ y by the device's BLAS, in full float32 where that is the type."""
+
+    @abstractmethod
+    def watching(self) -> contextlib.AbstractContextManager[None]:
+        """Keep `bytes_most` up to date. It costs time with every new array: do not time what is done meanwhile."""
+
+
+@final
+class CudaSession(Session):
+    """The current CUDA device, through CuPy's pools of device memory and of pinned host memory."""
+
+    def __init__(self) -> None:
+        self.cupy = devices.cupy()
+        self.device = devices.CupyDevice()
+        self.second = self.cupy.cuda.Stream(non_blocking=True)
+        self.pool = self.cupy.get_default_memory_pool()
+
+    @contextlib.contextmanager
+    def beside(self) -> Iterator[Beside]:
+        """On a stream of its own, also from another thread."""
+        work = Beside()
+        with self.second:
+            work.marks["start"] = self.mark()
+            yield work
+            work.marks["end"] = self.mark()
+
+    def join(self, work: Beside) -> None:
+        """The device waits, this thread does not."""
+        self.cupy.cuda.get_current_stream().wait_event(work.marks["end"])
+
+    def copy(self, array: np.ndarray, work: Beside) -> Any:
+        """Through pinned memory, without which the driver would wait for the copy."""
+        made = self.cupy.empty(array.shape, array.dtype)
+        if array.size:
+            pinned = np.frombuffer(self.cupy.cuda.alloc_pinned_memory(array.nbytes), array.dtype, array.size)
+            pinned.reshape(array.shape)[...] = array
+            work.host.append(pinned)
+            made.data.copy_from_host_async(pinned.ctypes.data, array.nbytes, self.cupy.cuda.get_current_stream())
+        return made
+
+    def mark(self) -> Mark:
+        """An event of the current stream."""
+        event = self.cupy.cuda.Event()
+        event.record()
+        return event
+
+    def seconds(self, start: Mark, end: Mark) -> float:
+        """As the device's clock has it, which counts in half microseconds."""
+        return self.cupy.cuda.get_elapsed_time(start, end) / 1e3
+
+    def finish(self) -> None:
+        """The second stream goes on with what nobody has joined yet."""
+        self.cupy.cuda.get_current_stream().synchronize()  # synchronize!
+
+    def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
+        """By cuBLAS; a transposed operand is not copied."""
+        self.cupy.matmul(x.T if transposed else x, y, out=out)
+
+    @contextlib.contextmanager
+    def watching(self) -> Iterator[None]:
+        """By a hook of CuPy's memory pool, in this thread: arrays of other threads count from the next one here."""
+        with _hook(self.cupy, self._note):
+            yield
+        self._note()
+
+    def _note(self) -> None:
+        self.bytes_most = max(self.bytes_most, self.pool.used_bytes())
+
+
+def _hook(cupy: Any, note: Any) -> Any:
+    """Calls `note` after each allocation."""
+
+    class Hook(cupy.cuda.MemoryHook):
+        name = "most bytes in use"
+
+        def malloc_postprocess(self, **_: Any) -> None:
+            note()
+
+    return Hook()
+
+
+def bytes_asked(error: MemoryError) -> int | None:
+    """The bytes that CuPy was asked for when a device's memory ran out; None where the message does not tell.
+
+    >>> bytes_asked(MemoryError("Out of memory allocating 4,294,967,296 bytes (allocated so far: 512 bytes)."))
+    4294967296
+    """
+    words = str(error).partition("allocating ")[2].partition(" bytes")[0].replace(",", "")
+    return int(words) if words.isdigit() else None
