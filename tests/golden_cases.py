@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 import scipy.sparse
 
 from workbench import formats
@@ -27,11 +28,16 @@ Differs = Callable[[str, Any], None]
 
 @functools.cache
 def cases(folder: Path, group: str) -> dict[str, dict]:
-    """The cases of a group by their id; none where the folder lacks the group."""
+    """The cases of a group by their id; none where the folder lacks the group, `pytest.UsageError` for a broken one."""
     file = folder / f"{group}.json"
     if not file.exists():
         return {}
-    listed = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    try:
+        listed = json.loads(file.read_text(encoding="utf-8"))["cases"]
+    except (ValueError, KeyError, TypeError) as error:
+        raise pytest.UsageError(f"{file} has no recorded cases: {error!r}. Expected is {{'cases': [...]}}.") from None
+    if group != "stype" and not file.with_suffix(".npz").exists():
+        raise pytest.UsageError(f"{file.with_suffix('.npz')} is missing; it has the arrays of the cases in {file}.")
     return {case.get("id", f"{group}-{number:04d}"): case for number, case in enumerate(listed)}
 
 

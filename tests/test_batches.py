@@ -236,3 +236,10 @@ def test_an_index_out_of_range_never_reaches_a_kernel():
     x.indices[3] = 7
     with pytest.raises(formats.FormatError, match=r"indices\[3\] is 7, out of range"):
         Batches(x, np.zeros(11))
+
+
+def test_batches_say_what_they_hold_without_their_values():
+    batches = Batches(np.ones((5, 3)), {"score": np.ones(5), "rank": np.ones((5, 2))}, rows=2, last="pad")
+    held = ["data dense [{0}, 3]", "score dense [{0}]", "rank dense [{0}, 2]"]
+    assert repr(batches) == f"<Batches {', '.join(held).format(5)}: rows=2, last='pad', shuffle=False>"
+    assert repr([*batches.epoch()][-1]) == f"<Batch {', '.join(held).format(2)}, pad=1, rolled=0>"

@@ -236,3 +236,14 @@ def test_hostile_batches(name, grad_format):
     found = made.backward(head)["w"]
     found = found.compute() if grad_format == "fused" else found
     np.testing.assert_allclose(formats.to_format(found, "dense"), x.T @ head, rtol=1e-5)
+
+
+def test_an_executor_and_an_inference_say_what_they_hold():
+    x, w = graph.variable("x", shape=(2, 3)), graph.variable("w", format="row_sparse", shape=(3, 1))
+    product = ops.dot(x, w, name="product")
+    assert repr(executor.bind(product)) == "<Executor product: x [2, 3], w [3, 1]>"
+    assert repr(product.infer()).splitlines() == [
+        "x dense float32 [2, 3]",
+        "w row_sparse float32 [3, 1]",
+        "product dense float32 [2, 1]",
+    ]

@@ -229,7 +229,7 @@ def test_other_shapes_and_lists_are_refused_and_change_nothing(destination):
     before = formats.copy(destination)
     with pytest.raises(FormatError, match=r"An array of shape \(4, 3\) was assigned to one of shape"):
         formats.assign(destination, csc())
-    with pytest.raises(FormatError, match=r"A builtins.list is none of the formats here"):
+    with pytest.raises(FormatError, match=r"A list is none of the formats here"):
         formats.assign(destination, [[1.0] * 4] * 3)
     for part, same in zip(parts_of(destination).values(), parts_of(before).values(), strict=True):
         np.testing.assert_array_equal(part, same)

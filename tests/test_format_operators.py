@@ -27,7 +27,7 @@ COMPARED = {
     "greater": (operator.gt, "less"),
     "greater_equal": (operator.ge, "less_equal"),
 }
-ONE = {"negative": operator.neg, "abs": operator.abs}
+ONE = {"negative": operator.neg, "abs": operator.abs, "transpose": operator.attrgetter("T")}
 IN_PLACE = {"add": operator.iadd, "subtract": operator.isub, "multiply": operator.imul, "divide": operator.itruediv}
 
 

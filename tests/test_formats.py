@@ -73,7 +73,7 @@ def test_matrix_classes_become_arrays_over_the_same_memory(name):
     ("x", "message"),
     [
         (sp.lil_array((2, 2)), r"SciPy's 'lil' format is none .* Call x.tocsr\(\)"),
-        ([[1.0]], r"A builtins.list is none of the formats here.*Call np.asarray\(x, np.float32\)"),
+        ([[1.0]], r"A list is none of the formats here.*Call np.asarray\(x, np.float32\)"),
         (np.ma.masked_array([1.0], [True]), r"A masked array came.*Call x.filled\(0\)"),
     ],
 )

@@ -17,7 +17,11 @@ from workbench.ops import DensifyWarning
 
 
 def folder_of(config) -> Path:
-    return Path(config.getoption("--golden") or golden_cases.FOLDER).resolve()
+    folder = Path(config.getoption("--golden") or golden_cases.FOLDER).resolve()
+    if not any((folder / f"{group}.json").exists() for group in golden_cases.GROUPS):
+        wanted = ", ".join(f"{group}.json" for group in golden_cases.GROUPS)
+        raise pytest.UsageError(f"--golden {folder} has none of the files {wanted}.")
+    return folder
 
 
 def pytest_generate_tests(metafunc):
@@ -67,6 +71,22 @@ def test_every_difference_is_needed_by_a_case(row, group, field):
     folder = golden_cases.FOLDER
     matched = [name for name, case in golden_cases.cases(folder, group).items() if row.matches(group, case)]
     assert any((row, field) in needed(folder, group, name) for name in matched), f"No recorded case needs {row}"
+
+
+@pytest.mark.parametrize(
+    ("text", "arrays", "message"),
+    [
+        ('{"cases": [', True, r"dot.json has no recorded cases: JSONDecodeError"),
+        ('{"groups": []}', True, r"dot.json has no recorded cases: KeyError\('cases'\)"),
+        ('{"cases": []}', False, r"dot.npz is missing"),
+    ],
+)
+def test_a_broken_folder_is_refused_with_the_file_named(tmp_path, text, arrays, message):
+    (tmp_path / "dot.json").write_text(text)
+    if arrays:
+        (tmp_path / "dot.npz").write_bytes(b"")
+    with pytest.raises(pytest.UsageError, match=message):
+        golden_cases.cases(tmp_path, "dot")
 
 
 def test_a_wrong_result_fails():

@@ -116,8 +116,12 @@ def test_gradients_are_used_up():
             "The batch has the labels y; the module takes label",
         ),
         (
-            lambda: ready().fit(data.Batches(small.batches().x), epochs=1, metric="mse"),
+            lambda: ready().score(data.Batches(small.batches().x), "mse"),
             "A metric compares with the label 'label'; the batch has the labels none",
+        ),
+        (
+            lambda: ready().fit(data.Batches(small.batches().x), epochs=1),
+            r"Training reads the labels label; the batch has none. forward\(..., training=False\)",
         ),
         (lambda: started().initialise(), "initialised already; make another one to start over"),
         (
@@ -136,6 +140,26 @@ def test_a_batch_of_other_width_is_refused():
     narrow = data.Batches(formats.to_format(np.ones((4, 3)), "csr"), np.ones((4, 2)))
     with pytest.raises(GraphError, match=r"data has the shape .*30\); \(4, 3\) came"):
         started().forward(next(narrow.epoch()))
+
+
+def test_dense_data_for_csr_is_refused_where_rows_catch_up_too():
+    module = small.module(optimizer="momentum", settings={"rate": 0.1, "lazy": "exact"})
+    module.fit(small.batches(), epochs=1)
+    with pytest.raises(GraphError, match="data is csr float64; dense float64 came"):
+        module.forward(next(data.Batches(small.DENSE, small.TARGETS).epoch()))
+
+
+def test_a_module_says_how_far_it_is():
+    states = [repr(made()) for made in (unbound, bound, started, ready)]
+    assert states == [
+        f"<Module weight, bias: {state}>"
+        for state in (
+            "not bound, epoch 0",
+            "bound, epoch 0",
+            "initialised, epoch 0",
+            "initialised, epoch 0, <Updater sgd, lazy=on, rate 0.1>",
+        )
+    ]
 
 
 def test_a_parameter_without_a_shape_is_refused_at_bind():

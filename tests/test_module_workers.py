@@ -241,3 +241,18 @@ def test_rows_of_a_batch_are_sorted_and_unique():
     assert reads.rows(both, arrays).tolist() == [0, 1, 3, 4]
     assert reads.rows(reads.NOTHING, arrays).tolist() == []
     assert reads.rows(both, arrays).dtype == np.int64
+
+
+@pytest.mark.parametrize("held", ["csr", "csc", "coo", "dense"])
+def test_rows_are_pulled_by_the_columns_of_data_that_is_converted(held):
+    whole = np.arange(small.ROWS)
+    given = formats.to_format(small.batches().x, held)
+    batch = data.Batch({"data": given}, {"label": small.TARGETS}, whole)
+    module = small.module(feed=batch, bind={"convert": True}, store=LocalStore())
+    one = small.module(feed=small.batches(rows=small.ROWS))
+    for trained, feed in ((module, batch), (one, next(small.batches(rows=small.ROWS).epoch()))):
+        trained.forward(feed)
+        trained.backward()
+        trained.update()
+    came, wanted = (formats.to_format(made.weights()["weight"], "dense") for made in (module, one))
+    np.testing.assert_allclose(came, wanted, rtol=1e-12)

@@ -24,18 +24,14 @@ def run(name: str, kind: str, grads: list[RowSparse], **options) -> np.ndarray:
 
 def run_whole(name: str, kind: str, grads: list[RowSparse], **options) -> list[np.ndarray]:
     """Weights and states."""
-    optimizer = optimizers.get(name)
     weights = np.arange(18, dtype=np.float64).reshape(6, 3) / 10
     if name == "ftrl":  # its weights follow from its states, which start at zero
         weights[...] = 0
-    options = {option: value for option, value in options.items() if option in optimizer.options}
-    states, options = optimizer.new_states(weights), optimizer.resolve(options)
-    for step, gradient in enumerate(grads, 1):
-        if kind == "lazy":
-            optimizer.lazy(weights, states, gradient, step, **options)
-        else:
-            optimizer.dense(weights, states, optimizers.full(gradient, np.empty((6, 3))), step, **options)
-    return [weights, *states]
+    options = {option: value for option, value in options.items() if option in optimizers.get(name).options}
+    updater = optimizers.Updater(name, lazy={"lazy": "on", "dense": "off"}[kind], **options)
+    for gradient in grads:
+        updater.update({"w": weights}, {"w": gradient})
+    return [weights, *updater.states.get("w", [])]
 
 
 @pytest.mark.parametrize("name", optimizers.names())
@@ -78,15 +74,9 @@ def test_every_option_matters(name):
 @pytest.mark.parametrize("name", optimizers.names())
 def test_fused_step_is_the_lazy_one_by_the_gradient_of_the_batch(name):
     x = scipy.sparse.random_array((8, 6), density=0.3, format="csr", rng=np.random.default_rng(1))
-    optimizer, plan, slope = optimizers.get(name), products.make_plan(x), RNG.standard_normal((8, 3))
+    plan, slope = products.make_plan(x), RNG.standard_normal((8, 3))
     gradient = RowSparse((x.T @ slope)[plan.columns], plan.columns, (6, 3))
-    after = []
-    for _ in range(2):
-        weights = np.arange(18, dtype=np.float64).reshape(6, 3) / 10
-        after.append([weights, *optimizer.new_states(weights)])
-    options = optimizer.resolve({})
-    optimizer.lazy(after[0][0], after[0][1:], gradient, 1, **options)
-    optimizer.fused(after[1][0], after[1][1:], plan, x.data, slope, 1, **options)
+    after = [run_whole(name, "lazy", [g]) for g in (gradient, products.Unsummed(x, slope, plan, (6, 3)))]
     for one, other in zip(*after, strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-12)
 
@@ -132,4 +122,4 @@ def test_headers_say_when_lazy_is_equal_and_how_rows_catch_up(name):
     header = importlib.import_module(f"workbench.optimizers.{name}").__doc__
     for heading in ("Dense", "Lazy", "Equal when", "Exact", "Source"):
         assert f"\n{heading} " in header
-    assert optimizers.get(name).dense.__module__ == f"workbench.optimizers.{name}"
+    assert optimizers.get(name).module == f"workbench.optimizers.{name}"

@@ -179,8 +179,12 @@ def test_weights_with_gaps_change_in_place():
 
 def test_read_only_gradients_are_taken():
     gradient = RowSparse(np.ones((2, N)), [1, 2], (D, N))
-    gradient.values.flags.writeable = gradient.indices.flags.writeable = False
-    train(make("adam"), weights_of(), [gradient])
+    frozen = gradient.copy()
+    frozen.values.flags.writeable = frozen.indices.flags.writeable = False
+    one, two = weights_of(), weights_of()
+    train(make("adam"), one, [gradient])
+    train(make("adam"), two, [frozen])
+    np.testing.assert_array_equal(one, two)
 
 
 # Numbers of a step
@@ -276,34 +280,3 @@ def test_gradients_that_do_not_fit_are_refused_before_anything_changes(gradients
 def test_weights_that_cannot_be_trained_are_refused(weights, words):
     with pytest.raises(OptimizerError, match=words):
         Updater("sgd").update({"w": weights}, {"w": np.ones(weights.shape)})
-
-
-def test_weights_that_became_others_are_refused():
-    updater = Updater("adam")
-    updater.update({"w": np.ones(3)}, {"w": np.ones(3)})
-    for weights in (np.ones(4), np.ones(3, np.float32), RowSparse.from_dense(np.ones(3))):
-        with pytest.raises(OptimizerError, match=r"were dense float64 \(3,\) before and are"):
-            updater.update({"w": weights}, {"w": to_format(weights, "dense")})
-
-
-@pytest.mark.parametrize(
-    ("settings", "words"),
-    [
-        ({"lazy": "lazy"}, "lazy is 'lazy'; it is one of off, on, exact"),
-        ({"clip_global_norm": 0}, "clip_global_norm is 0; it is above 0"),
-        ({"momentum": 0.9}, r"sgd has no option \['momentum'\]; its options are"),
-        ({"schedule": 0.1}, "A schedule is 0.1; it is a workbench.optimizers Schedule"),
-        ({"multipliers": {"w": 2.0}}, "A multiplier is 2.0; it is a workbench.optimizers Multiplier"),
-        ({"clip": -1.0}, "clip is -1.0; it is 0 or more"),
-    ],
-)
-def test_settings_that_are_not_known_are_refused(settings, words):
-    with pytest.raises(OptimizerError, match=words):
-        Updater("sgd", **settings)
-
-
-def test_multipliers_without_a_parameter_are_found():
-    updater = Updater("sgd", multipliers={"weight": Multiplier()})
-    updater.check_names(["weight", "bias"])
-    with pytest.raises(OptimizerError, match=r"no parameter \['weight'\]; there is: bias"):
-        updater.check_names(["bias"])

@@ -231,3 +231,9 @@ def test_repr_shows_values_and_cuts_long_ones():
     assert "... 44 more" in repr(many)
     assert len(repr(many).splitlines()) == 8
     assert "row 1: [[1. 2.]" in repr(RowSparse(np.float32([[[1, 2], [3, 4]]]), [1], (2, 2, 2)))
+
+
+def test_to_dense_is_toarray():
+    x = RowSparse(np.float32([[1, 2]]), [1], (3, 2))
+    assert x.to_dense().tolist() == [[0, 0], [1, 2], [0, 0]]
+    assert x.to_dense() is not x.to_dense()

@@ -119,6 +119,10 @@ class LocalStore(Store):
         self.values: dict[Key, Any] = {}
         self.updater: Updater | None = None
 
+    def __repr__(self) -> str:
+        keys = ", ".join(map(repr, self.values)) or "no keys"
+        return f"<LocalStore {keys}: {self.updater or 'no optimizer'}>"
+
     def keys(self) -> list[Key]:
         """Keys in the order in which they were set."""
         return list(self.values)

@@ -80,6 +80,11 @@ class Batches(Feed):
         if not self.total:
             raise DataError(f"{first} has no rows, so there are no mini-batches; use data with at least one row.")
 
+    def __repr__(self) -> str:
+        held = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
+        options = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "total")
+        return f"<Batches {held}: {options}>"
+
     def __len__(self) -> int:
         """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
         return self.count(0)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from workbench import formats
 from workbench.data.dataset import DataError
 
 LAST = ("keep", "discard", "pad", "roll_over")
@@ -26,6 +27,11 @@ class Batch:
     rows_index: np.ndarray
     pad: int = 0
     rolled: int = 0
+
+    def __repr__(self) -> str:
+        arrays = {**self.data, **self.labels}.items()
+        held = ", ".join(f"{name} {formats.format_of(array)} {list(array.shape)}" for name, array in arrays)
+        return f"<Batch {held}, pad={self.pad}, rolled={self.rolled}>"
 
     @property
     def x(self) -> Any:

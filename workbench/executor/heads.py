@@ -29,7 +29,8 @@ def array(name: str, facts: Facts, value: Any) -> Any:
         if any(length != 1 for length in facts.shape):
             raise BindError(
                 f"The output {name} has the shape {facts.shape}, so backward needs the gradient that comes to it: "
-                "backward(heads=[...]), an array of that shape for each output. Losses need none."
+                "backward(heads=[...]), an array of that shape for each output. Losses need none; neither do "
+                f"outputs that are only read: ops.stop_gradient({name})."
             )
         value = 1
     if isinstance(value, int | float | np.number):

@@ -85,11 +85,16 @@ class Executor:
             for name, facts in self.known.items()
         }
         self.args, self.grads, self.ready = Arguments(self), {}, False
+        self.headed: Program | None = None  # the program whose heads of ones are in place
         self.shapes: tuple | None = None
         self.program: Program
         self._hold(held)
         binding.refuse_densifying(self.inference)
         self._start()
+
+    def __repr__(self) -> str:
+        shapes = ", ".join(f"{name} {list(array.shape)}" for name, array in self.args.items())
+        return f"<Executor {', '.join(self.output_names)}: {shapes}>"
 
     @property
     def inference(self) -> Inference:
@@ -153,7 +158,9 @@ class Executor:
             raise BindError(
                 "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
             )
-        self._take_heads(heads)
+        if heads is not None or self.headed is not self.program:
+            self._take_heads(heads)
+            self.headed = self.program if heads is None else None
         self.ready = False
         self._run(self.program.backward, lap)
         for name, slot in self.program.written.items():
@@ -186,7 +193,7 @@ class Executor:
         for name, value in new_args.items():
             slot = self.slot_of(name)
             held = self.values[slot]
-            like = type(value) is type(held) and value.dtype == held.dtype and value.ndim == held.ndim
+            like = type(value) is type(held) and value.dtype == held.dtype and len(value.shape) == len(held.shape)
             if not like or value.shape[1:] != held.shape[1:]:
                 value = binding.accepted(self.known[name], value, self.convert)
             made[slot] = value
@@ -194,16 +201,20 @@ class Executor:
 
     def _hold(self, taken: Mapping[int, Any]) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
-        shapes = tuple((taken[slot] if slot in taken else self.values[slot]).shape for slot in self.slots.values())
-        if shapes != self.shapes:
+        values = self.values
+        alike = self.shapes is not None
+        for slot, value in taken.items():
+            alike = alike and value.shape == values[slot].shape
+        if not alike:
+            shapes = tuple((taken[slot] if slot in taken else values[slot]).shape for slot in self.slots.values())
             if shapes not in self.programs:
                 self._write(shapes)
             self.shapes, self.program = shapes, self.programs[shapes]
             for slot, view in self.program.views:
-                self.values[slot] = view
+                values[slot] = view
             self.ones.clear()
         for slot, value in taken.items():
-            self.values[slot] = value
+            values[slot] = value
 
     def _write(self, shapes: tuple) -> None:
         given = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}

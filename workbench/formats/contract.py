@@ -98,7 +98,8 @@ def admit(x: Any) -> tuple[Format, Any]:
     for format in _formats.values():
         if format.is_instance(x):
             return format, x
-    came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {type(x).__module__}.{type(x).__name__}"
+    kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
+    came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
     advice = "Call x.tocsr()" if scipy.sparse.issparse(x) else "Call np.asarray(x, np.float32)"
     raise refuse(f"{came} is none of the formats here", f"NumPy arrays, SciPy arrays and RowSparse: {_known()}", advice)
 

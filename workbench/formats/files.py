@@ -29,6 +29,8 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
     Formats, types, shapes and patterns are kept, explicit zeros, unsorted and duplicated entries too; `load` gives them
     back. The file is `path`, whatever its ending. Errors: `FormatError` for what is no array and no name.
     """
+    if not isinstance(arrays, Mapping):
+        raise FormatError(f"A {type(arrays).__name__} came. Allowed: arrays by name. Call save(path, {{'x': x}}).")
     members, contents = {}, []
     for number, (name, x) in enumerate(arrays.items()):
         if not isinstance(name, str):

@@ -1,4 +1,4 @@
-"""Arithmetic signs of `RowSparse`: `+ - * / ** % @ < <= > >=`, `abs` and unary minus, computed by `workbench.ops`.
+"""Arithmetic signs of `RowSparse`: `+ - * / ** % @ < <= > >= .T`, `abs` and unary minus, computed by `workbench.ops`.
 
 Operators are built on formats, so the arrows allow no import of them here. `workbench.ops`, when it is imported, puts
 its functions in by `fill`; until then a sign raises a `TypeError` that says so.
@@ -20,6 +20,7 @@ SIGNS = {
     "dot": "@",
     "negative": "unary -",
     "abs": "abs",
+    "transpose": ".T",
     "less": "<",
     "less_equal": "<=",
     "greater": ">",
@@ -112,6 +113,11 @@ class Arithmetic:
 
     def __abs__(self) -> Any:
         return apply("abs", self)
+
+    @property
+    def T(self) -> Any:  # noqa: N802 - as NumPy has it
+        """The transpose, in the format that `ops.transpose` gives."""
+        return apply("transpose", self)
 
     def __lt__(self, other: Any) -> Any:
         return apply("less", self, other)

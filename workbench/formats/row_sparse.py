@@ -128,6 +128,10 @@ class RowSparse(Arithmetic):
         """The dense array of `shape`; a copy. O(size)."""
         return spread(self.values, self.indices, self.shape[0])
 
+    def to_dense(self) -> np.ndarray:
+        """As `toarray`, which is SciPy's word for it."""
+        return self.toarray()
+
     def to_format(self, format: str) -> Any:
         """As `formats.to_format`: in the format of that name, itself where it is row_sparse."""
         return arrays.to_format(self, format)

@@ -74,6 +74,9 @@ class Inference:
     def __post_init__(self) -> None:
         self._by_name.update({facts.name: facts for facts in self.facts.values()})
 
+    def __repr__(self) -> str:
+        return "\n".join(map(str, self))
+
     def __getitem__(self, node: "Symbol | str") -> Facts:
         if not isinstance(node, str):
             return self.facts[node]

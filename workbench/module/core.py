@@ -70,6 +70,11 @@ class Module:
         self.gathered: dict[str, np.ndarray] | None = None
         self.initialised, self.state, self.version = False, "idle", 0
 
+    def __repr__(self) -> str:
+        state = "initialised" if self.initialised else "bound" if self.workers else "not bound"
+        trained = f", {self.updater!r}" if self.updater is not None else ""
+        return f"<Module {', '.join(self.layout.parameters)}: {state}, epoch {self.position.epoch}{trained}>"
+
     def bind(
         self,
         example: Feed | Batch,
@@ -178,6 +183,9 @@ class Module:
         """
         self._need("initialised", "initialise(...)")
         ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False)
+        if training and self.layout.label_names and not ready.batch.labels:
+            wanted = ", ".join(self.layout.label_names)
+            raise ModuleError(f"Training reads the labels {wanted}; the batch has none. forward(..., training=False).")
         for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
             self._refresh(worker, part, plans)
         outputs = [

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from kernels.plan import BatchPlan
+from workbench import formats
 from workbench.graph import Facts, Graph, Symbol
 
 ALIGNED = ("unary", "scalars", "binary")
@@ -32,7 +33,9 @@ class Source:
         if self.kind == "columns" and self.name in plans:
             return plans[self.name].columns
         array = arrays[self.name]
-        return np.unique(array.indices if self.kind == "columns" else np.asarray(array)).astype(np.int64, copy=False)
+        if self.kind == "columns":  # data in another format is converted, or refused, by the executor
+            array = formats.to_format(array, "csr").indices
+        return np.unique(array).astype(np.int64, copy=False)
 
 
 Reads = frozenset[Source]

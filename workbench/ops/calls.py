@@ -36,20 +36,22 @@ def turned(y: Any, transposed: bool) -> np.ndarray:
     return np.ascontiguousarray(y.T) if transposed else y
 
 
-def _new(x: Any, transposed: bool, y: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    return np.empty((x.shape[transposed], y.shape[1]), y.dtype) if out is None else out
+def _new(x: Any, transposed: bool, y: np.ndarray) -> np.ndarray:
+    return np.empty((x.shape[transposed], y.shape[1]), y.dtype)
 
 
 def compressed(kernel, x, y, transpose_a, result, out, plan):
     """A csr or csc matrix and a dense one by a kernel that takes the matrix's own arrays."""
-    out = _new(x, transpose_a, y, out)
+    if out is None:
+        out = _new(x, transpose_a, y)
     kernel(x.indptr, x.indices, x.data, y, out)
     return out
 
 
 def coordinates(kernel, x, y, transpose_a, result, out, plan):
     """A coo matrix and a dense one."""
-    out = _new(x, transpose_a, y, out)
+    if out is None:
+        out = _new(x, transpose_a, y)
     row, col = reversed(x.coords) if transpose_a else x.coords
     kernel(row, col, x.data, y, out)
     return out

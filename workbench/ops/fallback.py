@@ -11,7 +11,7 @@ refuses what would take more memory than that.
 ...     ops.cos(x)
 Traceback (most recent call last):
     ...
-workbench.ops.fallback.DensifyError: cos has no rule for row_sparse. Making (3, 2) dense would take 24 bytes...
+workbench.ops.fallback.DensifyError: cos has no rule for row_sparse. Making (3, 2) dense takes 24 bytes...
 """
 
 import contextlib
@@ -63,7 +63,7 @@ class Densified:
             str(shape) for shape, format in zip(self.shapes, self.formats, strict=True) if format != "dense"
         )
         return (
-            f"{self.op} has no rule for {', '.join(self.formats)}. Making {shapes} dense would take "
+            f"{self.op} has no rule for {', '.join(self.formats)}. Making {shapes} dense takes "
             f"{self.bytes:,} bytes, at {self.place}"
         )
 

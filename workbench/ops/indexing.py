@@ -20,7 +20,7 @@ from workbench.formats.contract import Coo
 from workbench.ops import stored
 from workbench.ops.blocks import as_csr, places, select_rows
 from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
-from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
+from workbench.ops.like import as_dense, of_dense_head, put, shape_of_last, type_of_first
 from workbench.ops.rows import MODES, row_numbers
 
 MATRICES = ("csr", "csc", "coo")
@@ -200,7 +200,7 @@ def _slice_rows(x, out=None, **params):
 def _unslice(head, like, out=None, **params):
     out = np.empty(like.shape, head.dtype) if out is None else out
     out[...] = 0
-    out[_slices(like, params)] = as_dense(head)
+    out[_slices(like, params)] = head
     return out
 
 
@@ -231,7 +231,7 @@ register(
         shape_of_last,
         "The gradient of `slice` towards an array of the shape of `like`: zeros around the head; dense.",
         params=_PARTS,
-        rules=(Rule((ANY, ANY), "dense", _unslice, "numpy"),),
+        rules=of_dense_head("slice_gradient", _unslice, ANY),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (ops.slice(head, **params), None),
         family="selection",

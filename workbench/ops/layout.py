@@ -148,18 +148,9 @@ def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _turned_rows(x, out=None, axes=None):
-    """Axis 0 in its place: row_sparse. Else a dense array with what is stored at its place, the rest zeros."""
     order = _axes(x.shape, {"axes": axes})
     turned = np.transpose(x.values, order)
-    shape = tuple(x.shape[axis] for axis in order)
-    if order[0] == 0:
-        return formats.RowSparse.assemble(turned.copy(), x.indices.copy(), shape)
-    out = np.empty(shape, x.dtype) if out is None else out
-    out[...] = 0
-    place = [slice(None)] * len(shape)
-    place[order.index(0)] = x.indices
-    out[tuple(place)] = turned
-    return out
+    return formats.RowSparse.assemble(turned.copy(), x.indices.copy(), tuple(x.shape[axis] for axis in order))
 
 
 def _transpose_gradient(head, output, inputs, params):
@@ -175,7 +166,7 @@ transpose = register(
         _transpose,
         _transpose_shape,
         "x with its axes in the order `axes`, turned round where not given. csr becomes csc and csc csr, for a "
-        "copy; row_sparse stays so where axis 0 stays first, else its transpose is dense.",
+        "copy; row_sparse stays so where axis 0 stays first, else it is made dense.",
         params={"axes": None},
         rules=(
             *(
@@ -183,7 +174,6 @@ transpose = register(
                 for held, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
             ),
             Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
-            Rule(("row_sparse",), "dense", _turned_rows, "numpy"),
             *(Rule((held,), held, lambda x, out=None, axes=None: formats.copy(x)) for held in MATRICES),
         ),
         gradient=_transpose_gradient,
@@ -229,13 +219,8 @@ def _keeps_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 def _reshaped_rows(x, out=None, shape=None):
     new = _new_shape([x.shape], {"shape": shape})
-    if new[:1] == x.shape[:1]:
-        values = x.values.reshape(len(x.indices), *new[1:]).copy()
-        return formats.RowSparse.assemble(values, x.indices.copy(), new)
-    out = np.empty(new, x.dtype) if out is None else out
-    out[...] = 0
-    out.reshape(x.shape)[x.indices] = x.values
-    return out
+    values = x.values.reshape(len(x.indices), *new[1:]).copy()
+    return formats.RowSparse.assemble(values, x.indices.copy(), new)
 
 
 reshape = register(
@@ -245,12 +230,11 @@ reshape = register(
         _reshape,
         _new_shape,
         "x in another shape of as many elements, row after row; one length may be -1. csr, csc and coo keep their "
-        "format as matrices, row_sparse where the first length stays; else its result is dense.",
+        "format as matrices, row_sparse where the first length stays, else it is made dense.",
         params={"shape": REQUIRED},
         rules=(
             *(Rule((held,), held, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for held in MATRICES),
             Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
-            Rule(("row_sparse",), "dense", _reshaped_rows, "numpy"),
         ),
         gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),
         family="layout",

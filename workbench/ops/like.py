@@ -1,11 +1,12 @@
 """Gradients that need the shape of an input, of which only that is read: ways back from a change of shape or type."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench import formats, ops
+from workbench.ops import fallback
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 
 
@@ -30,6 +31,18 @@ def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.d
 def as_dense(x: Any) -> np.ndarray:
     """A small array, such as a gradient, in dense form."""
     return formats.to_format(x, "dense")
+
+
+def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> tuple[Rule, Rule]:
+    """Rules of the gradient `name`, which reads a dense head and the shape of `others`; one that is sparse is made
+    dense, and reported."""
+
+    def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
+        fallback.report(name, (head.format,), (head,))
+        return call(as_dense(head), *like, out=out, **params)
+
+    way_out = Rule((ANY, *others), "dense", of_sparse_head, "dense after to_format", densifies=True)
+    return Rule(("dense", *others), "dense", call), way_out
 
 
 def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -70,7 +83,7 @@ reshape_like = register(
         _reshape_like,
         _check_size,
         "x in the shape of `like`, dense.",
-        rules=(Rule((ANY, ANY), "dense", lambda x, like, out=None: _reshape_like(as_dense(x), like, out)),),
+        rules=of_dense_head("reshape_like", _reshape_like, ANY),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
         family="layout",

@@ -11,6 +11,7 @@ Both take a label for each score, [R, N] or for N = 1 also [R]; the softmax ones
 array(2.5, dtype=float32)
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -56,12 +57,13 @@ def _classes(labels: np.ndarray) -> np.ndarray:
 
 
 def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernels take: scores [R, N]; labels alike, or int64 [R]."""
+    """What the kernels take: scores [R, N]; labels alike, or int64 [R]. Kernels copy what has gaps."""
     rows = scores.shape[0]
-    flat = scores.reshape(rows, int(np.prod(scores.shape[1:], dtype=np.int64)))
+    flat = scores if scores.ndim == 2 else scores.reshape(rows, math.prod(scores.shape[1:]))
     if classes:
         return flat, _classes(labels).reshape(rows)
-    return flat, np.ascontiguousarray(labels.astype(scores.dtype, copy=False)).reshape(flat.shape)
+    alike = labels if labels.dtype == scores.dtype else labels.astype(scores.dtype)
+    return flat, alike if alike.shape == flat.shape else alike.reshape(flat.shape)
 
 
 def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:

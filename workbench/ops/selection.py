@@ -15,7 +15,7 @@ import numpy as np
 from workbench import formats, ops
 from workbench.formats.contract import Coo
 from workbench.formats.indices import kept_or_widened
-from workbench.ops import stored
+from workbench.ops import fallback, stored
 from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, broadcast_shape, register
 from workbench.ops.like import as_dense, put, type_of_first
 from workbench.ops.types import one_type
@@ -137,6 +137,8 @@ def _part(head, *arrays, out=None, axis=0, place=0):
     start = sum(x.shape[axis] for x in arrays[:place])
     taken = [slice(None)] * len(head.shape)
     taken[axis] = slice(start, start + arrays[place].shape[axis])
+    if not isinstance(head, np.ndarray):
+        fallback.report("part_of_concat", (head.format,), (head,))
     return put(out, as_dense(head)[tuple(taken)].copy())
 
 

@@ -25,9 +25,7 @@ from workbench.optimizers.contract import (
     Optimizer,
     OptimizerError,
     by_rule,
-    full,
     get,
-    in_column_order,
     names,
     register,
 )
@@ -40,9 +38,7 @@ __all__ = [
     "OptimizerError",
     "Updater",
     "by_rule",
-    "full",
     "get",
-    "in_column_order",
     "names",
     "register",
 ]

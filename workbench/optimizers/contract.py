@@ -12,7 +12,6 @@ from kernels.plan import BatchPlan
 from kernels.registry import Registry
 from kernels.rules import Rule, get_rule
 from kernels.threads import clear
-from workbench.formats import RowSparse
 
 LAZY = ("off", "on", "exact")
 
@@ -36,22 +35,29 @@ class OptimizerError(ValueError):
 
 @dataclass(frozen=True)
 class Optimizer:
-    """`dense(weights, states, gradient, step, **options)` and `lazy(...)` with a row_sparse gradient; both in place.
+    """`rule` has the formula; its kernels `<name>_dense`, `<name>_lazy` and `<name>_fused` are run by `Updater`.
 
-    `fused(weights, states, plan, data, slope, step, **options)` is the lazy rule by the gradient X.T @ slope of the
-    batch X with that plan and those stored values, which is never held. Weights [D, N] are dense. `states` names the
-    arrays that the rule keeps, of the weights' shape or, with `states_by_row`, of one number a row; `options` its
-    settings with their defaults; `step` counts from 1. `rule` has the formula.
+    `options` are its settings with their defaults. `module` is the file that a change of the optimizer is made in.
     """
 
     name: str
-    states: tuple[str, ...]
     options: Mapping[str, float]
-    dense: Callable[..., None]
-    lazy: Callable[..., None]
     rule: Rule
-    fused: Callable[..., None] | None = None
-    states_by_row: bool = False
+
+    @property
+    def states(self) -> tuple[str, ...]:
+        """The arrays that the rule keeps."""
+        return self.rule.states
+
+    @property
+    def states_by_row(self) -> bool:
+        """Whether these have one number a row, not the weights' shape."""
+        return self.rule.average is not None
+
+    @property
+    def module(self) -> str:
+        """Name of the module that registers it."""
+        return f"workbench.optimizers.{self.name}"
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
         """Zeros of the type of `weights`, one array for each name in `states`."""
@@ -88,32 +94,12 @@ def by_rule(name: str, **options: float) -> Optimizer:
     options = {**options, **COMMON}
     if wrong := set(options) ^ (set(rule.numbers) - {"step"}):
         raise OptimizerError(f"{name}: {sorted(wrong)} should be options of the optimizer and numbers of the rule.")
-
-    def dense(weights, states, gradient, step, **options):
-        kernels.get(f"{name}_dense").cpu(weights, *states, gradient, *numbers_of(rule, options, step))
-
-    def lazy(weights, states, gradient, step, **options):
-        rows, values = gradient.indices, gradient.values
-        kernels.get(f"{name}_lazy").cpu(weights, *states, rows, values, *numbers_of(rule, options, step))
-
-    def fused(weights, states, plan, data, slope, step, **options):
-        batch = in_column_order(plan, data, slope)
-        kernels.get(f"{name}_fused").cpu(weights, *states, *batch, *numbers_of(rule, options, step))
-
-    for function in (dense, lazy, fused):
-        function.__module__ = f"workbench.optimizers.{name}"  # the file that a change of the optimizer is made in
-    by_row = rule.average is not None
-    return Optimizer(name, rule.states, options, dense, lazy, rule, fused, states_by_row=by_row)
+    return Optimizer(name, options, rule)
 
 
 def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
     """What a fused kernel takes of a batch: its plan's arrays, its values in their order, and the slope [R, N]."""
     return plan.columns, plan.segments, plan.rows, plan.in_order(data), slope
-
-
-def full(gradient: RowSparse, out: np.ndarray) -> np.ndarray:
-    """Write a row_sparse gradient into the dense array `out` [D, N], zeros elsewhere: what a standard update reads."""
-    return spread(gradient.indices, gradient.values, out)
 
 
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:

@@ -5,6 +5,8 @@ row_sparse weights, whose states hold the same rows. A row that a gradient touch
 made for it in weights and states.
 """
 
+import math
+
 import numpy as np
 
 import kernels
@@ -46,7 +48,8 @@ class Parameter:
         self.optimizer, self.lazy = optimizer, lazy
         self.shape, self.dtype, self.format = shape, np.dtype(dtype), format
         self.rows = shape[0] if shape else 1
-        self.width = int(np.prod(shape[1:], dtype=np.int64))
+        self.width = math.prod(shape[1:])
+        self.is_table = format == "dense" and len(shape) == 2
         self.step = 0
         self.states: list[np.ndarray | RowSparse] = [
             _zeros(shape[:1] if optimizer.states_by_row else shape, format, self.dtype) for _ in optimizer.states
@@ -65,6 +68,8 @@ class Parameter:
     def tables(self, weights: np.ndarray | RowSparse) -> list[np.ndarray]:
         """Weights and states as kernels take them."""
         arrays = [weights, *self.states]
+        if self.is_table:
+            return arrays
         if self.format == "row_sparse":
             arrays = [array.values for array in arrays]
         rows = len(arrays[0]) if self.shape else 1
@@ -113,10 +118,13 @@ class Parameter:
         elif self.lazy == "off":
             self._apply_to_all(weights, summed(gradient), numbers)
         else:
-            rows = gradient.indices if isinstance(gradient, RowSparse) else gradient.plan.columns
-            self.hold(weights, rows)
-            self._catch_up(weights, rows, self.step + 1)
-            self._apply_to_rows(weights, self.places(weights, rows), gradient, numbers)
+            places = rows = gradient.indices if isinstance(gradient, RowSparse) else gradient.plan.columns
+            if self.format != "dense":
+                self.hold(weights, rows)
+                places = self.places(weights, rows)
+            if self.missed is not None:
+                self._catch_up(weights, rows, self.step + 1)
+            self._apply_to_rows(weights, places, gradient, numbers)
         self.step += 1
         if self.missed is not None:
             self.missed.add(numbers)
@@ -137,7 +145,7 @@ class Parameter:
             values = gradient.values.reshape(places.size, self.width)
             self._run("lazy", weights, [places, values], numbers)
             return
-        slope = gradient.slope.reshape(len(gradient.slope), self.width)
+        slope = table(gradient.slope, len(gradient.slope), self.width)
         _, *batch = in_column_order(gradient.plan, gradient.x.data, slope)
         self._run("fused", weights, [places, *batch], numbers)
 

@@ -19,6 +19,9 @@ from workbench.optimizers.schedules import Schedule
 DECAYS = ("decay", "decoupled")
 """Options that a multiplier's decay is for."""
 
+WEIGHTS = (np.ndarray, RowSparse)
+GRADIENTS = (np.ndarray, RowSparse, Unsummed)
+
 
 @final
 @dataclass(frozen=True)
@@ -71,6 +74,9 @@ class Updater:
             if not isinstance(value, allowed):
                 raise OptimizerError(f"A {kind} is {value!r}; it is a workbench.optimizers {allowed.__name__}.")
 
+    def __repr__(self) -> str:
+        return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['rate']:g}>"
+
     # What has happened
 
     @property
@@ -97,8 +103,9 @@ class Updater:
         gets it, as zeros, before the step. Gradients have the weights' shape and type and are dense, row_sparse or
         `Unsummed`. Nothing has changed when an `OptimizerError` says what does not fit.
         """
-        known("There are no weights named", list(gradients), list(weights))
         for name, gradient in gradients.items():
+            if name not in weights:
+                known("There are no weights named", list(gradients), list(weights))
             self._check(name, weights[name], gradient)
         rescale = self.options["rescale"]
         if self.clip_global_norm is not None:
@@ -165,29 +172,30 @@ class Updater:
 
     def _check(self, name: str, weights: Any, gradient: Any) -> None:
         self._check_weights(name, weights)
-        if not isinstance(gradient, np.ndarray | RowSparse | Unsummed):
+        if not isinstance(gradient, GRADIENTS):
             came = type(gradient).__name__
             raise OptimizerError(
                 f"The gradient of {name} is a {came}; it is dense, row_sparse or Unsummed. Call formats.to_format."
             )
-        if tuple(gradient.shape) != tuple(weights.shape) or gradient.dtype != weights.dtype:
+        if gradient.shape != weights.shape or gradient.dtype != weights.dtype:
             raise OptimizerError(
                 f"The gradient of {name} has shape {tuple(gradient.shape)} and type {gradient.dtype}; the weights have "
                 f"{tuple(weights.shape)} and {weights.dtype}."
             )
 
     def _check_weights(self, name: str, weights: Any) -> None:
-        if not isinstance(weights, np.ndarray | RowSparse) or weights.dtype not in FLOATS:
+        if not isinstance(weights, WEIGHTS) or weights.dtype not in FLOATS:
             came = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
             raise OptimizerError(f"The weights {name} are a {came}; they are dense or row_sparse, float32 or float64.")
         if weights.ndim > 2 and not (isinstance(weights, RowSparse) or weights.flags.c_contiguous):
             raise OptimizerError(
                 f"The weights {name} have {weights.ndim} axes and gaps; take np.ascontiguousarray of it."
             )
-        if name in self.parameters:
-            first = self.parameters[name]
-            wanted = first.shape, first.dtype, first.format
-            if (came := (tuple(weights.shape), weights.dtype, _format(weights))) != wanted:
+        if not (weights if isinstance(weights, np.ndarray) else weights.values).flags.writeable:
+            raise OptimizerError(f"The weights {name} are read-only; give a copy that can be written to.")
+        if (first := self.parameters.get(name)) is not None:
+            wanted, came = (first.shape, first.dtype, first.format), (weights.shape, weights.dtype, _format(weights))
+            if came != wanted:
                 raise OptimizerError(f"The weights {name} were {_words(*wanted)} before and are {_words(*came)} now.")
 
     def check_names(self, names: Iterable[str]) -> None:

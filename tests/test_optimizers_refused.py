@@ -1,0 +1,52 @@
+"""What an updater refuses, in words, before anything has changed."""
+
+import numpy as np
+import pytest
+
+from workbench.formats import RowSparse, to_format
+from workbench.optimizers import Multiplier, OptimizerError, Updater
+
+
+@pytest.mark.parametrize("lazy", ["off", "on", "exact"])
+@pytest.mark.parametrize("format", ["dense", "row_sparse"])
+def test_read_only_weights_are_refused_and_no_step_is_counted(format, lazy):
+    updater, weights = Updater("adam", lazy=lazy), to_format(np.ones((4, 2)), format)
+    getattr(weights, "values", weights).flags.writeable = False
+    with pytest.raises(OptimizerError, match="The weights w are read-only; give a copy that can be written to"):
+        updater.update({"w": weights}, {"w": RowSparse(np.ones((1, 2)), [2], (4, 2))})
+    assert updater.steps == {}
+
+
+def test_an_updater_says_what_it_does():
+    assert repr(Updater("adam", lazy="exact", rate=0.01)) == "<Updater adam, lazy=exact, rate 0.01>"
+
+
+def test_weights_that_became_others_are_refused():
+    updater = Updater("adam")
+    updater.update({"w": np.ones(3)}, {"w": np.ones(3)})
+    for weights in (np.ones(4), np.ones(3, np.float32), RowSparse.from_dense(np.ones(3))):
+        with pytest.raises(OptimizerError, match=r"were dense float64 \(3,\) before and are"):
+            updater.update({"w": weights}, {"w": to_format(weights, "dense")})
+
+
+@pytest.mark.parametrize(
+    ("settings", "words"),
+    [
+        ({"lazy": "lazy"}, "lazy is 'lazy'; it is one of off, on, exact"),
+        ({"clip_global_norm": 0}, "clip_global_norm is 0; it is above 0"),
+        ({"momentum": 0.9}, r"sgd has no option \['momentum'\]; its options are"),
+        ({"schedule": 0.1}, "A schedule is 0.1; it is a workbench.optimizers Schedule"),
+        ({"multipliers": {"w": 2.0}}, "A multiplier is 2.0; it is a workbench.optimizers Multiplier"),
+        ({"clip": -1.0}, "clip is -1.0; it is 0 or more"),
+    ],
+)
+def test_settings_that_are_not_known_are_refused(settings, words):
+    with pytest.raises(OptimizerError, match=words):
+        Updater("sgd", **settings)
+
+
+def test_multipliers_without_a_parameter_are_found():
+    updater = Updater("sgd", multipliers={"weight": Multiplier()})
+    updater.check_names(["weight", "bias"])
+    with pytest.raises(OptimizerError, match=r"no parameter \['weight'\]; there is: bias"):
+        updater.check_names(["bias"])
