@@ -28,12 +28,12 @@ for 8 ms; where BLAS or another program needs one too, every parallel call then 
 cores, in turns: a dense step of 256 x 2048, BLAS products with our row slice, loss and update, takes 8.0 ms with the
 default and 0.38 to 0.56 ms with this; a call in a process that does nothing else takes 1.2 us with either."""
 
-SERIAL_WORK = 192 * 1024
+SERIAL_WORK = 128 * 1024
 """Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes.
 
 Measured on 2 quiet cores, CSR @ dense of 256 rows of text, us a call on two threads that are awake, on two of which one
 sleeps, and on one: work 80,000 takes 12, 33, 11; 140,000 takes 21, 43, 25; 220,000 takes 31, 53, 39; 380,000 takes 47,
-65, 59; 700,000 takes 78, 103, 129. Between the steps of a training the second thread often sleeps.
+65, 59; 700,000 takes 78, 103, 129. Within a step of a training the second thread is awake, between steps often not.
 """
 
 BLOCK = 4096
