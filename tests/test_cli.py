@@ -8,6 +8,7 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
+from kernels import devices
 from workbench import cli, demo, doctor, store, terminal
 from workbench.measure import blas
 from workbench.sweep import grid, progress, spec
@@ -166,3 +167,13 @@ def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):
     monkeypatch.setattr(lab.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'sparse-workbench\[lab\]'"):
         lab.start()
+
+
+@pytest.mark.parametrize("command", ["train --dataset uniform --rows 60 --features 30 --density 0.1",
+                                     "bench kernels --quick", "bench step --quick"])  # fmt: skip
+def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "probe", lambda: devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    came = run(*command.split(), "--device", "cuda")
+    assert came.exit_code == 1
+    assert "cudaErrorNoDevice. Take --device cpu." in str(came.exception)
+    assert not list(tmp_path.glob("runs/*"))

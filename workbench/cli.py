@@ -19,6 +19,7 @@ Rows = Annotated[Path | None, typer.Option(help="Run folder, runs/bench-SUITE by
 Only = Annotated[str, typer.Option(help="One task alone.")]
 OnShape = Annotated[str, typer.Option(help="One shape alone.")]
 Threads = Annotated[int | None, typer.Option(min=1, help="All cores by default.")]
+OnDevice = Annotated[str, typer.Option("--device", help="cpu, or cuda: our GPU twins against rivals on the same GPU.")]
 
 
 @app.command()
@@ -70,9 +71,15 @@ def train(
     model: Annotated[str, typer.Option(help="linear, logistic or softmax.")] = "softmax",
     format: Annotated[str, typer.Option(help="dense, csr, csc, coo or row_sparse.")] = "csr",
     engine: Annotated[str | None, typer.Option(help="ours, vendor or dense; by default what suits the format.")] = None,
-    gradient: Annotated[str | None, typer.Option(help="dense or row_sparse; by default what suits the format.")] = None,
-    update: Annotated[str | None, typer.Option(help="standard or lazy; by default what suits the gradient.")] = None,
-    optimizer: Annotated[str, typer.Option(help="sgd, adagrad or adam.")] = "adagrad",
+    gradient: Annotated[
+        str | None, typer.Option(help="dense, row_sparse or fused; by default what suits the format.")
+    ] = None,
+    update: Annotated[
+        str | None, typer.Option(help="standard, lazy or exact; by default what suits the gradient.")
+    ] = None,
+    optimizer: Annotated[
+        str, typer.Option(help="sgd, momentum, adagrad, adam, ftrl and others; a wrong name lists all.")
+    ] = "adagrad",
     learning_rate: Annotated[float | None, typer.Option(help="By default the optimizer's own.")] = None,
     epochs: Annotated[int, typer.Option(min=1)] = 3,
     batch_rows: Annotated[int, typer.Option(min=1)] = 256,
@@ -82,6 +89,7 @@ def train(
     width: Annotated[int | None, typer.Option(min=1, help="Outputs; the data's own if not given.")] = None,
     path: Annotated[str | None, typer.Option(help="The file of svmlight or npz.")] = None,
     labels: Annotated[str | None, typer.Option(help="The labels (.npy) of npz.")] = None,
+    device: Annotated[str, typer.Option(help="cpu, or cuda for a CUDA device.")] = "cpu",
     seed: int = 0,
 ) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
@@ -112,16 +120,23 @@ def doctor() -> None:
 
 @bench.command("kernels")
 def bench_kernels(
-    quick: Quick = False, run: Rows = None, only: Only = "", shape: OnShape = "", threads: Threads = None
+    quick: Quick = False,
+    run: Rows = None,
+    only: Only = "",
+    shape: OnShape = "",
+    threads: Threads = None,
+    device: OnDevice = "cpu",
 ) -> None:
     """Time every kernel against its rivals on many shapes and widths; stop with Ctrl-C and lose nothing."""
-    _bench("kernels", quick, run, only, shape, threads)
+    _bench("kernels", quick, run, only, shape, threads, device)
 
 
 @bench.command("step")
-def bench_step(quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None) -> None:
+def bench_step(
+    quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None, device: OnDevice = "cpu"
+) -> None:
     """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
-    _bench("step", quick, run, "", shape, threads)
+    _bench("step", quick, run, "", shape, threads, device)
 
 
 @bench.command("report")
@@ -136,7 +151,7 @@ def bench_report(
     typer.echo(reports.write(run, out, markdown=markdown))
 
 
-def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, threads: int | None) -> None:
+def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, threads: int | None, device: str) -> None:
     from workbench import bench_report as reports
     from workbench import store
     from workbench.analysis.goals import goals
@@ -144,9 +159,9 @@ def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, thr
     from workbench.bench.rounds import Policy
     from workbench.bench.runner import Runner
 
-    folder = run or Path("runs") / f"bench-{suite}"
-    cells = suites.cells_of(suite, quick, only, shape)
-    starts = () if only or shape else suites.starts_of(suite, quick)
+    folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
+    cells = suites.cells_of(suite, quick, only, shape, device)
+    starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
     screen.run(Runner(folder, Policy(), threads), cells, starts)
     screen.console.print(screen.goals_table(goals(store.BENCH.frame(store.BENCH.read(folder)))))
     typer.echo(f"Report: {reports.write(folder)}")

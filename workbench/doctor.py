@@ -74,7 +74,9 @@ def _gpu() -> list[Finding]:
     gpu = devices.probe()
     if not gpu.present:
         return [Finding("GPU", f"none: {gpu.reason}")]
-    return [Finding("GPU", f"{gpu.name}, {gpu.bytes_memory / 2**30:.0f} GiB")]
+    versions = ", ".join(f"{name} {version}" for name, version in gpu.versions.items())
+    found = f"{gpu.name} ({gpu.capability}), {gpu.bytes_memory / 2**30:.0f} GiB; {versions}"
+    return [Finding("GPU", found)]
 
 
 def _cache() -> list[Finding]:

@@ -6,6 +6,7 @@ from collections import Counter
 from rich.live import Live
 from rich.table import Table
 
+from kernels import devices
 from workbench import data, formats
 from workbench.measure import memory
 from workbench.ops.products import default_engine
@@ -14,7 +15,8 @@ from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate
 from workbench.sweep.trial import warm_kernels
 from workbench.terminal import console
-from workbench.train import PHASES, Run
+from workbench.train import PHASES, Run, make_run
+from workbench.train.device import DeviceRun
 
 SECONDS_SHOWN = 0.2
 
@@ -25,8 +27,9 @@ def cell_of(settings: dict) -> Cell:
     settings.setdefault("engine", default_engine(format))
     if "gradient" not in settings:
         sparse = settings["engine"] == "ours" and format != "row_sparse" and settings.get("update") != "standard"
-        settings["gradient"] = "row_sparse" if sparse else "dense"
-    settings.setdefault("update", "lazy" if settings["gradient"] == "row_sparse" else "standard")
+        best = "fused" if format in ("csr", "coo") else "row_sparse"
+        settings["gradient"] = best if sparse else "dense"
+    settings.setdefault("update", "standard" if settings["gradient"] == "dense" else "lazy")
     validate({"name": "train", "axes": settings})
     cell = Cell(**settings)
     if reason := why_dropped(cell):
@@ -37,11 +40,13 @@ def cell_of(settings: dict) -> Cell:
 def train(settings: dict) -> None:
     """Train the cell that the settings describe, show loss and phases, print quality on held-out rows."""
     cell = cell_of(settings)
+    if cell.device == "cuda" and not (gpu := devices.probe()).present:
+        raise SpecError(f"No CUDA device: {gpu.reason.removeprefix('no CUDA device: ')}. Take --device cpu.")
     problem = make_problem(cell)
     show_problem(cell, problem)
     with console.status("loading kernels, or compiling them the first time"):
         warm_kernels(cell)
-    run = Run(setup_of(cell), problem.held(cell), problem.y, problem.width)
+    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
     phases, shown, start, losses = Counter(), 0.0, time.perf_counter(), []
     with Live(console=console, refresh_per_second=8) as live:
         for event in run.events(cell.epochs):
@@ -58,6 +63,8 @@ def train(settings: dict) -> None:
     console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}")
     held, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {held:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
+    if cell.device == "cuda":
+        console.print(f"on {gpu.name} the arrays hold {run.bytes_device_held / 2**20:,.1f} MiB")
 
 
 def show_problem(cell: Cell, problem: Problem) -> None:
@@ -72,7 +79,7 @@ def show_problem(cell: Cell, problem: Problem) -> None:
     )
 
 
-def table(run: Run, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
+def table(run: Run | DeviceRun, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
     """Epoch, step, loss (mean of the last 20 steps), and where the time of a step goes."""
     shown = Table("epoch", "step", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0

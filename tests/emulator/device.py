@@ -1,6 +1,7 @@
 """The emulated device, for the launchers of GPU twins."""
 
 import ctypes
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -28,6 +29,7 @@ class Emulator(devices.Device):
 
     def __init__(self) -> None:
         self.seed = 0
+        self.turn = threading.Lock()  # the fibers are one thread's
         self.launches: dict[str, int] = {}
 
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Array:
@@ -65,7 +67,8 @@ class Emulator(devices.Device):
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
         source.check(name)
-        run(source, name, blocks, THREADS, args, self.seed)
+        with self.turn:
+            run(source, name, blocks, THREADS, args, self.seed)
         self.launches[name] = self.launches.get(name, 0) + 1
 
 

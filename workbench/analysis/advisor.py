@@ -7,7 +7,7 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import cells, flags, words
+from workbench.analysis import by_device, cells, flags, words
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.compare import LEAST_SAMPLES, Contest, contests, too_few
 from workbench.analysis.intervals import interval_of
@@ -50,7 +50,7 @@ def advise(frame: pd.DataFrame) -> Advice:
     told = {measure: [line for group in groups for line in _told(group, measure, several)] for measure in evens}
     return Advice(
         verdict=_verdict(groups, evens),
-        time=tuple(told["seconds_step"]),
+        time=(*told["seconds_step"], *by_device.sentences(groups)),
         memory=tuple(told["bytes_peak"]),
         warnings=tuple(flags.warnings(groups)),
         failures=tuple(flags.failures(groups)),

@@ -19,7 +19,10 @@ from workbench.analysis.cells import records
 from workbench.analysis.intervals import known
 
 Row = Mapping[str, Any]
-CELL = ("suite", "task", "shape", "rows", "features", "width", "optimizer", "batches", "dtype", "threads", "machine")
+CELL = (
+    *("suite", "task", "shape", "rows", "features", "width", "optimizer", "batches", "dtype", "threads", "machine"),
+    *("device", "cache"),
+)
 """Columns that rows of one cell agree in."""
 
 _ONE = (*CELL, "contender", "level", "bytes_table", "bytes_row")
@@ -40,6 +43,7 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     """One row of each contender of a cell: the last that is ok, else the last; in the order they were first written."""
     found: dict[tuple, Row] = {}
     for row in records(frame):
+        row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
         place = tuple(row[name] for name in _ONE)
         if place not in found or row["status"] == "ok" or found[place]["status"] != "ok":
             found[place] = row
@@ -90,5 +94,6 @@ def told(row: Row) -> str:
     >>> told({"shape": "uniform 100k", "rows": 4096, "width": 16, "optimizer": None, "batches": None})
     'uniform 100k, R 4,096, N 16'
     """
-    more = [row[name] for name in ("optimizer", "batches") if row.get(name)]
+    place = f"on {row['device']}" if row.get("device") not in (None, "cpu") else None
+    more = [told for told in (row.get("optimizer"), row.get("batches"), place, row.get("cache")) if told]
     return ", ".join([row["shape"], f"R {row['rows']:,}", f"N {row['width']}", *more])

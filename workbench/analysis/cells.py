@@ -90,6 +90,7 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     found: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(latest(frame)), key=lambda row: row["status"] != "ok"):
+        row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
         key = tuple(row[name] for name in GROUP)
         found.setdefault(next((other for other in found if _agrees(key, other)), key), []).append(row)
     varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
@@ -117,6 +118,7 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
         "shuffle": lambda v: "shuffled" if v else "in order",
         "ahead": lambda v: "batches prepared ahead" if v else "batches prepared in the step",
         "epochs": lambda v: words.plural(v, "epoch") if v else "steps alone",
+        "device": lambda v: f"on {v}",
         "machine": lambda v: f"machine {v}",
     }
     return ", ".join(tell.get(name, str)(group[name]) for name in names if group.get(name) is not None)

@@ -11,7 +11,7 @@ from workbench.analysis.intervals import interval_of
 BUSY = 0.1  # other programs on more of the cores than this hold up parallel code
 NOISY = 0.1  # an interval wider than this share of its median says little about differences of that size
 _SETTINGS = {"width": "width", "batch_rows": "batch rows", "threads": "threads", "dataset": "data", "model": "model",
-             "optimizer": "optimizer", "dtype": "dtype", "machine": "machine"}  # fmt: skip
+             "optimizer": "optimizer", "dtype": "dtype", "machine": "machine", "device": "device"}  # fmt: skip
 
 
 def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:

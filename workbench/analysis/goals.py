@@ -23,12 +23,18 @@ class Goal(NamedTuple):
 
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
-    """The table of goals for benchmark rows, in a fixed order."""
+    """The tables of goals for benchmark rows, in a fixed order: of the CPU, and of a CUDA device where one has rows."""
+    from workbench.analysis import goals_cuda  # which needs this module
+
     frame = latest(frame)
-    return [goal for part in (_product, _gradient, _step, _share, _overhead, _start) for goal in part(frame)]
+    is_there = frame["device"] == "cuda"
+    there, here = frame[is_there], frame[~is_there]
+    parts = () if here.empty and len(there) else (_product, _gradient, _step, _share, _overhead, _start)
+    found = [goal for part in parts for goal in part(here)]
+    return [*found, *(goals_cuda.goals(there) if len(there) else [])]
 
 
-def _at_least(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
+def at_least(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
     """The geometric mean of ratios."""
     found = list(found)
     mean = geometric_mean(ratio.value for ratio in found)
@@ -60,9 +66,9 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
         rival: [r for r in ratios(frame, "csr_dense", rival) if r.row["shape"] != SMALL] for rival in ("torch", "scipy")
     }
     return [
-        _at_least("CSR @ dense against MKL (PyTorch), geometric mean", by["torch"], 2.0),
+        at_least("CSR @ dense against MKL (PyTorch), geometric mean", by["torch"], 2.0),
         _worst("CSR @ dense against MKL (PyTorch), lowest", by["torch"], 0.95),
-        _at_least("CSR @ dense against SciPy, geometric mean", by["scipy"], 6.0),
+        at_least("CSR @ dense against SciPy, geometric mean", by["scipy"], 6.0),
     ]
 
 
@@ -70,7 +76,7 @@ def _gradient(frame: pd.DataFrame) -> list[Goal]:
     found = []
     for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
         large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
-        found.append(_at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
+        found.append(at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
     return found
 
 
@@ -79,7 +85,7 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
     for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
         for rival, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
             mine = [r for r in ratios(frame, "step", rival) if r.row["batches"] == batches]
-            found.append(_at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
+            found.append(at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
     new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
     return [*found, _worst("whole step, a new batch each, against any rival, lowest", new, 1.0)]
 

@@ -90,16 +90,29 @@ def join(items: Iterable[str], last: str = "and") -> str:
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """The configuration of a row: format, engine, gradient, update.
+    """The configuration of a row: format, engine, gradient, update, and the device where that is not the CPU.
 
     >>> line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours (row_sparse gradient, lazy update)'
+    >>> line({"format": "dense", "device": "cuda"})
+    'dense on cuda'
     """
+    place = on_device(row)
     if row["format"] == "dense":
-        return "dense"
+        return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
-    name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}"
+    name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
     return f"{name} ({row['gradient']} gradient, {row['update']} update{index})"
+
+
+def on_device(row: Mapping[str, Any]) -> str:
+    """Where a row was measured, as it ends a name: nothing for the CPU. A break-even has it in its group.
+
+    >>> on_device({"device": "cuda"}), on_device({"device": "cpu"}), on_device({"group": {"device": "cuda"}})
+    (' on cuda', '', ' on cuda')
+    """
+    device = row.get("device") or row.get("group", {}).get("device")
+    return f" on {device}" if device not in (None, "cpu") else ""
 
 
 def short_line(row: Mapping[str, Any]) -> str:
@@ -108,11 +121,13 @@ def short_line(row: Mapping[str, Any]) -> str:
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'
     """
+    place = on_device(row)
     if row["format"] == "dense":
-        return "dense"
+        return f"dense{place}"
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
-    return f"{_NAMES.get(row['format'], row['format'])} {row['engine']} · {row['gradient']} gradient{lazy}{index}"
+    name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
+    return f"{name} · {row['gradient']} gradient{lazy}{index}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -12,8 +12,10 @@ from typing import Any
 import numpy as np
 
 import kernels
+from kernels.devices import Device
 from workbench.bench import contenders as of_kernels
-from workbench.bench import steps
+from workbench.bench import device as of_device
+from workbench.bench import steps, steps_device
 from workbench.bench.contenders import Ready, Setting
 from workbench.bench.definition import ALLOWED
 from workbench.bench.shapes import Batch, Shape, draw
@@ -25,7 +27,8 @@ SHARED = (ROOT, Path(__file__).parent)
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured at once: all contenders of a task. `optimizer` and `batches` are of steps alone."""
+    """What is measured at once: all contenders of a task. `optimizer` and `batches` are of steps alone; `cache`, warm
+    or cold, of kernels on cuda."""
 
     suite: str
     task: str
@@ -34,6 +37,8 @@ class Cell:
     optimizer: str | None = None
     batches: str | None = None
     seed: int = 0
+    device: str = "cpu"
+    cache: str | None = None
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Cell":
@@ -43,7 +48,8 @@ class Cell:
     @property
     def told(self) -> str:
         """The cell in one line."""
-        more = " ".join(filter(None, (self.optimizer, self.batches)))
+        place = "" if self.device == "cpu" else f"on {self.device}"
+        more = " ".join(filter(None, (self.optimizer, self.batches, place, self.cache)))
         return f"{self.task} {more + ' ' if more else ''}{self.shape.name}, R {self.shape.rows}, N {self.width}"
 
     def columns(self) -> dict[str, Any]:
@@ -60,6 +66,8 @@ class Cell:
             "dtype": "float32",
             "index_dtype": "int32",
             "seed": self.seed,
+            "device": self.device,
+            "cache": self.cache,
         }
 
 
@@ -90,19 +98,31 @@ class Field:
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
     """(name, side, why unavailable) of the contenders, without making anything."""
-    if cell.task == "step":
-        found = steps.contenders(cell.shape.features * cell.width, cell.optimizer)
-    else:
-        found = of_kernels.contenders(cell.task, cell.shape)
+    found = _step_contenders(cell) if cell.task == "step" else _contenders(cell)
     return [(contender.name, contender.side, contender.unavailable) for contender in found]
 
 
-def field_of(cell: Cell) -> Field:
-    """Draw the batch of a cell and name who takes part; nothing large is made but the batch, and a step's tables."""
-    return _steps(cell) if cell.task == "step" else _kernels(cell)
+def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Contender]:
+    if cell.device == "cpu":
+        return of_kernels.contenders(cell.task, cell.shape)
+    return of_device.contenders(cell.task, cell.shape, on)
 
 
-def _kernels(cell: Cell) -> Field:
+def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
+    if cell.device == "cpu":
+        return steps.contenders(cell.shape.features * cell.width, cell.optimizer)
+    return steps_device.contenders(on)
+
+
+def field_of(cell: Cell, on: Device | None = None) -> Field:
+    """Draw the batch of a cell and name who takes part; nothing large is made but the batch, and a step's tables.
+
+    Cells of cuda are measured on the device `on`.
+    """
+    return _steps(cell, on) if cell.task == "step" else _kernels(cell, on)
+
+
+def _kernels(cell: Cell, on: Device | None) -> Field:
     setting = Setting.of(_drawn(cell.shape, cell.seed).wide(cell.width))
     entries = [
         Entry(
@@ -113,7 +133,7 @@ def _kernels(cell: Cell) -> Field:
             bytes_most=each.bytes_most,
             unavailable=each.unavailable,
         )
-        for each in of_kernels.contenders(cell.task, cell.shape)
+        for each in _contenders(cell, on)
     ]
     return Field(entries, {"nnz": setting.sizes.z, "touched": setting.sizes.U}, ALLOWED["float32"])
 
@@ -124,7 +144,7 @@ def _drawn(shape: Shape, seed: int) -> Batch:
     return draw(shape, seed)
 
 
-def _steps(cell: Cell) -> Field:
+def _steps(cell: Cell, on: Device | None) -> Field:
     problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed)
     expected = functools.cache(lambda: steps.wanted(problem))
     needed = sum(table.nbytes for table in problem.tables)
@@ -132,13 +152,13 @@ def _steps(cell: Cell) -> Field:
     def make(each: steps.StepContender) -> Ready:
         return steps.ready(each.make(problem), problem, cell.batches, expected())
 
-    found = steps.contenders(cell.shape.features * cell.width, cell.optimizer)
+    found = _step_contenders(cell, on)
     entries = [
         Entry(
             each.name,
             each.side,
             functools.partial(make, each),
-            needed if each.shares else 2 * needed,
+            needed if each.shares else 3 * needed,  # the problem's tables, its own, and what it makes them from
             0 if each.shares else needed,
             unavailable=each.unavailable,
         )
@@ -152,7 +172,8 @@ def _steps(cell: Cell) -> Field:
 @functools.cache
 def source_hash() -> str:
     """Hash of the code of all kernels and of the benchmark."""
-    files = sorted(file for folder in SHARED for file in folder.rglob("*.py"))
+    kinds = ("*.py", "*.cu", "*.cuh")
+    files = sorted(file for folder in SHARED for kind in kinds for file in folder.rglob(kind))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
 
 

@@ -4,6 +4,7 @@ Libraries print what they like: what comes on standard output but the answers go
 when its standard input does, that is, with its parent.
 """
 
+import functools
 import json
 import os
 import sys
@@ -13,12 +14,15 @@ from typing import Any
 
 import threadpoolctl
 
-from kernels import threads
+from kernels import devices, threads
 from kernels.rivals import tensorflow_sparse, torch_sparse
 from workbench.bench.cells import Cell, field_of
 from workbench.bench.measure import measure
 from workbench.bench.rounds import Policy
 from workbench.measure import bandwidth
+
+BYTES_COPIED = 2**31
+"""Of the array that is copied to find a device's bandwidth: no cache holds a share of it worth naming."""
 
 SWEEPS = 2
 """Turns over all sizes: a rate that something disturbed in one is right in the other."""
@@ -28,6 +32,9 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """For every cell first that it started, then its rows; or the bandwidths where no cells are asked for."""
     count = request["threads"]
     set_threads(count)
+    if request["device"] == "cuda":
+        yield from on_cuda(request)
+        return
     if not request["cells"]:
         found = [vars(rate) for _ in range(SWEEPS) for rate in bandwidth.measure((count,))]
         yield {"bandwidths": found}
@@ -38,6 +45,27 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield {"cell": number}
         field = field_of(Cell.of(settings))
         yield {"cell": number, "rows": measure(field, Policy(**request["policy"]), request["bytes_limit"], limits)}
+
+
+def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """The same on a CUDA device; its bandwidth is that of a copy."""
+    from workbench.bench import device_clock
+
+    if not request["cells"]:
+        rate = device_clock.copy_rate(BYTES_COPIED)
+        found = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
+        yield {"bandwidths": [vars(found)]}
+        return
+    rates = [rate["bytes_per_second"] for rate in request["bandwidths"]]
+    limits = device_clock.CopyLimit(max(rates)) if rates else None
+    on = devices.CupyDevice()
+    timers = functools.cache(lambda cache: device_clock.on_cuda(cache, request["bytes_cache"]))
+    for number, settings in request["cells"]:
+        yield {"cell": number}
+        cell = Cell.of(settings)
+        field, timer = field_of(cell, on), timers(cell.cache or "warm")
+        rows = measure(field, Policy(**request["policy"]), request["bytes_limit"], limits, on_device=timer)
+        yield {"cell": number, "rows": rows}
 
 
 def set_threads(count: int) -> None:

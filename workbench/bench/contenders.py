@@ -84,7 +84,12 @@ def contenders(task: str, shape: Shape) -> list[Contender]:
     found = [of_kernel(kernels.get(task))]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         found.append(of_kernel(kernels.get(f"{task}_ones")))
-    return found + [of_kernel(rival, "rival") for rival in kernels.rivals_of(task)] + _more(task)
+    return found + _rivals(task) + _more(task)
+
+
+def _rivals(task: str) -> list[Contender]:
+    """Those of the CPU, available or not; others run on a GPU alone."""
+    return [of_kernel(rival, "rival") for rival in kernels.rivals_of(task) if rival.cpu or not rival.gpu]
 
 
 def _more(task: str) -> list[Contender]:
@@ -92,7 +97,7 @@ def _more(task: str) -> list[Contender]:
     if task == "csr_dense":
         return [_blas(task)]
     if task == "csr_t_dense":
-        return [_planned(task), *(of_kernel(rival, "rival") for rival in kernels.rivals_of("csr_t_dense_full"))]
+        return [_planned(task), *_rivals("csr_t_dense_full")]
     return [_two_kernels(task)] if task.endswith("_fused") else []
 
 
@@ -145,10 +150,10 @@ def _plan(setting: Setting) -> Ready:
     call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
     wanted = [columns, np.concatenate([[0], np.cumsum(counts)])]
-    return Ready(call, lambda made: error([made.columns, made.segments], wanted), _plan_cost(setting.sizes))
+    return Ready(call, lambda made: error([made.columns, made.segments], wanted), plan_cost(setting.sizes))
 
 
-def _plan_cost(s: Sizes) -> Cost:
+def plan_cost(s: Sizes) -> Cost:
     """Column numbers in; columns, segments, rows and permutation out."""
     return Cost(0, s.z * 3 * s.index + s.U * (8 + s.index) + (s.R + 1) * s.index)
 
@@ -161,7 +166,7 @@ def _argsort(setting: Setting) -> Ready:
         return np.unique(indices[order], return_index=True)
 
     columns = np.unique(indices)
-    return Ready(call, lambda made: error([made[0]], [columns]), _plan_cost(setting.sizes))
+    return Ready(call, lambda made: error([made[0]], [columns]), plan_cost(setting.sizes))
 
 
 def _blas(task: str) -> Contender:
@@ -194,7 +199,7 @@ def _planned(task: str) -> Contender:
             kernel.cpu(*named.values())
 
         judged = setting.shared.get(kernel.reference) or judge(kernel, args)
-        one, other = kernel.cost(setting.sizes), _plan_cost(setting.sizes)
+        one, other = kernel.cost(setting.sizes), plan_cost(setting.sizes)
         both = Cost(one.flops, one.bytes_compulsory + other.bytes_compulsory, one.bytes_gather)
         return Ready(call, judged, both, setting.traffic(kernel))
 

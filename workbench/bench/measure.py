@@ -4,9 +4,12 @@ import traceback
 from time import perf_counter
 from typing import Any
 
+from kernels.sessions import bytes_asked
 from workbench.bench.cells import Entry, Field
 from workbench.bench.contenders import Ready
+from workbench.bench.device_clock import CopyLimit, OnDevice
 from workbench.bench.rounds import Clock, Policy, Taken, interleave, ratio
+from workbench.bench.shapes import BenchError
 from workbench.measure.bandwidth import Limits
 from workbench.measure.machine import OtherPrograms
 from workbench.measure.stats import median_interval
@@ -15,9 +18,17 @@ Row = dict[str, Any]
 
 
 def measure(
-    field: Field, policy: Policy, bytes_limit: int, limits: Limits | None = None, clock: Clock = perf_counter
+    field: Field,
+    policy: Policy,
+    bytes_limit: int,
+    limits: Limits | CopyLimit | None = None,
+    clock: Clock = perf_counter,
+    on_device: OnDevice | None = None,
 ) -> list[Row]:
-    """The measured columns, status and reason of each contender of a cell, in the field's order."""
+    """The measured columns, status and reason of each contender of a cell, in the field's order.
+
+    `on_device` tells how calls are timed that a device does: by its events, and by the host's clock.
+    """
     rows: dict[str, Row] = {}
     able: dict[str, Ready] = {}
     for entry in field.entries:
@@ -29,11 +40,14 @@ def measure(
     others = OtherPrograms()
     for ready in able.values():
         _ = ready.phases and ready.phases()  # what the check and the making took is not of the phases
-    taken = interleave({name: ready.call for name, ready in able.items()}, policy, clock)
+    calls = {name: ready.call for name, ready in able.items()}
+    taken = interleave(calls, policy, clock, *([on_device.events] if on_device else []))
     busy = others.share()
     reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
     for name, ready in able.items():
         rows[name] |= timed(ready, taken[name], limits) | {"busy_others": busy}
+        if on_device:
+            rows[name]["seconds_host"] = on_device.host_seconds(ready.call) / ready.steps
         if reference:
             rows[name] |= compared(taken[name], taken[reference], ready.steps, able[reference].steps, reference)
     return list(rows.values())
@@ -51,7 +65,10 @@ def checked(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready 
         ready = entry.make()
         error = ready.judge(ready.call())
     except MemoryError as failure:
-        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}."), None
+        asked = {"bytes_needed": bytes_asked(failure)}
+        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}.") | asked, None
+    except BenchError as failure:
+        return _without("unsupported", str(failure)), None
     except Exception as failure:
         traceback.print_exc()
         return _without("failed", f"{type(failure).__name__}: {failure}"), None
@@ -66,7 +83,7 @@ def _without(status: str, reason: str) -> Row:
     return {"status": status, "reason": reason}
 
 
-def timed(ready: Ready, taken: Taken, limits: Limits | None) -> Row:
+def timed(ready: Ready, taken: Taken, limits: Limits | CopyLimit | None) -> Row:
     """Columns of a contender's own times, its rates, and the bound."""
     samples = [seconds / ready.steps for seconds in taken.seconds.values()]
     median, low, high = median_interval(samples)
@@ -89,7 +106,7 @@ def timed(ready: Ready, taken: Taken, limits: Limits | None) -> Row:
     return row | bound(ready, median, limits)
 
 
-def bound(ready: Ready, seconds: float, limits: Limits | None) -> Row:
+def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
     """What the memory allows, where the call's traffic is known."""
     cost, asked = ready.cost, ready.traffic
     if limits is None or not asked.bytes_row:

@@ -51,12 +51,16 @@ def _timed(call: Call, count: int, clock: Clock) -> float:
     return (clock() - start) / count
 
 
-def _estimate(call: Call, policy: Policy, clock: Clock) -> float:
+Timed = Callable[[Call, int, Clock], float]
+"""Gives the mean seconds of so many calls."""
+
+
+def _estimate(call: Call, policy: Policy, clock: Clock, timed: Timed) -> float:
     """Seconds of the fastest of the calls of the warm-up, at least two."""
     start = clock()
-    best = min(_timed(call, 1, clock) for _ in range(2))
+    best = min(timed(call, 1, clock) for _ in range(2))
     while clock() - start < policy.seconds_warmup:
-        best = min(best, _timed(call, 1, clock))
+        best = min(best, timed(call, 1, clock))
     return max(best, 1e-9)
 
 
@@ -65,9 +69,11 @@ def _settle(call: Call, estimate: float, policy: Policy) -> None:
         call()
 
 
-def interleave(calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter) -> dict[str, Taken]:
+def interleave(
+    calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_counter, timed: Timed = _timed
+) -> dict[str, Taken]:
     """Warm up and calibrate every contender, then rounds; in round k the order starts at the k-th contender."""
-    estimates = {name: _estimate(call, policy, clock) for name, call in calls.items()}
+    estimates = {name: _estimate(call, policy, clock, timed) for name, call in calls.items()}
     taken = {name: Taken(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
     limit = policy.slow * min(estimates.values(), default=0.0)
     names, start = list(calls), clock()
@@ -79,7 +85,7 @@ def interleave(calls: Mapping[str, Call], policy: Policy, clock: Clock = perf_co
             if number >= policy.rounds_slow and estimates[name] > limit:
                 continue
             _settle(calls[name], estimates[name], policy)
-            taken[name].seconds[number] = _timed(calls[name], taken[name].calls, clock)
+            taken[name].seconds[number] = timed(calls[name], taken[name].calls, clock)
     return taken
 
 

@@ -18,16 +18,19 @@ from typing import Any
 import numba
 import psutil
 
+from kernels import devices
 from workbench import store
 from workbench.bench.cells import Cell, key, names_of, source_hash
+from workbench.bench.device import refuse_without_gpu
 from workbench.bench.rounds import Policy
+from workbench.bench.shapes import BenchError
 from workbench.measure import blas, machine, memory
 from workbench.measure.stats import median_interval
 
 SECONDS_CELL = 150.0
 SECONDS_START = 120.0
 SECONDS_POLL = 0.2
-ELEMENTS_ALONE = 2**28
+ELEMENTS_ALONE = 2**27
 """D * N from which a cell of the suite of steps has a process of its own."""
 FINAL = ("ok", "memory", "unsupported", "wrong")
 ONCE = {"import": "import kernels", "numba": "start of Numba"}
@@ -61,6 +64,7 @@ class Runner:
         self.bytes_limit = int(0.85 * memory.available_bytes())
         self.outcome = Outcome(self.folder)
         self.bandwidths: list[dict] = []
+        self.device, self.gpu = "cpu", devices.Gpu()
 
     @property
     def rows_file(self) -> Path:
@@ -72,6 +76,7 @@ class Runner:
 
         Ctrl-C ends it and loses nothing that was finished.
         """
+        self._take_device(cells)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
         found = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
@@ -90,6 +95,16 @@ class Runner:
             self.outcome.stopped = True
         return self.outcome
 
+    def _take_device(self, cells: Sequence[Cell]) -> None:
+        """The device of the cells, one for all; `BenchError` where it is not there."""
+        found = {cell.device for cell in cells} or {"cpu"}
+        if len(found) > 1:
+            raise BenchError(f"A run is of one device; the cells are of {', '.join(sorted(found))}.")
+        (self.device,) = found
+        if self.device == "cuda":
+            self.gpu = refuse_without_gpu()
+            self.bytes_limit = min(self.bytes_limit, int(0.85 * self.gpu.bytes_memory))
+
     def _bandwidths(self) -> None:
         """Measure streams and gathers of this machine; every run has its own."""
         self._tell("bandwidth of this machine")
@@ -97,6 +112,7 @@ class Runner:
             self.bandwidths = answer.get("bandwidths", [])
         for rate in self.bandwidths:
             settled = {"suite": self.cells[0].suite, "task": "bandwidth", "contender": rate["level"], "side": "ours"}
+            settled["device"] = self.device
             self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
 
     def starts(self, names: Sequence[str]) -> None:
@@ -142,7 +158,11 @@ class Runner:
 
     def _append(self, row: dict[str, Any]) -> None:
         own = {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"), "threads": self.threads}
-        own |= {"versions": machine.versions(), "source": source_hash()}
+        own |= {
+            "versions": machine.versions() | self.gpu.versions,
+            "source": source_hash(),
+            "gpu": self.gpu.name or None,
+        }
         store.BENCH.append(self.rows_file, store.BENCH.new_row(**own | row))
         self.outcome.counts[row["status"]] = self.outcome.counts.get(row["status"], 0) + 1
 
@@ -157,6 +177,8 @@ class Runner:
             "threads": self.threads,
             "bytes_limit": self.bytes_limit,
             "bandwidths": self.bandwidths,
+            "device": self.device,
+            "bytes_cache": self.gpu.bytes_cache,
         }
         with open(self.folder / LOG, "ab") as log, _child(log) as child:
             child.stdin.write(json.dumps(request).encode() + b"\n")

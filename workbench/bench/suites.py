@@ -1,10 +1,13 @@
 """The suites, each with a full and a quick selection of cells."""
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 
 import kernels
+from workbench.bench import device as of_device
 from workbench.bench.cells import Cell
 from workbench.bench.contenders import tasks
+from workbench.bench.device_clock import CACHES
 from workbench.bench.shapes import SHAPES, BenchError, Shape, shape_of
 
 WIDTHS = (1, 2, 4, 8, 16, 32, 64, 100, 128, 256)
@@ -70,7 +73,35 @@ def _step(quick: bool) -> Iterator[Cell]:
                     yield Cell("step", "step", shape, width, optimizer, batches)
 
 
-SUITES: dict[str, Callable[[bool], Iterator[Cell]]] = {"kernels": _kernels, "step": _step}
+ROWS_ON_CUDA = (256, 4096, 65_536)
+
+
+def _step_on_cuda(quick: bool) -> Iterator[Cell]:
+    for rows in ROWS_ON_CUDA:
+        shape = Shape("power law 1,000,000", rows, 1_000_000, 32, sigma=0.2, slope=1.2)
+        for width in (16,) if quick else (16, 64):
+            for optimizer in ("adagrad",) if quick else ("sgd", "adagrad", "adam"):
+                for batches in ("repeat", "new"):
+                    yield Cell("step", "step", shape, width, optimizer, batches, device="cuda")
+
+
+QUICK_ON_CUDA = (
+    *("csr_dense", "csr_t_dense", "sddmm", "plan", "softmax", "take_rows"),
+    *("sgd_fused", "adagrad_fused", "adam_fused", "adagrad_lazy"),
+)
+
+
+def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
+    """Each cell with warm caches and with cold ones."""
+    known = QUICK_ON_CUDA if quick else of_device.tasks()
+    found = [cell for cell in _kernels(quick) if cell.task in known]
+    if quick:
+        large = shape_of("criteo clicks", 65_536)
+        found += [
+            Cell("kernels", task, large, N) for task in ("csr_dense", "sgd_fused", "adam_fused") for N in (16, 64)
+        ]
+    for cell in found:
+        yield from (replace(cell, device="cuda", cache=cache) for cache in CACHES)
 
 
 def starts_of(suite: str, quick: bool = False) -> list[str]:
@@ -79,11 +110,19 @@ def starts_of(suite: str, quick: bool = False) -> list[str]:
     return {"kernels": ["csr_dense", "csr_t_dense"] if quick else every}.get(suite, [])
 
 
-def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "") -> list[Cell]:
+SUITES: dict[str, dict[str, Callable[[bool], Iterator[Cell]]]] = {
+    "kernels": {"cpu": _kernels, "cuda": _kernels_on_cuda},
+    "step": {"cpu": _step, "cuda": _step_on_cuda},
+}
+
+
+def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", device: str = "cpu") -> list[Cell]:
     """The cells of a suite, those of a task or shape alone where named; `BenchError` lists the known."""
     if suite not in SUITES:
         raise BenchError(f"There is no suite {suite!r}; there is: {', '.join(SUITES)}.")
-    found = list(SUITES[suite](quick))
+    if device not in SUITES[suite]:
+        raise BenchError(f"The suite {suite} runs on no device {device!r}; there is: {', '.join(SUITES[suite])}.")
+    found = list(SUITES[suite][device](quick))
     for what, name in (("task", only), ("shape", shape)):
         told = [cell.task if what == "task" else cell.shape.name for cell in found]
         if name and name not in told:

@@ -1,5 +1,6 @@
 """The machine a result was measured on: what identifies it, what it has, and the versions that ran."""
 
+import dataclasses
 import hashlib
 import importlib.metadata
 import os
@@ -10,7 +11,7 @@ from pathlib import Path
 
 import psutil
 
-from kernels import threads
+from kernels import devices, threads
 from workbench.measure import blas
 
 PACKAGES = (
@@ -22,6 +23,7 @@ PACKAGES = (
     "pandas",
     "scikit-learn",
     "cupy-cuda12x",
+    "cupy-cuda13x",
     "torch",
 )
 CPUINFO = Path("/proc/cpuinfo")
@@ -85,10 +87,17 @@ def record() -> dict:
         "bytes_memory": psutil.virtual_memory().total,
         "system": f"{platform.system()} {platform.release()} {platform.machine()}",
         "blas": blas.loaded(),
+        "gpu": gpu(),
         "numba_threading_layer": threads.choose_layer(),
         "numba_threading_layers": threads.available_layers(),
         "versions": versions(),
     }
+
+
+def gpu() -> dict:
+    """The CUDA device as a child process found it, or the reason why there is none."""
+    found = devices.probe()
+    return dataclasses.asdict(found) if found.present else {"reason": found.reason}
 
 
 def machine_id() -> str:

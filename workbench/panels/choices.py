@@ -15,7 +15,7 @@ from typing import Any
 
 from workbench import data, models, optimizers
 from workbench.sweep import grid
-from workbench.sweep.spec import ENGINES, Cell, Spec, SpecError, format_names, unknown, validate
+from workbench.sweep.spec import DEVICES, ENGINES, Cell, Spec, SpecError, format_names, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
@@ -87,6 +87,8 @@ CHOICES = (
            "many", ("ours", "vendor"), options=sparse_engines),
     Choice("updates", "Updates", "lazy: the rows a batch touches. exact: those, others catch up. standard: all.",
            "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
+    Choice("devices", "Devices", "Where steps run: cpu, or cuda for a CUDA device; without one, cells there say so.",
+           "many", ("cpu",), "device", lambda: DEVICES, main=False),
     Choice("batch_rows", "Rows a batch", "Rows of the data in each training step.",
            "numbers", "256", "batch_rows", whole=True, main=False),
     Choice("rows", "Rows of the data", "Use so many rows only; empty: all there are.",

@@ -19,10 +19,18 @@ FAMILIES = {
     "tensorflow": ("#CC79A7", "D"),
     "blas": ("#222222", "P"),
     "numpy": ("#E69F00", "v"),
+    "cusparse": ("#D55E00", "s"),
+    "cusparse_anew": ("#CC79A7", "D"),
+    "cupyx": ("#009E73", "^"),
+    "torch_cuda": ("#E69F00", "v"),
+    "cublas": ("#222222", "P"),
+    "cublas_tf32": ("#999999", "X"),
 }
 """Colour and marker by who computes."""
 
 NAMES = {"scipy": "SciPy", "torch": "PyTorch (MKL)", "tensorflow": "TensorFlow", "blas": "dense BLAS", "numpy": "NumPy"}
+NAMES |= {"cusparse": "cuSPARSE", "cusparse_anew": "cuSPARSE, made anew", "cupyx": "cupyx"}
+NAMES |= {"torch_cuda": "PyTorch (CUDA)", "cublas": "dense cuBLAS", "cublas_tf32": "dense cuBLAS, TF32"}
 ALL = "all"
 
 

@@ -1,7 +1,8 @@
 """What all charts share: colours, markers, line styles, axes in units, titles, controls for group and density.
 
 Colours are Okabe and Ito's, told apart by most colour-blind readers, and never the only sign: a format has a marker, an
-engine a line style, a lazy update a hollow marker and an exact one a half-filled, a dense gradient a paler colour.
+engine a line style, a lazy update a hollow marker and an exact one a half-filled, a dense gradient a paler colour, a
+CUDA device a black edge around the marker.
 """
 
 import textwrap
@@ -33,6 +34,7 @@ def look(row: cells.Row) -> dict[str, Any]:
     face = "white" if row["update"] == "lazy" else colour
     style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": LINES.get(row["engine"], OTHER[2])}
     half = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
+    half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
 

@@ -25,6 +25,8 @@ _TABLE = {
         index_dtype text type of the indices
         threads integer threads allowed
         seed integer seed of the data
+        device text where calls run: cpu, or cuda for a CUDA device, named in gpu
+        cache text on cuda: warm, or cold, the device's second-level cache being overwritten before each call
         level text bandwidth alone: read, copy, triad or gather
         bytes_table integer bandwidth alone: size of the arrays
         bytes_row integer bandwidth alone: bytes of the rows that are gathered
@@ -34,7 +36,8 @@ _TABLE = {
         touched integer U, columns with an entry
         calls integer calls a sample
         samples numbers seconds a call, one number a round
-        seconds number median of samples, seconds
+        seconds number median of samples, seconds; on cuda by the device's events
+        seconds_host number on cuda: seconds a call by the host's clock, launches included
         seconds_low number lower end of the 95 % rank interval of that median, seconds
         seconds_high number upper end of the 95 % rank interval of that median, seconds
         reference text contender that the ratio is to: the first of ours in the case
@@ -63,6 +66,7 @@ _TABLE = {
         bytes_needed integer bytes it would have needed; null unless it did not fit
         busy_others number share of all cores, 0 to 1, that other programs took while the case was measured
         machine text id of the machine
+        gpu text name of the CUDA device; null on cpu
         versions mapping version of each library used
         source text hash of the code used
         not_finite names columns where a NaN or infinity was replaced by null when the row was stored

@@ -33,7 +33,7 @@ _TABLE = {
         epochs integer epochs trained from new weights; 0 times steps alone
         learning_rate number step length of the optimizer
         seed integer seed of data, order and starting weights
-        device text where the step runs
+        device text where the step runs: cpu, or cuda for a CUDA device, named in gpu
         round integer how often this cell was measured before in this run
     """,
     "measured": """
@@ -57,7 +57,7 @@ _TABLE = {
         seconds_convert number converting the batch to its format, mean seconds a step
         seconds_plan number index work of the batch, mean seconds a step
         seconds_wait number waiting for a batch that is prepared ahead, mean seconds a step
-        seconds_transfer number copies between devices, mean seconds a step
+        seconds_transfer number copies to the device; of those made ahead what the step waits for; mean seconds a step
         seconds_forward number scores, mean seconds a step
         seconds_loss number loss and its gradient, mean seconds a step
         seconds_gradient number gradient of the weights, mean seconds a step
@@ -67,6 +67,10 @@ _TABLE = {
         bytes_peak integer peak of the trial's process above its start, bytes
         bytes_needed integer bytes it would have needed; null unless it did not fit
         bytes_limit integer bytes allowed to the trial
+        bytes_device_predicted integer bytes on the CUDA device by the formulas of the formats; null on cpu
+        bytes_device_held integer bytes of the arrays held on the CUDA device; null on cpu
+        bytes_device_peak integer most bytes in use at once on the CUDA device, by its memory pool; null on cpu
+        bytes_device_limit integer bytes of memory that the CUDA device has; null on cpu
         curve curve training so far as [seconds, loss, step]
         loss_first number loss of the first step
         loss_last number loss at the end of the curve
@@ -76,7 +80,8 @@ _TABLE = {
         error_allowed number error above which a trial is wrong
         densified records operations that made a dense array of a sparse one, as {op, shape, bytes}
         machine text id of the machine
-        versions mapping version of each library used
+        gpu text name of the CUDA device; null on cpu
+        versions mapping version of each library used, and of the CUDA driver and runtime where they ran
         blas text BLAS used by the dense side
         source text hash of the code used
         seconds_overhead number the trial's own start, data and checks, seconds

@@ -10,8 +10,8 @@ import numpy as np
 
 import kernels
 from workbench import formats, optimizers
-from workbench.ops.products import Unsummed
 from workbench.train import Run
+from workbench.train.device import DeviceRun
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -49,38 +49,38 @@ def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
     return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
 
 
-def check_step(run: Run) -> Checked:
+def check_step(run: Run | DeviceRun) -> Checked:
     """Do the run's first step on random weights and compare; the run is as new afterwards."""
     generator = np.random.default_rng(0)
     batch = next(iter(run.batches.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)
-    run.weights[touched] = 0.1 * generator.standard_normal((touched.size, run.weights.shape[1]))
+    run.write_rows(touched, 0.1 * generator.standard_normal((touched.size, run.width)).astype(run.dtype))
     scores = run.scores_of(batch.x)
     run.forward(prepared)
-    slope = run.executor.slopes["loss"]
+    slope = run.slope()
     errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
     columns = touched[_sampled(touched.size, generator)]
     part = x[:, columns].T @ slope.astype(np.float64)
     gradient = run.backward()
-    if not isinstance(gradient, Unsummed):
-        came = _rows_of(gradient, columns).astype(np.float64)
+    if (came := run.gradient_rows(gradient, columns)) is not None:
+        came = came.astype(np.float64)
         errors["gradient"], part = _error(came, part), came
     errors["update"] = _update(run, part, columns, gradient)
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
 
 
-def _forward(run: Run, scores: np.ndarray, x, generator) -> float:
+def _forward(run: Run | DeviceRun, scores: np.ndarray, x, generator) -> float:
     rows = _sampled(x.shape[0], generator)
     part = x[rows]
     used = np.unique(part.indices)
-    expected = part[:, used] @ run.weights[used].astype(np.float64)
+    expected = part[:, used] @ run.read_rows(used).astype(np.float64)
     return _error(scores[rows], expected)
 
 
-def _loss(run: Run, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator) -> float:
+def _loss(run: Run | DeviceRun, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator) -> float:
     """Slope of the loss on sampled rows; a batch of fewer rows has a slope larger by the ratio of the rows."""
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
@@ -90,20 +90,14 @@ def _loss(run: Run, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, genera
     return _error(slope[rows], expected * (rows.size / len(y)))
 
 
-def _rows_of(gradient, columns: np.ndarray) -> np.ndarray:
-    if isinstance(gradient, formats.RowSparse):
-        return gradient.values[np.searchsorted(gradient.indices, columns)]
-    return gradient[columns].copy()
-
-
-def _update(run: Run, part: np.ndarray, columns: np.ndarray, gradient) -> float:
+def _update(run: Run | DeviceRun, part: np.ndarray, columns: np.ndarray, gradient) -> float:
     """Rows `columns` of the weights after the update, against the optimizer's reference on the gradient's rows."""
     optimizer = optimizers.get(run.setup.optimizer)
-    weights = run.weights[columns].astype(np.float64)
+    weights = run.read_rows(columns).astype(np.float64)
     expected = [weights, *optimizer.new_states(weights)]
     run.update(gradient)
     kernel = kernels.get(f"{optimizer.name}_dense")
     names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
     numbers = {**optimizer.resolve(run.setup.options), "step": 1}
     kernel.reference(*expected, part, *(numbers[name] for name in names))
-    return _error(run.weights[columns], expected[0])
+    return _error(run.read_rows(columns), expected[0])

@@ -35,7 +35,7 @@ def setup_of(cell: Cell) -> Setup:
     """The training setup of a cell."""
     shared = (
         *("model", "format", "gradient", "update", "engine", "optimizer"),
-        *("batch_rows", "shuffle", "ahead", "seed", "dtype"),
+        *("batch_rows", "shuffle", "ahead", "seed", "dtype", "device"),
     )
     options = {} if cell.learning_rate is None else {"rate": cell.learning_rate}
     return Setup(**{name: getattr(cell, name) for name in shared}, options=options)

@@ -5,6 +5,7 @@ machine hits all of them alike. Children are forked from a server process that h
 started, which makes a child cost milliseconds; a child dies with its supervisor.
 """
 
+import dataclasses
 import json
 import multiprocessing
 import os
@@ -19,6 +20,7 @@ from pathlib import Path
 
 import psutil
 
+from kernels import devices
 from workbench import store
 from workbench.measure import machine, memory
 from workbench.sweep import grid, progress
@@ -149,6 +151,8 @@ class Supervisor:
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
         }
+        if task.cell.device == "cuda":
+            settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         started = time.monotonic()
         ours, theirs = self.context.Pipe(duplex=False)
         child = self.context.Process(target=_child, args=(theirs, json.dumps(settings)))
@@ -210,7 +214,8 @@ class Supervisor:
 def describe(cell: Cell) -> str:
     """The settings of a cell that tell it from the default, in one line."""
     shown = ("dataset", "model", "format", "engine", "gradient", "update", "density", "features", "width", "batch_rows")
-    return " ".join(f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None)
+    told = [f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None]
+    return " ".join(told if cell.device == "cpu" else [*told, f"device={cell.device}"])
 
 
 def supervise(folder: Path) -> int:

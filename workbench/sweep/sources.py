@@ -5,6 +5,7 @@ import hashlib
 import importlib
 import inspect
 import pkgutil
+from pathlib import Path
 
 import kernels
 from workbench import models, optimizers
@@ -34,6 +35,7 @@ PACKAGES = (
     "workbench.executor",
     "workbench.train",
 )
+ON_CUDA = ("kernels.devices", "kernels.sessions", "kernels.rows.scatter", "kernels.rivals.cusparse")
 
 
 @functools.cache
@@ -48,6 +50,13 @@ def _package_modules(package: str) -> tuple[str, ...]:
     return (package, *(f"{package}.{module.name}" for module in found))
 
 
+@functools.cache
+def _cuda_hash() -> str:
+    """Of all CUDA sources: headers are shared by many of them."""
+    files = sorted(file for kind in ("*.cu", "*.cuh") for file in Path(kernels.__file__).parent.rglob(kind))
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+
+
 def modules_of(cell: Cell) -> list[str]:
     """Names of the modules that compute the cell: shared ones, and its own kernels, optimizer, model and data."""
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
@@ -55,13 +64,16 @@ def modules_of(cell: Cell) -> list[str]:
     modules = {kernels.get(name).reference.__module__ for name in used}
     rule = "dense" if cell.update == "standard" else "lazy"
     modules.add(kernels.get(f"{cell.optimizer}_{rule}").reference.__module__)
-    modules.add(optimizers.get(cell.optimizer).dense.__module__)
+    modules.add(optimizers.get(cell.optimizer).module)
     modules |= {f"workbench.models.{cell.model}", f"workbench.data.{cell.dataset}", "workbench.data.batches"}
     modules.update(SHARED, *map(_package_modules, PACKAGES))
+    if cell.device == "cuda":
+        modules.update(ON_CUDA, _package_modules("kernels.gpu"))
     return sorted(modules)
 
 
 def source_hash(cell: Cell) -> str:
     """Hash over the source of `modules_of(cell)`."""
     text = "\n".join(f"{module} {_file_hash(module)}" for module in modules_of(cell))
+    text += _cuda_hash() if cell.device == "cuda" else ""
     return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -22,7 +22,7 @@ from workbench import data, models, optimizers
 from workbench.formats import names as format_names
 from workbench.measure.clock import Policy
 from workbench.ops.products import ENGINES
-from workbench.train import GRADIENTS, UPDATES
+from workbench.train import DEVICES, GRADIENTS, UPDATES
 
 
 class SpecError(ValueError):
@@ -52,7 +52,8 @@ class Cell(pydantic.BaseModel):
 
     `density` None is the data's own; `features` and `width` None likewise; `rows` None is all rows of a real data set.
     `path` and `labels` are the files of a data set of the user's; `threads` None is all cores, `epochs` 0 times steps
-    alone, and above 0 trains that many epochs from new weights and measures quality on held-out rows.
+    alone, and above 0 trains that many epochs from new weights and measures quality on held-out rows. On a machine
+    without a CUDA device, cells of `device` cuda give rows that say so.
     """
 
     model_config = STRICT
@@ -75,7 +76,7 @@ class Cell(pydantic.BaseModel):
     ahead: bool = False
     learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
     epochs: Annotated[int, pydantic.Field(ge=0)] = 0
-    device: Literal["cpu", "cuda"] = "cpu"
+    device: Literal[*DEVICES] = "cpu"
     seed: int = 0
     path: str | None = None
     labels: str | None = None

@@ -10,6 +10,7 @@ import numpy as np
 import threadpoolctl
 
 from kernels import devices, threads
+from kernels.sessions import bytes_asked
 from workbench import data, formats, optimizers
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
@@ -18,7 +19,8 @@ from workbench.sweep.check import check_step
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
-from workbench.train import PHASES, Run, StepEvent
+from workbench.train import PHASES, Run, StepEvent, make_run
+from workbench.train.device import DeviceRun
 
 CURVE_POINTS = 200
 
@@ -32,18 +34,21 @@ class _Ended(Exception):  # noqa: N818 - control flow, not an error
 
 
 def run_trial(request: dict) -> dict:
-    """The row of one trial; `request` has cell, measure and bytes_limit. Errors become rows with status and reason."""
+    """The row of one trial; `request` has cell, measure and bytes_limit; for device cuda also gpu, what
+    was found there, where that was looked for before. Errors become rows with status and reason.
+    """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
     try:
-        require_device(cell.device)
+        gpu = devices.Gpu(**request["gpu"]) if "gpu" in request else None
+        row |= require_device(cell.device, gpu)
         with threadpoolctl.threadpool_limits(limits=row["threads"]):
             threads.set_threads(row["threads"])
             row |= _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row).result()
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
     except MemoryError as error:
-        row |= {"status": "memory", "reason": f"Out of memory: {error or 'an allocation failed'}."}
+        row |= {"status": "memory", "reason": out_of_memory(cell.device, error), "bytes_needed": bytes_asked(error)}
     except (data.DataError, formats.FormatError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
     except Exception as error:
@@ -52,13 +57,20 @@ def run_trial(request: dict) -> dict:
     return row
 
 
-def require_device(device: str) -> None:
-    """End the trial where it asks for a device that is not there, or that training does not use yet."""
-    if device == "cuda":
-        found = devices.probe()
-        if found.present:
-            raise _Ended("unsupported", f"Training does not run on {found.name} yet, only kernels do; take device cpu.")
+def require_device(device: str, found: devices.Gpu | None = None) -> dict:
+    """End the trial where it asks for a device that is not there; columns about the one that is."""
+    if device == "cpu":
+        return {}
+    found = found or devices.probe()
+    if not found.present:
         raise _Ended("unsupported", f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}.")
+    return {"gpu": found.name, "bytes_device_limit": found.bytes_memory, "versions": found.versions}
+
+
+def out_of_memory(device: str, error: MemoryError) -> str:
+    """The reason of a trial that ended so: what of, and in the words of the allocator."""
+    where = "Out of device memory" if device == "cuda" and bytes_asked(error) else "Out of memory"
+    return f"{where}: {str(error).rstrip('.') or 'an allocation failed'}."
 
 
 def settings_of(cell: Cell) -> dict:
@@ -86,6 +98,7 @@ class _Trial:
     def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
         self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
         self.setup = setup_of(cell)
+        self.on_device = cell.device == "cuda"
         self.seconds_measured = 0.0
 
     def result(self) -> dict:
@@ -99,15 +112,19 @@ class _Trial:
         problem = make_problem(self.cell)
         self.describe(problem)
         self.predict_bytes(problem)
-        run = Run(self.setup, problem.held(self.cell), problem.y, problem.width)
+        run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width)
         self.check(run)
+        self.watch_device(run)
         memory.reset_peak()
         self.measure(run)
         if self.cell.epochs:
             self.train(run, problem)
         self.row["bytes_peak"] = max(memory.peak_bytes() - baseline, 0)
         self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
-        return self.row | {"versions": machine.versions(), "blas": blas.name(), "status": "ok", "reason": ""}
+        if self.on_device:
+            self.row["bytes_device_held"] = run.bytes_device_held
+        versions = machine.versions() | self.row.get("versions", {})
+        return self.row | {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
 
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
@@ -139,20 +156,34 @@ class _Trial:
             batch_rows=self.cell.batch_rows,
             **{name: getattr(self.setup, name) for name in ("format", "gradient", "update", "dtype", "shuffle")},
         )
-        self.row["bytes_predicted"] = needed = sum(parts.values())
-        if needed > self.bytes_limit:
+        if self.on_device:
+            on_host = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
+            parts["batch"] = on_host["batch"]  # it is made on the host, and copied
+            self.refuse_too_large(parts, "bytes_device_predicted", "of device memory ", self.row["bytes_device_limit"])
+            parts = on_host
+        self.refuse_too_large(parts, "bytes_predicted", "", self.bytes_limit)
+
+    def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
+        """Fill the column; end a trial whose parts are more than the limit."""
+        self.row[column] = needed = sum(parts.values())
+        if needed > limit:
             largest = max(parts, key=parts.get)
-            reason = f"Needs {needed} bytes ({largest}: {parts[largest]}); the limit is {self.bytes_limit}."
+            reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {limit}."
             raise _Ended("memory", reason, bytes_needed=needed)
 
-    def check(self, run: Run) -> None:
+    def check(self, run: Run | DeviceRun) -> None:
         """The step that will be timed, against the reference; a wrong one is never timed."""
         checked = check_step(run)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
         if checked.reason:
             raise _Ended("wrong", checked.reason)
 
-    def measure(self, run: Run) -> None:
+    def watch_device(self, run: Run | DeviceRun) -> None:
+        """The most memory that the steps take on the device, in untimed ones: watching costs time."""
+        if self.on_device:
+            self.row["bytes_device_peak"] = run.watch()
+
+    def measure(self, run: Run | DeviceRun) -> None:
         """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
         events = run.events()
         curve = _Curve()
@@ -177,7 +208,7 @@ class _Trial:
             **curve.columns(),
         }
 
-    def train(self, run: Run, problem: Problem) -> None:
+    def train(self, run: Run | DeviceRun, problem: Problem) -> None:
         """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality."""
         run.reset()
         curve = _Curve()
@@ -235,5 +266,5 @@ def run_tiny(cell: Cell) -> None:
     y = data.with_labels(made, cell.model, width, cell.dtype)
     problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
     tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
-    run = Run(setup_of(tiny), problem.held(tiny), problem.y, width)
+    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width)
     collections.deque(run.events(1), maxlen=0)

@@ -8,11 +8,17 @@
 [1, 2, 3, 4]
 """
 
+from typing import TYPE_CHECKING, Any
+
 from workbench.train.events import PHASES, Laps, StepEvent
 from workbench.train.run import Prepared, Run
-from workbench.train.setup import GRADIENTS, UPDATES, Setup, SetupError, why_impossible
+from workbench.train.setup import DEVICES, GRADIENTS, UPDATES, Setup, SetupError, why_impossible
+
+if TYPE_CHECKING:
+    from workbench.train.device import DeviceRun
 
 __all__ = [
+    "DEVICES",
     "GRADIENTS",
     "PHASES",
     "UPDATES",
@@ -22,5 +28,15 @@ __all__ = [
     "Setup",
     "SetupError",
     "StepEvent",
+    "make_run",
     "why_impossible",
 ]
+
+
+def make_run(setup: Setup, x: Any, y: Any, width: int) -> "Run | DeviceRun":
+    """The training of a setup on its device; only one on cuda loads what that needs."""
+    if setup.device == "cpu":
+        return Run(setup, x, y, width)
+    from workbench.train.device import DeviceRun
+
+    return DeviceRun(setup, x, y, width)

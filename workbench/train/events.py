@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-PHASES = ("slice", "convert", "plan", "wait", "forward", "loss", "gradient", "update")
+PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update")
 
 
 @dataclass(frozen=True)

@@ -10,9 +10,9 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench import data, executor, formats, graph, models, optimizers
 from workbench.data import loader
-from workbench.ops.products import make_plan
+from workbench.ops.products import Unsummed, make_plan
 from workbench.train.events import Laps, StepEvent
-from workbench.train.setup import LAZY, Setup, SetupError, why_impossible
+from workbench.train.setup import LAZY, Setup, refuse_impossible
 
 PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
 """The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
@@ -45,21 +45,15 @@ class Run:
 
     def __init__(self, setup: Setup, x, y: np.ndarray, width: int) -> None:
         self.setup, self.model = setup, models.get(setup.model)
-        self._refuse_impossible(width)
+        refuse_impossible(setup, self.model, width)
         self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
-        self.weights = np.zeros((x.shape[1], width), np.dtype(setup.dtype))
+        self.width, self.dtype = width, np.dtype(setup.dtype)
+        self.weights = np.zeros((x.shape[1], width), self.dtype)
         self.updater = self._new_updater()
         self.scores, self.loss = self.model.graph(setup.engine)
         self.executor = self._bind(self.loss, {"w": setup.gradient}, y)
         self.kept: dict[int, Prepared] = {}
         self.step = 0
-
-    def _refuse_impossible(self, width: int) -> None:
-        optimizers.get(self.setup.optimizer).resolve(self.setup.options)
-        if reason := why_impossible(self.setup):
-            raise SetupError(reason)
-        if not self.model.allows(width):
-            raise SetupError(f"The {self.model.name} model has {self.model.widths}; asked for was width {width}.")
 
     def _new_updater(self) -> optimizers.Updater:
         return optimizers.Updater(self.setup.optimizer, lazy=LAZY[self.setup.update], **self.setup.options)
@@ -105,6 +99,26 @@ class Run:
             shape = (self.setup.batch_rows, self.weights.shape[0])
             made.append(("batch from csr", shape, shape[0] * shape[1] * self.weights.itemsize))
         return [{"op": op, "shape": list(shape), "bytes": size} for op, shape, size in made]
+
+    def write_rows(self, rows: np.ndarray, values: np.ndarray) -> None:
+        """weights[rows] = values."""
+        self.weights[rows] = values
+
+    def read_rows(self, rows: np.ndarray) -> np.ndarray:
+        """weights[rows], a copy."""
+        return self.weights[rows]
+
+    def slope(self) -> np.ndarray:
+        """Of the loss of the last `forward`, right after it [R, N]."""
+        return self.executor.slopes["loss"]
+
+    def gradient_rows(self, gradient: Any, columns: np.ndarray) -> np.ndarray | None:
+        """Rows `columns` of what `backward` returned; None where it is left unsummed."""
+        if isinstance(gradient, Unsummed):
+            return None
+        if isinstance(gradient, formats.RowSparse):
+            return gradient.values[np.searchsorted(gradient.indices, columns)]
+        return gradient[columns].copy()
 
     @property
     def bytes_held(self) -> int:

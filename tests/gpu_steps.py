@@ -1,0 +1,72 @@
+"""Training steps on a device against the CPU's kernels one by one, for the emulator and for a real device."""
+
+import numpy as np
+from cases import from_rows, random_case
+
+import kernels
+from kernels import Case, plan
+from kernels.devices import Device
+from kernels.gpu.step import Room, Step
+from kernels.rules import get_rule
+
+PAIRS = [("sgd", "softmax"), ("adagrad", "squared"), ("adam", "logistic"), ("group_adagrad", "softmax")]
+PAIRS += [("ftrl", "softmax"), ("momentum", "squared")]
+"""Rules and losses."""
+
+R, D = 300, 40
+
+
+def hot(width: int, seed: int) -> Case:
+    """Column 1 is in every row, so that its sum is cut into pieces."""
+    rows, columns = np.tile(np.arange(R), 2), np.concatenate((np.full(R, 1), np.arange(R) * 7 % D))
+    return from_rows(rows, columns, R, D, width, seed, dtype=np.float64)
+
+
+def batches(width: int) -> list[Case]:
+    sizes = {"dtype": np.float64}
+    some = [random_case(R, D, z, width, seed=z, **sizes) for z in (500, 90, 0, 900)]
+    return [*some, hot(width, 1), random_case(R, D, 333, width, seed=9, **sizes)]
+
+
+def targets_of(loss: str, case: Case) -> np.ndarray:
+    random = np.random.default_rng(case.seed)
+    return random.integers(0, case.N, R) if loss == "softmax" else random.random((R, case.N))
+
+
+def start(rule: str, width: int) -> list[np.ndarray]:
+    """Weights and states."""
+    random, made = np.random.default_rng(3), get_rule(rule)
+    shape = (D,) if made.average else (D, width)
+    return [random.standard_normal((D, width)), *[np.square(random.standard_normal(shape)) for _ in made.states]]
+
+
+def step_on_cpu(rule: str, loss: str, arrays: list, case: Case, numbers: tuple) -> float:
+    scores, gradient = np.empty((2, R, case.N))
+    kernels.get("csr_dense").cpu(case.indptr, case.indices, case.data, arrays[0], scores)
+    value = kernels.get(loss).cpu(scores, targets_of(loss, case), gradient)
+    p = plan.build(case.indptr, case.indices, D)
+    batch = p.columns, p.segments, p.rows, p.in_order(case.data), gradient
+    kernels.get(f"{rule}_fused").cpu(*arrays, *batch, *numbers)
+    return value
+
+
+def load(step: Step, slot: int, loss: str, case: Case) -> None:
+    p = plan.build(case.indptr, case.indices, D)
+    step.slots[slot].load(case.indptr, case.indices, case.data, targets_of(loss, case), p)
+
+
+def assert_steps_are_those_of_the_cpu(device: Device, rule: str, loss: str, width: int, during) -> None:
+    """Weights, states and loss after every batch, with a rate that changes; each step is run within `during()`."""
+    arrays = start(rule, width)
+    step = Step(device, rule, arrays, Room(R, 1000, D), loss)
+    for number, case in enumerate(batches(width), start=1):
+        numbers = list(get_rule(rule).example)
+        numbers[0] /= number
+        numbers = (*numbers[:-1], number) if rule == "adam" else tuple(numbers)
+        load(step, number % 2, loss, case)
+        with during():
+            step.run(number % 2, *numbers)
+        expected = step_on_cpu(rule, loss, arrays, case, numbers)
+        np.testing.assert_allclose(step.loss(), expected, rtol=1e-12)
+        for came, wanted in zip(step.read(), arrays, strict=True):
+            np.testing.assert_allclose(came, wanted, rtol=1e-9, atol=1e-12)

@@ -1,0 +1,61 @@
+"""What the benchmark should reach on a CUDA device, and what it did; the rival at its best, in the same run."""
+
+from collections.abc import Callable, Iterable
+
+import pandas as pd
+
+from workbench.analysis import words
+from workbench.analysis.bench import Ratio, cells, geometric_mean, ratios
+from workbench.analysis.goals import Goal, at_least
+
+NARROW = 32
+FEATURES_LARGE = 1_000_000
+ROWS_LARGE = 16_384
+SHARE = 0.6
+
+
+def goals(frame: pd.DataFrame) -> list[Goal]:
+    """The table of goals for benchmark rows of cuda, in a fixed order."""
+    return [*_product(frame), *_step(frame), *_share(frame)]
+
+
+def _product(frame: pd.DataFrame) -> list[Goal]:
+    warm = {name: _warm(frame, name) for name in ("cusparse.", "cupyx.")}
+    narrow = [ratio for ratio in warm["cusparse."] if ratio.row["width"] <= NARROW]
+    large = [ratio for ratio in warm["cupyx."] if ratio.row["features"] >= FEATURES_LARGE]
+    best = "cuSPARSE at its best, warm, geometric mean"
+    return [
+        at_least(f"CSR @ dense against {best}", warm["cusparse."], 1.3),
+        at_least(f"CSR @ dense at N ≤ {NARROW} against {best}", narrow, 2.0),
+        at_least("CSR @ dense at D ≥ 1e6 against cupyx, warm, geometric mean", large, 10.0),
+    ]
+
+
+def _warm(frame: pd.DataFrame, rival: str) -> list[Ratio]:
+    return [ratio for ratio in ratios(frame, "csr_dense", rival) if ratio.row["cache"] == "warm"]
+
+
+def _step(frame: pd.DataFrame) -> list[Goal]:
+    found = [ratio for ratio in ratios(frame, "step", "torch_cuda") if ratio.row["batches"] == "repeat"]
+    of_rows: Callable[[int], Iterable[Ratio]] = lambda rows: [each for each in found if each.row["rows"] == rows]  # noqa: E731
+    told = "whole step, batches that repeat, against PyTorch"
+    wanted = ((256, 10.0), (65_536, 3.0))
+    return [at_least(f"{told}, R = {rows:,}, geometric mean", of_rows(rows), least) for rows, least in wanted]
+
+
+def _share(frame: pd.DataFrame) -> list[Goal]:
+    """Of the bound by the device's own copy rate, caches cold."""
+    shares: dict[str, list[float]] = {name: [] for name in ("csr_dense", "sgd_fused", "adam_fused")}
+    for row in (row for rows in cells(frame) for row in rows):
+        is_large = row["rows"] >= ROWS_LARGE and row["cache"] == "cold"
+        if row["contender"] in shares and is_large and row["bound_share"]:
+            shares[row["contender"]].append(row["bound_share"])
+    return [_share_of(name, found) for name, found in shares.items()]
+
+
+def _share_of(name: str, found: list[float]) -> Goal:
+    what = f"{name}: share of the bound of a copy, R ≥ {ROWS_LARGE:,}, cold, geometric mean"
+    mean = geometric_mean(found)
+    if mean is None:
+        return Goal(what, f"≥ {SHARE:.0%}", "not measured", None)
+    return Goal(what, f"≥ {SHARE:.0%}", f"{mean:.0%} over {words.plural(len(found), 'cell')}", mean >= SHARE)

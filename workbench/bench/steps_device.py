@@ -1,0 +1,157 @@
+"""The whole step on a CUDA device: as one CUDA graph, kernel by kernel, and PyTorch's."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+import kernels
+from kernels import devices, plan
+from kernels.devices import Device
+from kernels.gpu import plan as on_device
+from kernels.gpu.step import Room, Step
+from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
+from workbench.bench.shapes import BenchError
+from workbench.bench.steps import Problem, StepContender
+
+
+def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
+    """What the kernels of the rule take after the arrays."""
+    return (*problem.options.values(), *((step,) if problem.optimizer == "adam" else ()))
+
+
+class _OnDevice:
+    """Weights and states on the device; what both of ours share."""
+
+    def __init__(self, problem: Problem, on: Device) -> None:
+        self.problem, self.on, self.t = problem, on, 0
+        self.arrays: Sequence[Any] = ()
+
+    def start(self) -> None:
+        """As at the start."""
+        self.problem.reset()
+        self.t = 0
+        for array, table in zip(self.arrays, self.problem.tables, strict=True):
+            self.on.assign(array, self.on.put(table))
+
+    def weights(self) -> np.ndarray:
+        """Of the touched rows."""
+        touched, width = self.problem.touched, self.problem.weights.shape[1]
+        out = self.on.empty((touched.size, width), np.float32)
+        kernels.get("take_rows").gpu(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
+        return self.on.read(out)  # synchronize!
+
+
+class Graph(_OnDevice):
+    """The step as one CUDA graph; a batch has a slot of its own, which `prepare` fills from the host."""
+
+    def __init__(self, problem: Problem, on: Device) -> None:
+        super().__init__(problem, on)
+        batches = problem.batches
+        most = max(batch.indices.size for batch in batches), max(np.unique(batch.indices).size for batch in batches)
+        tables = list(problem.tables)
+        self.made = Step(on, problem.optimizer, tables, Room(batches[0].R, *most), "squared", slots=len(batches))
+        self.arrays = self.made.arrays
+
+    def prepare(self, number: int) -> int:
+        """Plan the batch on the host, copy it into its slot."""
+        batch = self.problem.batches[number]
+        made = plan.build(batch.indptr, batch.indices, batch.D)
+        slot = self.made.slots[number]
+        slot.load(batch.indptr, batch.indices, batch.data, self.problem.targets[number], made)
+        return number
+
+    def step(self, prepared: int) -> None:
+        """One step."""
+        self.t += 1
+        self.made.run(prepared, *_numbers(self.problem, self.t))
+
+
+class Kernels(_OnDevice):
+    """Product, loss, and the fused update, launched one after the other; the plan is built on the device."""
+
+    def __init__(self, problem: Problem, on: Device) -> None:
+        super().__init__(problem, on)
+        self.arrays = [on.put(table) for table in problem.tables]
+        shape = problem.targets[0].shape
+        self.scores, self.slope = (on.empty(shape, np.float32) for _ in range(2))
+        self.product, self.loss = kernels.get("csr_dense").gpu, kernels.get("squared").gpu
+        self.update = kernels.get(f"{problem.optimizer}_fused").gpu
+
+    def prepare(self, number: int) -> tuple:
+        """The batch and its targets on the device, its plan, its values in the plan's order."""
+        batch = self.problem.batches[number]
+        arrays = [self.on.put(array) for array in (batch.indptr, batch.indices, batch.data)]
+        made = on_device.build(arrays[0], arrays[1], batch.D)
+        entries = made.columns, made.segments, made.rows, on_device.in_order(made, arrays[2])
+        return arrays, self.on.put(self.problem.targets[number]), entries
+
+    def step(self, prepared: tuple) -> None:
+        """One step; its loss is read, as a training loop does."""
+        arrays, targets, entries = prepared
+        self.t += 1
+        self.product(*arrays, self.arrays[0], self.scores)
+        self.loss(self.scores, targets, self.slope)
+        self.update(*self.arrays, *entries, self.slope, *_numbers(self.problem, self.t))
+
+
+class Torch:
+    """EmbeddingBag(mode="sum", sparse=True) on the device, with the optimizers that take sparse gradients."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.torch, self.problem = pytorch(), problem
+        if not self.torch.cuda.is_available():
+            raise BenchError(f"PyTorch {self.torch.__version__} sees no CUDA device; install a build of it for CUDA.")
+        kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
+        table = self._there(problem.tables[0])
+        self.bag = self.torch.nn.EmbeddingBag.from_pretrained(table, **kept)
+        self.optimizer = self._optimizer()
+
+    def _there(self, array: np.ndarray) -> Any:
+        return self.torch.from_numpy(array).to("cuda")
+
+    def _optimizer(self) -> Any:
+        options, optim = self.problem.options, self.torch.optim
+        parameters = list(self.bag.parameters())
+        if self.problem.optimizer == "sgd":
+            return optim.SGD(parameters, lr=options["rate"])
+        if self.problem.optimizer == "adagrad":
+            return optim.Adagrad(parameters, lr=options["rate"], eps=options["epsilon"])
+        betas = options["beta1"], options["beta2"]
+        return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
+
+    def prepare(self, number: int) -> tuple:
+        """Tensors on the device, through pinned memory."""
+        batch = self.problem.batches[number]
+        arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
+        return tuple(self.torch.from_numpy(array).pin_memory().to("cuda", non_blocking=True) for array in arrays)
+
+    def step(self, prepared: tuple) -> None:
+        """One step."""
+        indices, offsets, values, targets = prepared
+        self.optimizer.zero_grad(set_to_none=True)
+        scores = self.bag(indices, offsets, per_sample_weights=values)
+        loss = self.torch.nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
+        loss.backward()
+        self.optimizer.step()
+
+    def start(self) -> None:
+        """As at the start."""
+        self.problem.reset()
+        with self.torch.no_grad():
+            self.bag.weight.copy_(self._there(self.problem.tables[0]))
+        self.optimizer = self._optimizer()
+
+    def weights(self) -> np.ndarray:
+        """Of the touched rows."""
+        return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
+
+
+def contenders(on: Device | None = None) -> list[StepContender]:
+    """All learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
+    here = lambda: on or devices.CupyDevice()  # noqa: E731
+    return [
+        StepContender("ours, graph", "ours", lambda problem: Graph(problem, here()), shares=False),
+        StepContender("ours, kernels", "ours", lambda problem: Kernels(problem, here()), shares=False),
+        StepContender("torch_cuda EmbeddingBag", "rival", Torch, UNAVAILABLE, shares=False),
+    ]
