@@ -88,7 +88,7 @@ def test_training_shows_loss_phases_memory_and_quality():
         "train", "--dataset", "uniform", "--rows", "200", "--features", "50", "--density", "0.2", "--epochs", "2"
     )
     assert came.exit_code == 0, came.output
-    for text in ("loss", "gradient", "held-out accuracy", "arrays hold", "dense it would be"):
+    for text in ("loss", "update", "held-out accuracy", "arrays hold", "dense it would be"):
         assert text in came.output
 
 
