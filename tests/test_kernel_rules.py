@@ -133,6 +133,6 @@ def test_scipy_routines_compute_what_its_operator_does() -> None:
 
 
 def test_rivals_are_found_by_what_they_rival() -> None:
-    libraries = ("scipy", "tensorflow", "torch")
+    libraries = ["cupyx", "cusparse", "cusparse_anew", "scipy", "tensorflow", "torch", "torch_cuda"]
     assert [kernel.name for kernel in kernels.rivals_of("csr_dense")] == [f"{name}.csr_dense" for name in libraries]
     assert kernels.rivals_of("softmax") == []
