@@ -5,6 +5,7 @@ loader builds it, one batch ahead or once for batches that repeat; forward, grad
 """
 
 from dataclasses import dataclass, field, fields
+from typing import Any
 
 import numpy as np
 from numba import prange
@@ -41,6 +42,12 @@ class BatchPlan:
     """Entries of the fullest column."""
     row_length: int
     """Entries of every row where all rows have the same number, else -1."""
+    longest_row: int = -1
+    """Entries of the fullest row; -1 where that is not known."""
+    row_order: Any = None
+    """Rows in descending order of entries, where a device was asked for it; see `kernels.gpu.row_sums.Lengths`."""
+    column_order: Any = None
+    """The same of touched columns, as places in `columns`."""
     kept: list[np.ndarray] = field(default_factory=list, repr=False, compare=False)
     """The batch's values and the same in column order, where `in_order` was asked for them."""
 
@@ -94,22 +101,17 @@ def _gather_parts(source, places, out, bounds):
 
 
 @compiled
-def _longest_run(segments):
+def _longest(starts):
+    """Most entries between neighbouring starts; 0 where there are none."""
     longest = 0
-    for u in range(segments.size - 1):
-        longest = max(longest, segments[u + 1] - segments[u])
+    for r in range(starts.size - 1):
+        longest = max(longest, starts[r + 1] - starts[r])
     return longest
 
 
-@compiled
-def _row_length(starts):
-    """Entries of every row, or -1 where rows differ or there are none."""
-    if starts.size == 1:
-        return -1
-    same = True
-    for r in range(starts.size - 1):
-        same &= starts[r + 1] - starts[r] == starts[1] - starts[0]
-    return starts[1] - starts[0] if same else -1
+def row_length(rows: int, entries: int, longest: int) -> int:
+    """Entries of every row, or -1 where rows differ or there are none: rows are alike if all are the longest."""
+    return longest if rows and rows * longest == entries else -1
 
 
 def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
@@ -151,8 +153,9 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
         of_entry, rows = np.empty_like(permutation), np.empty_like(permutation)
         _row_of_entry(starts, of_entry)
         _gather(of_entry, permutation, rows)
-    shape, longest = (starts.size - 1, int(n_columns)), int(_longest_run(segments))
-    return BatchPlan(shape, columns, segments, rows, permutation, longest, int(_row_length(starts)))
+    shape, longest = (starts.size - 1, int(n_columns)), int(_longest(starts))
+    length = row_length(shape[0], indices.size, longest)
+    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest(segments)), length, longest)
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
@@ -163,4 +166,4 @@ def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> Batch
     columns, segments, permutation = sort_segments(col, int(shape[1]), kind)
     rows = np.empty(permutation.size, kind)
     _gather(_plain(row), permutation, rows)
-    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest_run(segments)), -1)
+    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest(segments)), -1)

@@ -92,7 +92,7 @@ def test_plan_on_the_device_is_that_of_the_cpu(device, case: Case) -> None:
     here = plan.build(case.indptr, case.indices, case.D)
     for field in ("columns", "segments", "rows", "permutation"):
         assert same_bits([device.read(getattr(there, field))], [getattr(here, field)])
-    for field in ("shape", "longest_run", "row_length"):
+    for field in ("shape", "longest_run", "row_length", "longest_row"):
         assert getattr(there, field) == getattr(here, field)
 
 

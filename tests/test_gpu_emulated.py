@@ -189,7 +189,7 @@ def assert_same_plan(case: Case) -> None:
     here = plan.build(case.indptr, case.indices, case.D)
     for field in ("columns", "segments", "rows", "permutation"):
         assert same_bits([emulator.read(getattr(there, field))], [getattr(here, field)])
-    for field in ("shape", "longest_run", "row_length"):
+    for field in ("shape", "longest_run", "row_length", "longest_row"):
         assert getattr(there, field) == getattr(here, field)
     values = gpu_plan.in_order(there, emulator.put(case.data))
     assert same_bits([emulator.read(values)], [here.in_order(case.data)])

@@ -3,9 +3,8 @@
 
 template <class S, class X>
 __global__ void __launch_bounds__(THREADS, BLOCKS_SM) csr_dense_narrow(
-    const void* indptr, int wide, const void* indices, const typename S::T* data, const X* x, typename S::T* out,
-    typename S::T* partial, int width, i64 rows, i64 entries, i64 count, i64 length, int keeps) {
+    RESULTS, const void* indices, const typename S::T* data, const X* x, typename S::T* out, typename S::T* partial,
+    int width, int keeps) {
     const Weighted<typename S::T> weighted{Indices(indices, wide), data};
-    const Cut cut = cut_of(Indices(indptr, wide), rows, entries, count, length);
-    sum_rows<S>(Indices(indptr, wide), weighted, x, partial, width, cut, keeps, Store<S>{out, width});
+    sum_rows<S>(RESULTS_HERE, weighted, x, partial, width, keeps, Store<S>{out, width});
 }

@@ -1,19 +1,20 @@
-// Two lengths of a batch plan; `lengths` starts at 0 and depends on no order.
+// Numbers of entries between neighbouring starts: of the rows of a batch, and of its columns.
 #include "device.cuh"
 
-// lengths[0] = the entries of the fullest column.
-__global__ void __launch_bounds__(THREADS) longest_run(const void* segments, int wide, i64 columns, i64* lengths) {
-    const Indices start(segments, wide);
-    i64 longest = 0;
-    for (i64 u = this_thread(); u < columns; u += all_threads())
-        longest = most(longest, start.shared(u + 1) - start.shared(u));
-    if (longest) atomicMax(&lengths[0], longest);
+__device__ inline i64 length_of(const Indices& starts, i64 k) { return starts.shared(k + 1) - starts.shared(k); }
+
+// longest[0], which starts at 0, = the most entries; depends on no order.
+__global__ void __launch_bounds__(THREADS) longest_of(const void* starts, int wide, i64 count, i64* longest) {
+    const Indices start(starts, wide);
+    i64 own = 0;
+    for (i64 k = this_thread(); k < count; k += all_threads()) own = most(own, length_of(start, k));
+    if (own) atomicMax(longest, own);
 }
 
-// lengths[1] = 1 where a row has another number of entries than the first.
-__global__ void __launch_bounds__(THREADS) row_length(const void* indptr, int wide, i64 rows, i64* lengths) {
-    const Indices start(indptr, wide);
-    const i64 first = rows > 0 ? start.shared(1) - start.shared(0) : 0;
-    for (i64 r = this_thread(); r < rows; r += all_threads())
-        if (start.shared(r + 1) - start.shared(r) != first) atomicMax(&lengths[1], (i64)1);
+// keys[k] = `limit` - the entries of k, or 0 where these are more: ascending keys are descending numbers of entries.
+__global__ void __launch_bounds__(THREADS)
+    length_keys(const void* starts, int wide, i64 count, int limit, int* keys) {
+    const Indices start(starts, wide);
+    for (i64 k = this_thread(); k < count; k += all_threads())
+        keys[k] = limit - (int)least<i64>(limit, length_of(start, k));
 }

@@ -6,18 +6,24 @@ import numpy as np
 
 from kernels import devices
 from kernels.gpu import indices as on_device
+from kernels.gpu.row_sums import PIECE, Lengths
 from kernels.gpu.source import blocks, source
-from kernels.plan import BatchPlan, index_type
+from kernels.plan import BatchPlan, index_type, row_length
 
-_CUDA = source(__file__, ["longest_run", "row_length"])
+_CUDA = source(__file__, ["longest_of", "length_keys"])
+
+LONG_TAIL = 2
+"""The longest result has so many times the mean number of entries, or more, where results are put in order. A guess:
+not measured on a GPU."""
 
 
-def build(indptr: Any, indices: Any, n_columns: int) -> BatchPlan:
+def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = False) -> BatchPlan:
     """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
 
     Its arrays live where the batch does; the sort takes as many digits as `n_columns` has. `indptr` must start at 0.
-    Three values are read back: waits for the device. Raises `ValueError` for an index outside `0..n_columns - 1`, and
-    where the row starts speak of another number of entries.
+    Asked for, `row_order` and `column_order` are made where some are much longer than most: one more sort each, of one
+    digit, which is for batches that repeat. Five values are read back: waits for the device. Raises `ValueError` for an
+    index outside `0..n_columns - 1`, and where the row starts speak of another number of entries.
     """
     device, size, rows = devices.of(indices), indices.size, indptr.size - 1
     ends = int(device.read(indptr[:1])[0]), int(device.read(indptr[rows:])[0])  # synchronize!
@@ -33,17 +39,43 @@ def build(indptr: Any, indices: Any, n_columns: int) -> BatchPlan:
     kind = index_type(max(size, rows + 1))
     ordered, permutation = on_device.sort(indices, n_columns, kind)
     columns, segments = on_device.runs(ordered, kind)
-    of_entry = on_device.rows_of(indptr, size, kind)
-    lengths = device.zeros(2, np.int64)
-    starts = segments, on_device.is_wide(segments), columns.size
-    device.launch(_CUDA, "longest_run", blocks(columns.size), *starts, lengths)
-    device.launch(_CUDA, "row_length", blocks(rows), indptr, on_device.is_wide(indptr), rows, lengths)
-    longest, differing = map(int, device.read(lengths))  # synchronize!
-    length = -1 if rows == 0 or differing else size // rows
-    rows_in_order = on_device.gathered(of_entry, permutation)
-    return BatchPlan((rows, int(n_columns)), columns, segments, rows_in_order, permutation, longest, length)
+    rows_in_order = on_device.gathered(on_device.rows_of(indptr, size, kind), permutation)
+    longest_row, longest_run = _longest(indptr, segments)
+    orders = (_order(indptr, size, longest_row), _order(segments, size, longest_run)) if in_order_of_length else ()
+    length, shape = row_length(rows, size, longest_row), (rows, int(n_columns))
+    return BatchPlan(shape, columns, segments, rows_in_order, permutation, longest_run, length, longest_row, *orders)
 
 
 def in_order(plan: BatchPlan, data: Any) -> Any:
     """The batch's values `data` [z] in column order."""
     return on_device.gathered(data, plan.permutation)
+
+
+def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
+    """What there is to know of results whose entries start at `starts`, for launches that come again. Waits."""
+    rows = starts.size - 1
+    size, (longest,) = int(devices.of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
+    order = _order(starts, size, longest) if in_order_of_length else None
+    return Lengths(row_length(rows, size, longest), longest, order)
+
+
+def _longest(*each: Any) -> list[int]:
+    """The most entries between neighbouring starts, of each of some arrays."""
+    device = devices.of(each[0])
+    found = device.zeros(len(each), np.int64)
+    for place, starts in enumerate(each):
+        count = starts.size - 1
+        given = starts, on_device.is_wide(starts), count, found[place : place + 1]
+        device.launch(_CUDA, "longest_of", blocks(count), *given)
+    return list(map(int, device.read(found)))  # synchronize!
+
+
+def _order(starts: Any, entries: int, longest: int) -> Any:
+    """Results in descending order of entries, int32; None where they are much alike, or too many for int32."""
+    device, count, limit = devices.of(starts), starts.size - 1, PIECE + 1
+    if longest * count < LONG_TAIL * entries or longest < LONG_TAIL or index_type(count) != np.int32:
+        return None
+    keys = device.empty(count, np.int32)
+    given = starts, on_device.is_wide(starts), count, np.int32(limit), keys
+    device.launch(_CUDA, "length_keys", blocks(count), *given)
+    return on_device.sort(keys, limit + 1, np.dtype(np.int32))[1]

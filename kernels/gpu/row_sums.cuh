@@ -3,7 +3,7 @@
 //
 // A group of L * E lanes has a result: L lanes side by side along its columns, V packs of W values each, and E such
 // sets that take entries in turn. `FLIGHT` entries of each set are loaded before they are added. Results of more than
-// `piece` entries are cut: the entries are taken in pieces of that length wherever results start, and the sums of
+// `length` entries are cut: the entries are taken in pieces of that length wherever results start, and the sums of
 // pieces are added in their order by a second kernel. Nothing depends on which group comes first.
 #pragma once
 #include "device.cuh"
@@ -129,51 +129,63 @@ struct Sum {
     }
 };
 
-// How the results are cut: into pieces of `length` entries, of which there are `count`; 0 where none is needed.
-struct Cut {
-    i64 rows;
-    i64 entries;
-    i64 count;
-    i64 length;
-    __device__ bool is_long(i64 first, i64 last) const { return count > 0 && last - first > length; }
-};
-
-// The cut where arrays have room for more than there is: `counted`, where it is asked for, says how many rows there are,
-// and their starts how many entries.
-__device__ inline Cut cut_of(
-    const Indices& starts, i64 rows, i64 entries, i64 count, i64 length, const i64* counted = nullptr,
-    bool is_counted = false) {
-    if (is_counted) rows = least(rows, fetch(counted));
-    return {rows, least(entries, starts.shared(rows)), count, length};
-}
-
 // The result that entry k belongs to, or -1.
 __device__ inline i64 owner(const Indices& starts, i64 rows, i64 k) {
     const i64 row = lower_bound(starts, rows + 1, k + 1) - 1;
     return row < rows ? row : -1;
 }
 
+// What kernels take of the results: where their entries start; how many there are, in arrays that may have room for
+// more; the pieces that long ones are cut into, 0 where none is needed; and what `Lengths` in row_sums.py tells of them.
+#define RESULTS                                                                                                 \
+    const void *starts, int wide, i64 rows, i64 room, i64 pieces, i64 length, i64 constant, const int *order,       \
+        int is_ordered, const i64 *counted, int is_counted
+#define RESULTS_HERE                                                                                            \
+    Results(Indices(starts, wide), is_counted ? least(rows, fetch(counted)) : rows, room, pieces, length, constant, \
+            is_ordered ? order : nullptr)
+
+struct Results {
+    Indices starts;
+    i64 rows, entries, pieces, length;
+    i64 constant;      // entries of each, or below 0
+    const int* order;  // which of them groups take in turn, or null
+
+    __device__ Results(Indices starts, i64 rows, i64 room, i64 pieces, i64 length, i64 constant, const int* order)
+        : starts(starts), rows(rows), pieces(pieces), length(length), constant(constant), order(order) {
+        entries = least(room, start(rows));
+    }
+
+    // Where the entries of a result start: computed where that is possible, which spares a load that others wait for.
+    __device__ i64 start(i64 row) const { return constant < 0 ? starts.shared(row) : row * constant; }
+    __device__ i64 taken(i64 turn) const { return order ? stream(order + turn) : turn; }
+    __device__ bool is_cut(i64 first, i64 last) const { return pieces > 0 && last - first > length; }
+    __device__ i64 of(i64 entry) const {
+        if (constant < 0) return owner(starts, rows, entry);
+        return entry < entries ? entry / constant : -1;
+    }
+};
+
 // First kernel: results that are not cut, handed to `done(row, block, sum, pass)` column block by column block, and the
-// sums of pieces, for `partial` [2 * cut.count, width]. `done` may ask for a second pass over the blocks of a result.
+// sums of pieces, for `partial` [2 * pieces, width]. `done` may ask for a second pass over the blocks of a result.
 template <class S, class Entries, class X, class Done>
 __device__ void sum_rows(
-    Indices starts, Entries entries, const X* table, typename S::T* partial, int width, Cut cut, bool keeps,
-    Done done) {
+    const Results& results, Entries entries, const X* table, typename S::T* partial, int width, bool keeps, Done done) {
     const u64 policy = policy_of(keeps);
-    for (i64 item = Group<S::G>::first(); item < cut.rows + cut.count; item += Group<S::G>::count()) {
-        const bool is_piece = item >= cut.rows;
-        const i64 begin = is_piece ? (item - cut.rows) * cut.length : 0, end = least(begin + cut.length, cut.entries);
+    const i64 pieces = results.pieces;  // come first, for nothing takes longer
+    for (i64 item = Group<S::G>::first(); item < pieces + results.rows; item += Group<S::G>::count()) {
+        const bool is_piece = item < pieces;
+        const i64 begin = is_piece ? item * results.length : 0, end = least(begin + results.length, results.entries);
         if (is_piece && begin >= end) continue;
-        i64 row = is_piece ? owner(starts, cut.rows, begin) : item;
+        i64 row = is_piece ? results.of(begin) : results.taken(item - pieces);
         for (int side = 0; side <= is_piece; side++) {  // of a piece the result it starts in, and that it ends in
             if (side == 1) {
-                const i64 last_row = owner(starts, cut.rows, end - 1);
+                const i64 last_row = results.of(end - 1);
                 if (last_row == row) break;
                 row = last_row;
             }
             if (row < 0) continue;
-            i64 first = starts.shared(row), last = starts.shared(row + 1);
-            if (cut.is_long(first, last) != is_piece) continue;
+            i64 first = results.start(row), last = results.start(row + 1);
+            if (results.is_cut(first, last) != is_piece) continue;
             if (is_piece)
                 first = most(first, begin), last = least(last, end);
             else
@@ -185,7 +197,7 @@ __device__ void sum_rows(
                     sum.add(entries, first, last, table, width, block, policy);
                     sum.total();
                     if (is_piece)
-                        sum.store_to(partial, 2 * (item - cut.rows) + side, width, block);
+                        sum.store_to(partial, 2 * item + side, width, block);
                     else
                         done(row, block, sum, pass);
                 }
@@ -195,17 +207,20 @@ __device__ void sum_rows(
 
 // Second kernel: results that were cut.
 template <class S, class Done>
-__device__ void sum_pieces(Indices starts, const typename S::T* partial, int width, Cut cut, Done done) {
-    for (i64 row = Group<S::G>::first(); row < cut.rows; row += Group<S::G>::count()) {
-        const i64 first = starts.shared(row), last = starts.shared(row + 1);
-        if (!cut.is_long(first, last)) continue;
-        const i64 piece = first / cut.length;
-        const Pieces<typename S::T> pieces{piece, first > piece * cut.length};
+__device__ void sum_pieces(const Results& results, const typename S::T* partial, int width, Done done) {
+    for (i64 turn = Group<S::G>::first(); turn < results.rows; turn += Group<S::G>::count()) {
+        const i64 row = results.taken(turn), first = results.start(row), last = results.start(row + 1);
+        if (!results.is_cut(first, last)) {
+            if (results.order) break;  // the others have no more entries than this one
+            continue;
+        }
+        const i64 piece = first / results.length;
+        const Pieces<typename S::T> pieces{piece, first > piece * results.length};
         for (int pass = 0; pass < done.passes(); pass++)
             for (int block = 0; block < width; block += S::COLUMNS) {
                 S sum;
                 sum.clear();
-                sum.add(pieces, piece, (last - 1) / cut.length + 1, partial, width, block, policy_of(false));
+                sum.add(pieces, piece, (last - 1) / results.length + 1, partial, width, block, policy_of(false));
                 sum.total();
                 done(row, block, sum, pass);
             }

@@ -1,11 +1,13 @@
 """Launches of `row_sums.cuh`: weighted sums of table rows, in pieces where many entries have one result."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from kernels import devices
 from kernels.gpu.source import FLOATS, blocks, c_name, source
+from kernels.plan import BatchPlan
 
 PIECE = 128
 """Entries of a piece. A group of lanes takes them one after the other, and nothing shortens that: with two in flight,
@@ -68,26 +70,71 @@ def pieces_of(entries: int) -> int:
     return -(-entries // PIECE) if entries > PIECE else 0
 
 
-def row_sums(code, kernel: str, starts, entries: tuple, table, out, partial=None, table_type: str = "") -> None:
+@dataclass(frozen=True)
+class Lengths:
+    """What is known of the numbers of entries that results have: the more is known, the less a launch has to do.
+
+    The results are the same bits in any case. What it gains on a GPU is not measured.
+    """
+
+    constant: int = -1
+    """Entries of every result, where all have the same number: where they start is then computed, not loaded."""
+    longest: int = -1
+    """Entries of the longest, where it is known: up to `PIECE`, nothing is cut, and there is no second launch."""
+    order: Any = None
+    """The results in descending order of entries, counted up to `PIECE + 1`: int32 [results]. Groups that work side by
+    side then end together, and nothing long begins late."""
+
+    @classmethod
+    def of_rows(cls, plan: BatchPlan) -> "Lengths":
+        """Of the rows of a batch, for products."""
+        return cls(plan.row_length, plan.longest_row, plan.row_order)
+
+    @classmethod
+    def of_columns(cls, plan: BatchPlan) -> "Lengths":
+        """Of the touched columns of a batch, for gradients."""
+        return cls(-1, plan.longest_run, plan.column_order)
+
+    def pieces(self, entries: int) -> int:
+        """Pieces to cut so many entries into."""
+        return 0 if 0 <= self.longest <= PIECE else pieces_of(entries)
+
+
+UNKNOWN = Lengths()
+
+
+def results_of(starts: Any, rows: int, entries: int, lengths: Lengths, counted: Any = None) -> tuple:
+    """What kernels take of `rows` results, as `RESULTS` in `row_sums.cuh` names it.
+
+    `counted` int64 [1], where it is given, says how many results there are if that is less.
+    """
+    order = starts if lengths.order is None else lengths.order
+    known = lengths.pieces(entries), PIECE, int(lengths.constant), order, lengths.order is not None
+    wide = starts.dtype.itemsize == 8
+    return starts, wide, rows, entries, *known, starts if counted is None else counted, counted is not None
+
+
+def row_sums(
+    code, kernel: str, starts, entries: tuple, table, out, partial=None, table_type: str = "", lengths=UNKNOWN
+) -> None:
     """out[r] = the sum over the entries k of row `r` of weight(k) * table[row(k)], by `kernel` of the source `code`.
 
-    `entries` are the arrays that the kernel takes after `starts`, with room for what the last of these says, or more.
-    Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. `table_type` is the C++ type of a table
-    that is narrower than `out`.
+    `entries` are the arrays that the kernel takes after the results, with room for what the last of `starts` says, or
+    more. Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. `table_type` is the C++ type of a
+    table that is narrower than `out`.
     """
     rows, width = out.shape
     if rows == 0 or width == 0:
         return
     device, value = devices.of(out), c_name(out.dtype)
     tile = tile_of(width, value, device.is_aligned(table) and device.is_aligned(out))
-    count = entries[0].size
-    pieces = pieces_of(count)
+    pieces = lengths.pieces(entries[0].size)
     if partial is None:
         partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
-    wide, cut = starts.dtype.itemsize == 8, (rows, count, pieces, PIECE)
-    first = (starts, wide, *entries, table, out, partial, np.int32(width), *cut, table.nbytes <= KEPT_BYTES)
+    results, columns = results_of(starts, rows, entries[0].size, lengths), np.int32(width)
     name = f"{kernel}<{tile.name(value)}, {table_type}>" if table_type else f"{kernel}<{tile.name(value)}>"
+    first = *results, *entries, table, out, partial, columns, table.nbytes <= KEPT_BYTES
     device.launch(code, name, blocks((rows + pieces) * tile.group), *first)
     if pieces:
-        second = (starts, wide, partial, out, np.int32(width), *cut)
-        device.launch(_SECOND, f"add_pieces<{tile.name(value)}>", blocks(rows * tile.group), *second)
+        second = f"add_pieces<{tile.name(value)}>"
+        device.launch(_SECOND, second, blocks(rows * tile.group), *results, partial, out, columns)

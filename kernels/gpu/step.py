@@ -106,7 +106,7 @@ class Step:
             losses.each_element(code, self.loss_name, self.scores, slot.targets, self.gradient, self.sums)
         losses.add_up(self.sums, self.parts, self.result)
         batch = slot.columns, slot.segments, slot.rows, slot.values, self.gradient
-        updates.fused(self.rule, self.arrays, batch, (), slot.counted, self.live, self.partial)
+        updates.fused(self.rule, self.arrays, batch, (), counted=slot.counted, live=self.live, partial=self.partial)
 
     def loss(self) -> float:
         """The mean loss of the last step's batch before it; waits. `KernelError` where a label was out of range."""

@@ -4,7 +4,7 @@
 
 constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
 
-// As BLOCKS_SM, with room for weights and states: 80 registers, of which Adam spills 3.
+// As BLOCKS_SM, with room for weights and states: 80 registers, of which Adam's widest tiles spill some.
 constexpr int FUSED_SM = 6;
 
 // What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0.
@@ -185,20 +185,16 @@ struct Apply {
 
 template <class S, class T = typename S::T>
 __global__ void __launch_bounds__(THREADS, FUSED_SM) fused(
-    ARRAYS, const i64* columns, const void* segments, int wide, const void* rows, const T* values, const T* g,
-    T* partial, int width, i64 count, i64 entries, i64 pieces, i64 length, const i64* counted, int is_counted,
+    ARRAYS, RESULTS, const i64* columns, const void* entry_rows, const T* values, const T* g, T* partial, int width,
     const T* live, int is_live, int keeps, NUMBERS) {
-    const Weighted<T> weighted{Indices(rows, wide), values};
-    const Cut cut = cut_of(Indices(segments, wide), count, entries, pieces, length, counted, is_counted);
+    const Weighted<T> weighted{Indices(entry_rows, wide), values};
     Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
-    sum_rows<S>(Indices(segments, wide), weighted, g, partial, width, cut, keeps, apply);
+    sum_rows<S>(RESULTS_HERE, weighted, g, partial, width, keeps, apply);
 }
 
 template <class S, class T = typename S::T>
 __global__ void __launch_bounds__(THREADS, FUSED_SM) fused_pieces(
-    ARRAYS, const i64* columns, const void* segments, int wide, const T* partial, int width, i64 count, i64 entries,
-    i64 pieces, i64 length, const i64* counted, int is_counted, const T* live, int is_live, NUMBERS) {
-    const Cut cut = cut_of(Indices(segments, wide), count, entries, pieces, length, counted, is_counted);
+    ARRAYS, RESULTS, const i64* columns, const T* partial, int width, const T* live, int is_live, NUMBERS) {
     Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
-    sum_pieces<S>(Indices(segments, wide), partial, width, cut, apply);
+    sum_pieces<S>(RESULTS_HERE, partial, width, apply);
 }

@@ -7,7 +7,7 @@ import numpy as np
 from kernels import devices
 from kernels.contract import KernelError
 from kernels.gpu.formulas import cuda_of
-from kernels.gpu.row_sums import KEPT_BYTES, PACK, PIECE, Tile, pieces_of
+from kernels.gpu.row_sums import KEPT_BYTES, PACK, UNKNOWN, Lengths, Tile, results_of
 from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
 
 if TYPE_CHECKING:
@@ -116,31 +116,37 @@ def gpu_fused(rule: "Rule", *args: Any) -> None:
 
 
 def fused(
-    rule: "Rule", arrays: tuple, batch: tuple, settings: tuple, counted: Any = None, live: Any = None, partial=None
+    rule: "Rule",
+    arrays: tuple,
+    batch: tuple,
+    settings: tuple,
+    lengths: Lengths = UNKNOWN,
+    counted: Any = None,
+    live: Any = None,
+    partial: Any = None,
 ) -> None:
     """Step the rows of `arrays`, weights and states, that a batch (columns, segments, rows, values, g) touches.
 
-    For work that is repeated without a new launch being made: `counted` int64 [1] is the number of columns, where the
-    batch's arrays have room for more, `live` [settings] is read in the place of `settings`, and `partial`
-    [2 * pieces_of(z), N] is room for sums of pieces.
+    `lengths` is what is known of the columns. For work that is repeated without a new launch being made: `counted`
+    int64 [1] is the number of columns, where the batch's arrays have room for more, `live` [settings] is read in the
+    place of `settings`, and `partial` [2 * pieces_of(z), N] is room for sums of pieces.
     """
     columns, segments, rows, values, g = batch
     count, width = columns.size, g.shape[1]
     if not count or not width:
         return
-    device, value, pieces = devices.of(g), c_name(g.dtype), pieces_of(rows.size)
+    device, value, pieces = devices.of(g), c_name(g.dtype), lengths.pieces(rows.size)
     pack = _pack(device, (arrays[0], g, *(() if rule.average else arrays[1:])), width, value)
     last = _widest(value, pack)
     tile = next((tile for tile in _tiles(value, pack) if pack * tile.lanes * tile.packs >= width), last)
     if partial is None:
         partial = device.empty((2 * pieces, width), g.dtype)  # [2 * pieces, N]
-    cut = np.int32(width), count, rows.size, pieces, PIECE
-    cut += (columns if counted is None else counted), counted is not None, g if live is None else live, live is not None
-    code, states, numbers = _sources[rule.name], _arrays(arrays), _settings(settings, g.dtype)
-    batch = columns, segments, segments.dtype == np.int64, rows, values, g, partial, *cut, g.nbytes <= KEPT_BYTES
-    grid = blocks((count + pieces) * tile.group)
-    device.launch(code, f"fused<{tile.name(value)}>", grid, *states, *batch, *numbers)
+    results = results_of(segments, count, rows.size, lengths, counted)
+    given = *_arrays(arrays), *results, columns
+    ends = np.int32(width), (g if live is None else live), live is not None
+    code, numbers = _sources[rule.name], _settings(settings, g.dtype)
+    first = *given, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers
+    device.launch(code, f"fused<{tile.name(value)}>", blocks((count + pieces) * tile.group), *first)
     if pieces:
-        batch = columns, segments, segments.dtype == np.int64, partial, *cut
-        grid = blocks(count * last.group)
-        device.launch(code, f"fused_pieces<{last.name(value)}>", grid, *states, *batch, *numbers)
+        name, grid = f"fused_pieces<{last.name(value)}>", blocks(count * last.group)
+        device.launch(code, name, grid, *given, partial, *ends, *numbers)

@@ -11,7 +11,7 @@ Source     Gustavson 1978, row-wise form; differs: the result is dense, so colum
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
-from kernels.gpu.row_sums import names_of, row_sums
+from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -49,7 +49,12 @@ CUDA = source(__file__, names_of("csr_dense"))
 
 def gpu(indptr, indices, data, x, out):
     """On a CUDA device."""
-    row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out)
+    on_device(indptr, indices, data, x, out)
+
+
+def on_device(indptr, indices, data, x, out, lengths=UNKNOWN):
+    """The same where it is known how many entries rows have."""
+    row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out, lengths=lengths)
 
 
 def cost(s: Sizes) -> Cost:

@@ -11,7 +11,7 @@ Source     csr_dense without its values
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
-from kernels.gpu.row_sums import names_of, row_sums
+from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -48,7 +48,12 @@ _CUDA = source(__file__, names_of("csr_dense_ones"))
 
 def gpu(indptr, indices, x, out):
     """On a CUDA device."""
-    row_sums(_CUDA, "csr_dense_ones", indptr, (indices,), x, out)
+    on_device(indptr, indices, x, out)
+
+
+def on_device(indptr, indices, x, out, lengths=UNKNOWN):
+    """The same where it is known how many entries rows have."""
+    row_sums(_CUDA, "csr_dense_ones", indptr, (indices,), x, out, lengths=lengths)
 
 
 def cost(s: Sizes) -> Cost:
