@@ -1,5 +1,5 @@
 # make demo   train sparse and dense on real data, sweep density and format, print the verdict and the report's path
-# make test   every test, also those that drive a real Chromium where there is one
+# make test   every test, on four cores at most, also those that drive a real Chromium where there is one
 # make lab    JupyterLab on the notebooks
 # make lint   ruff: lint and format
 
@@ -15,7 +15,7 @@ demo: $(VENV)/core
 	$(BIN)/workbench demo
 
 test: $(VENV)/dev
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
 
 lab: $(VENV)/lab
 	$(BIN)/workbench lab

@@ -1,8 +1,18 @@
-"""Fixtures that several files of tests share; what they need is imported when they are asked for."""
+"""Fixtures that several files of tests share, what they need imported when they are asked for; and who runs what.
 
+`make test` has a worker a core (pytest-xdist), four at most. A file of tests is one worker's, with all its tests share.
+"""
+
+import os
 from pathlib import Path
 
 import pytest
+
+LONGEST = ("kernels", "sweep", "golden", "gpu_compile", "fused", "optimizers_updater", "gpu_emulated", "browser")
+"""The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run."""
+
+MOST_WORKERS = 4
+"""More would wait for the longest file."""
 
 
 @pytest.fixture
@@ -30,3 +40,15 @@ def opened():
 
 def pytest_addoption(parser):
     parser.addoption("--golden", metavar="DIR", help="folder of recorded cases to run instead of tests/golden")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """As many as cores that this process may use: xdist counts those of the machine."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return min(cores, MOST_WORKERS)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.path.name, len(places)))
