@@ -78,6 +78,7 @@ def maximum(typingctx, a, b):
     """The larger of two floats, NaN if either is: unlike `max`, a loop of it becomes vector code."""
 
     def code(context, builder, signature, args):
+        """LLVM's own `maximum`, which it has vector instructions for."""
         kind = context.get_value_type(signature.return_type)
         declared = builder.module.declare_intrinsic("llvm.maximum", [kind], ir.FunctionType(kind, [kind, kind]))
         return builder.call(declared, args)

@@ -81,10 +81,15 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
     loop(bounds, (width, gradient.itemsize), *arrays, gradient, *steps.given(settings))
 
 
+def _bytes_state(rule: "Rule", arrays: tuple) -> int:
+    """Bytes of weights and states; all have the weights' shape where there is not one number a row."""
+    return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
+
+
 def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `rows`."""
     arrays, (rows, gradient), settings = rule.split(args)
-    far = is_far_state(sum([array.nbytes for array in arrays]), gradient.itemsize * gradient.shape[1])
+    far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * gradient.shape[1])
     bounds = cut_evenly(rows.size, rule.work(gradient.size))
     loop(bounds, (gradient.shape[1], gradient.itemsize, far), *arrays, rows, gradient, *steps.given(settings))
 
@@ -94,7 +99,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     arrays, batch, settings = rule.split(args)
     columns, segments, rows, _, g = batch
     width = g.shape[1]
-    bytes_row, bytes_state = g.itemsize * width, sum([array.nbytes for array in arrays])
+    bytes_row, bytes_state = g.itemsize * width, _bytes_state(rule, arrays)
     far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
     # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
     head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)

@@ -65,7 +65,7 @@ class Rule:
     """Whether one step without gradient makes of w what the states say, and leaves the states alone: then many do no
     more than the last of them."""
 
-    @property
+    @functools.cached_property
     def row_cost(self) -> int:
         """What a row's step costs, in entries of a sum."""
         return 4 + 4 * len(self.states)
@@ -74,7 +74,7 @@ class Rule:
         """The work of so many elements' steps, in the measure of `threads.is_serial`."""
         return elements * self.flops // 8
 
-    @property
+    @functools.cached_property
     def written(self) -> tuple[str, ...]:
         """The parameters that a call changes: weights and states."""
         return ("weights", *self.states)

@@ -9,6 +9,8 @@ slice, not from `first` to `last`, and a place that was read from an array is ma
 negative Numba also compiles the case that it counts from the end, and LLVM then makes no vector code.
 """
 
+import ctypes
+import functools
 import importlib.util
 import os
 import threading
@@ -18,6 +20,8 @@ from contextlib import contextmanager
 import numba
 import numpy as np
 from numba import prange
+
+from kernels.code_cache import njit
 
 LAYERS = ("omp", "tbb", "workqueue")
 """In order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
@@ -32,9 +36,12 @@ SERIAL_WORK = 128 * 1024
 """Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes.
 
 Measured on 2 quiet cores, CSR @ dense of 256 rows of text, us a call on two threads that are awake, on two of which one
-sleeps, and on one: work 80,000 takes 12, 33, 11; 140,000 takes 21, 43, 25; 220,000 takes 31, 53, 39; 380,000 takes 47,
-65, 59; 700,000 takes 78, 103, 129. Within a step of a training the second thread is awake, between steps often not.
+sleeps, and on one: work 35,000 takes 8, 25, 6; 70,000 takes 7.5, 22, 9; 100,000 takes 8, 23, 11; 140,000 takes 9.5, 26,
+13; 220,000 takes 15, 32, 21. Within a step of a training the second thread is awake, between steps often not.
 """
+
+CLEARED = 4
+"""Elements that are set to zero in the time of a multiply-add."""
 
 BLOCK = 4096
 """Elements of a block of fixed size: sums added up block by block have the same bits at every thread count."""
@@ -45,15 +52,15 @@ LINE = 16
 ROW_COST = 4
 """What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
 
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
+compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
 
-compiled_sums = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
+compiled_sums = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
 """Decorator of a sum that may be split over the lanes of a vector. The order of its terms is then that of the machine
 code, which differs where the function is compiled into another one: reach it through `call_parallel` alone, and keep in
 the function nothing but the sum, for other arithmetic is reordered as well."""
 
-compiled_parallel = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
+compiled_parallel = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
 """Decorator of code with a `prange` over parts."""
 
 
@@ -62,8 +69,12 @@ def available_layers() -> list[str]:
     return [layer for layer in LAYERS if layer == "workqueue" or _loads(layer)]
 
 
+def _module(layer: str) -> str:
+    return f"numba.np.ufunc.{layer if layer == 'workqueue' else f'{layer}pool'}"
+
+
 def _loads(layer: str) -> bool:
-    module = f"numba.np.ufunc.{layer}pool"
+    module = _module(layer)
     if importlib.util.find_spec(module) is None:
         return False
     try:
@@ -89,7 +100,24 @@ def set_threads(count: int) -> None:
     numba.set_num_threads(count)
 
 
-_this_thread = threading.local()
+@functools.cache
+def _count() -> tuple[Callable[[], int], Callable[[int], None]]:
+    """Tells, and sets, how many threads the next parallel call of the calling thread runs on.
+
+    They are the layer's own functions, which `numba.get_num_threads` and `numba.set_num_threads` call behind two locks:
+    a tenth of a microsecond instead of a whole one, for what every parallel call does a few times.
+    """
+    numba.get_num_threads()  # loads the layer
+    layer = importlib.import_module(_module(numba.threading_layer()))
+    told = ctypes.PYFUNCTYPE(ctypes.c_int)(layer.get_num_threads)
+    return told, ctypes.PYFUNCTYPE(None, ctypes.c_int)(layer.set_num_threads)
+
+
+class _ThisThread(threading.local):
+    is_serial = False
+
+
+_this_thread = _ThisThread()
 
 
 @contextmanager
@@ -98,7 +126,7 @@ def serial() -> Iterator[None]:
 
     For a thread that prepares data beside the one that computes: the cores are busy with the other's parallel calls.
     """
-    before = getattr(_this_thread, "is_serial", False)
+    before = _this_thread.is_serial
     _this_thread.is_serial = True
     try:
         yield
@@ -108,7 +136,7 @@ def serial() -> Iterator[None]:
 
 def get_threads() -> int:
     """Threads the next parallel call of this thread runs on."""
-    return 1 if getattr(_this_thread, "is_serial", False) else numba.get_num_threads()
+    return 1 if _this_thread.is_serial else _count()[0]()
 
 
 def is_serial(work: int) -> bool:
@@ -123,15 +151,20 @@ def may_overlap() -> bool:
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
     """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
-    count = numba.get_num_threads()
-    if is_serial(work) and count > 1:
-        numba.set_num_threads(1)
+    tell, set_count = _count()
+    if is_serial(work) and (count := tell()) > 1:
+        set_count(1)
         try:
             function(*args)
         finally:
-            numba.set_num_threads(count)
+            set_count(count)
     else:
         function(*args)
+
+
+def sum_of(sums: np.ndarray) -> float:
+    """The sum of the blocks' sums; of one block alone without NumPy's sum, which takes as long as the block."""
+    return float(sums[0] if sums.size == 1 else sums.sum())
 
 
 def parts() -> int:
@@ -165,9 +198,17 @@ def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.nd
     return bounds
 
 
+@compiled
+def _equal_count(size, bounds):
+    for part in range(bounds.size):
+        bounds[part] = size * part // (bounds.size - 1)
+
+
 def equal_count(size: int, count: int) -> np.ndarray:
     """Cut `size` things of one cost into `count` parts: int64 [count + 1]."""
-    return np.arange(count + 1, dtype=np.int64) * size // count
+    bounds = np.empty(count + 1, np.int64)
+    _equal_count(size, bounds)
+    return bounds
 
 
 def column_slices(width: int) -> np.ndarray:
@@ -179,12 +220,15 @@ def column_slices(width: int) -> np.ndarray:
     return np.minimum(LINE * equal_count(lines, max(min(lines, get_threads()), 1)), width)
 
 
-def clear(out: np.ndarray) -> None:
-    """Set every element of a C-contiguous array to zero, on all threads where that pays."""
-    if is_serial(out.size):
+def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
+    """Set every element of a C-contiguous array to zero, on all threads where that pays.
+
+    `bounds` int64 are elements where parts begin, and the end, where each part's thread is to have it in its cache.
+    """
+    if is_serial(out.size // CLEARED) and bounds is None:
         out[...] = 0
     else:
-        _clear_parts(out.reshape(-1), equal_count(out.size, parts()))
+        _clear_parts(out.reshape(-1), equal_count(out.size, parts()) if bounds is None else bounds)
 
 
 @compiled_parallel

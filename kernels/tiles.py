@@ -12,8 +12,7 @@ from pathlib import Path
 import llvmlite.binding
 import numba
 
-LINE = 64
-"""Bytes of a cache line."""
+from kernels.aligned import LINE
 
 IN_FLIGHT = 8
 """Independent sums wanted: a fused multiply-add takes four cycles, and two can start in each."""

@@ -14,7 +14,7 @@ from kernels import Case, KernelError, threads
 from kernels.missed import Spans, take_stale
 from kernels.rules import get_rule, register_kernels
 
-RULES = [name.removesuffix("_fused") for name in kernels.names() if name.endswith("_fused")]
+RULES = [name.removesuffix("_fused") for name in kernels.names() if "." not in name and name.endswith("_fused")]
 SHAPES = {"width 513": random_case(40, 30, 400, 513)}
 SHAPES |= {name: CASES[name] for name in ("no entries", "narrow", "width 33", "64 bits")}
 every_rule = pytest.mark.parametrize("rule", RULES)
@@ -169,7 +169,7 @@ def test_steps_without_gradient_are_the_product_of_their_matrices(rule: str) -> 
     arrays, _, numbers = parts_of(rule, "dense", get(f"{rule}_dense").arguments(case))
     numbers, rates = named(rule, numbers), list(np.linspace(0.1, 0.5, 23))
     if rule == "rmsprop":
-        numbers["decay"] = 0.0
+        numbers |= {"decay": 0.0, "clip_weights": np.inf}
     spans = Spans()
     for rate in rates:
         spans.append(get_rule(rule).coast(*get_rule(rule).settings(*(numbers | {"rate": rate}).values())))

@@ -70,6 +70,46 @@ def test_clear_leaves_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> No
     assert not out.any()
 
 
+def test_clear_takes_the_parts_that_are_given() -> None:
+    out = np.full((4, 5), np.nan, np.float32)
+    threads.clear(out, np.array([0, 5, 15]))
+    assert not out[:3].any()
+    assert np.isnan(out[3]).all()
+
+
+@pytest.mark.parametrize("values", [[], [-0.0], [0.1], [0.1, 0.2, 0.3]])
+def test_sum_of_blocks_is_that_of_numpy(values: list[float]) -> None:
+    came = threads.sum_of(np.array(values))
+    assert type(came) is float
+    assert came == np.sum(values)
+
+
+@needs_two
+@pytest.mark.parametrize("layer", threads.available_layers())
+def test_thread_count_is_numbas_own(layer: str) -> None:
+    code = """
+import threading, numba
+from kernels import threads
+seen = [threads.get_threads()]
+numba.set_num_threads(1)
+seen.append(threads.get_threads())
+threads.set_threads(2)
+seen.append(numba.get_num_threads())
+threads.call_parallel(lambda: seen.append(numba.get_num_threads()), 0)
+other = threading.Thread(target=lambda: seen.append(threads.get_threads()))
+other.start(), other.join()
+print(numba.threading_layer(), seen)
+"""
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        env={"PYTHONPATH": ":".join(filter(None, sys.path)), "NUMBA_THREADING_LAYER": layer, "NUMBA_NUM_THREADS": "2"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert child.stdout.strip() == f"{layer} [2, 1, 2, 1, 2]"
+
+
 @needs_two
 @pytest.mark.parametrize("work", [0, 10**9])
 def test_call_parallel_gives_the_thread_count_back(work: int) -> None:

@@ -4,8 +4,9 @@ Arguments  indptr int32|int64 [R+1] - row starts; indices same type [z]; data fl
 Writes     out [D, N], overwritten; nothing else changes
 Assumes    0 <= indices < D; duplicates are summed; columns may be unsorted
 Cost       2*z*N flops; reads z*(index+value) + (R+1)*index + R*N*value bytes, writes D*N*value and U*N*value again
-Parallel   N = 1: serial; columns sorted: over ranges of features; N >= 32: over columns of g. Every element is
-           summed in the order of the entries: same bits on every run and thread count
+Parallel   over ranges of features, each with one thread; serial where columns of a row are unsorted and rows of g
+           shorter than a cache line. An element is summed in the order of the entries: same bits on every run and
+           thread count
 Limits     z < 2**63, D*N < 2**63; the cost grows with D whatever the batch
 Source     A in CSR form is A.T in CSC form: the kernel csc_dense
 """

@@ -4,20 +4,26 @@ Arguments  indptr int32|int64 [D+1] - column starts; indices same type [z]; data
 Writes     out [R, N], overwritten; nothing else changes
 Assumes    0 <= indices < R; duplicates are summed; rows of a column may be unsorted
 Cost       2*z*N flops; reads z*(index+value) + (D+1)*index + U*N*value bytes, writes R*N*value; grows with D
-Parallel   as coo_dense: after a sort by row where a row of x fills a cache line, else serial; same bits on every run
-           and thread count
+Parallel   over ranges of rows of the result, each with one thread; serial where rows of a column are unsorted and
+           those of x shorter than a cache line. An element is summed in the order of the entries: same bits on every
+           run and thread count
 Limits     z < 2**63, R*N < 2**63
-Source     coo_dense with the columns written out
+Source     Gustavson 1978, column-wise form; every thread looks at what is its own, as in Kalamkar et al. 2020
 """
 
 import numpy as np
 
+from kernels import ranges
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_csc
-from kernels.plan import index_type
-from kernels.products import coo_dense, csr_dense
+from kernels.gather import RowLoop, work_of
+from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import compiled
+from kernels.threads import clear, get_threads, is_serial
+from kernels.tiles import LINE, cache_bytes
+
+AHEAD = 8
+"""Entries between a prefetch and its use, within a column and range: a row beyond may be at work on another core."""
 
 
 def reference(indptr, indices, data, x, out):
@@ -29,28 +35,65 @@ def reference(indptr, indices, data, x, out):
                 out[indices[k], n] += data[k] * x[c, n]
 
 
-@compiled
-def _columns_of_entries(indptr, column):
-    """Column of each entry, and one place more for the empty columns at the end.
+def _column(lane, u, starts, stops, columns, indices, data, x, out):
+    def block(j, _):
+        """Add the column's entries to one tile of their rows; that of x stays in registers."""
+        vectors = x.row(columns[u], j).load()
 
-    Of the columns that start at an entry the last one is written last, and is its own. A loop over each column's
-    entries takes 3 to 6 times as long, for columns of a batch are short and their lengths are guessed wrong.
+        def entry(k, _):
+            """Add one entry."""
+            if lane.cut.far_state:
+                out.row(indices[(k + AHEAD).least(stops[u] - 1)], j).prefetch()
+            place, scale = out.row(indices[k], j), data[k].spread()
+            place.store([scale.times_plus(*pair) for pair in zip(vectors, place.load(), strict=True)])
+
+        lane.loop(starts[u], stops[u], 1, [], entry)
+
+    lane.blocks(block)
+
+
+_columns = RowLoop(_column)
+
+
+def _by_range(indptr, indices, data, count: int, is_wide: bool) -> tuple | None:
+    """The entries by range of rows of the result: (where ranges but the first begin, places, indices, data).
+
+    None where that takes a copy of the entries and rows are not wide.
     """
-    column[:] = 0
-    for c in range(indptr.size - 1):
-        column[np.uint64(indptr[c])] = c
-    last = np.int64(0)
-    for k in range(column.size):
-        found = np.int64(column[k])
-        last = (last & -np.int64(found == 0)) | found  # without a branch
-        column[k] = last
+    edges = ranges.edges_of(indices, count)
+    places, in_order = ranges.split(indptr, indices, edges)
+    if not in_order:
+        if not is_wide:
+            return None
+        indices, data = ranges.group(places, indices, data, edges)
+    return edges, places, indices, data
+
+
+def _add_by_range(edges, places, indices, data, x, out) -> None:
+    (rows, width), (more, count) = out.shape, places.shape
+    # what the caches hold stays in that of the thread that adds to it; else equal parts are cleared sooner
+    own = np.concatenate(([0], edges, [rows])) * width
+    clear(out, own if out.nbytes <= cache_bytes(3) else None)
+    columns = np.empty((more - 1, count), places.dtype)
+    columns[:] = np.arange(count)
+    far = width * x.itemsize >= LINE and out.nbytes >= cache_bytes(2)
+    starts, stops = places[:-1].reshape(-1), places[1:].reshape(-1)
+    shape = width, x.itemsize, False, far
+    _columns(count * np.arange(more), shape, starts, stops, columns.reshape(-1), indices, data, x, out)
 
 
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
-    column = np.empty(data.size + 1, index_type(indptr.size, indices.dtype))
-    _columns_of_entries(indptr, column)
-    coo_dense.cpu(indices, column[:-1], data, x, out)
+    columns, width = x.shape
+    count = min(get_threads(), indices.size // (ranges.RANGE * max(columns, 1)))
+    if count > 1 and not is_serial(work_of(indices.size, width)):
+        entries = _by_range(indptr, indices, data, count, width * x.itemsize >= LINE)
+        if entries is not None:
+            _add_by_range(*entries, x, out)
+            return
+    clear(out)
+    every = np.arange(columns, dtype=indptr.dtype)
+    _columns(np.array((0, columns)), (width, x.itemsize), indptr[:-1], indptr[1:], every, indices, data, x, out)
 
 
 def gpu(indptr, indices, data, x, out):

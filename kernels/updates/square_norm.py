@@ -17,7 +17,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import ELEMENTS, names_of, total
 from kernels.gpu.source import c_name, grid, source
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums
+from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums, sum_of
 
 
 def reference(values):
@@ -47,7 +47,7 @@ def cpu(values):
     """On the cores of this machine."""
     sums = np.empty(-(-values.size // BLOCK))
     call_parallel(_blocks, values.size, values.reshape(-1), BLOCK, sums)
-    return float(sums.sum())
+    return sum_of(sums)
 
 
 _CUDA = source(__file__, names_of("square_norm"))

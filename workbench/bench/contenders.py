@@ -52,9 +52,14 @@ class Setting:
         return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
 
     def arguments(self, kernel: Kernel) -> tuple:
-        """The kernel's arguments; kernels that make theirs in the same way get the same arrays."""
+        """The kernel's arguments; kernels that make theirs in the same way get the same arrays.
+
+        Updates have no decay: with it thousands of steps on one batch bring states down to denormal numbers, which take
+        up to a third longer and which no training has.
+        """
         if kernel.arguments not in self.shared:
-            self.shared[kernel.arguments] = kernel.arguments(self.batch)
+            named = zip(kernel.parsed, kernel.arguments(self.batch), strict=True)
+            self.shared[kernel.arguments] = tuple(0.0 if name == "decay" else arg for (name, _, _), arg in named)
         return self.shared[kernel.arguments]
 
     def traffic(self, kernel: Kernel) -> Traffic:
@@ -126,9 +131,10 @@ def operand_bytes(kernel: Kernel, sizes: Sizes) -> int:
 
 def _ready(kernel: Kernel, setting: Setting) -> Ready:
     args = setting.arguments(kernel)
-    judged = setting.shared.get(kernel.reference)  # rivals share the reference, and what it takes long to compute
+    same = kernel.reference, kernel.arguments  # which rivals share, and so what takes long to compute
+    judged = setting.shared.get(same)
     if judged is None or not kernel.rival_of:
-        judged = setting.shared[kernel.reference] = judge(kernel, args)
+        judged = setting.shared[same] = judge(kernel, args)
     start = perf_counter()
     call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.cpu, *args)
     once = perf_counter() - start if kernel.prepare else 0.0
@@ -162,6 +168,7 @@ def _argsort(setting: Setting) -> Ready:
     indices = setting.batch.indices
 
     def call():
+        """Sort the batch's entries by column with NumPy; find where columns start."""
         order = np.argsort(indices, kind="stable")
         return np.unique(indices[order], return_index=True)
 
@@ -173,13 +180,14 @@ def _blas(task: str) -> Contender:
     kernel = kernels.get("blas.dense_dense")
 
     def make(setting: Setting) -> Ready:
+        """The batch made dense outside of the time, ready to be multiplied."""
         ours = kernels.get(task)
         *matrix, x, out = setting.arguments(ours)
         dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
         rows = np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0]))
         dense[rows, matrix[1]] = matrix[2]
         call = functools.partial(kernel.cpu, dense, x, out)
-        return Ready(call, setting.shared[ours.reference], kernel.cost(setting.sizes))
+        return Ready(call, setting.shared[ours.reference, ours.arguments], kernel.cost(setting.sizes))
 
     return Contender(kernel.name, "rival", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
 
@@ -189,16 +197,18 @@ def _planned(task: str) -> Contender:
     kernel = kernels.get(task)
 
     def make(setting: Setting) -> Ready:
+        """The kernel on a batch without a plan, ready to be timed."""
         batch, args = setting.batch, setting.arguments(kernel)
         named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
         from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
 
         def call() -> None:
+            """Build the plan, then compute with it."""
             made = plan.build(batch.indptr, batch.indices, batch.D)
             named.update({name: getattr(made, name) for name in from_plan}, values=made.in_order(batch.data))
             kernel.cpu(*named.values())
 
-        judged = setting.shared.get(kernel.reference) or judge(kernel, args)
+        judged = setting.shared.get((kernel.reference, kernel.arguments)) or judge(kernel, args)
         one, other = kernel.cost(setting.sizes), plan_cost(setting.sizes)
         both = Cost(one.flops, one.bytes_compulsory + other.bytes_compulsory, one.bytes_gather)
         return Ready(call, judged, both, setting.traffic(kernel))
@@ -211,12 +221,14 @@ def _two_kernels(task: str) -> Contender:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
+        """Both kernels on one batch, ready to be timed."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
         gradient.cpu(*first)
         judged = judge(lazy, second)
 
         def call() -> None:
+            """The gradient into memory, then the update from it."""
             gradient.cpu(*first)
             lazy.cpu(*second)
 

@@ -5,6 +5,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from kernels import aligned
 from workbench.formats.checks import as_shape, check_two_dimensions
 from workbench.formats.contract import Coo, Format, admit, get, refuse
 from workbench.formats.indices import index_dtype
@@ -58,7 +59,7 @@ def to_format(x: Any, format: str) -> Any:
 def copy(x: Any) -> Any:
     """The same array over memory of its own: values, pattern, format and types. A SciPy matrix gives the array."""
     format, x = admit(x)
-    return format.build({name: part.copy() for name, part in format.parts(x).items()}, x.shape)
+    return format.build({name: aligned.copy(part) for name, part in format.parts(x).items()}, x.shape)
 
 
 def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:

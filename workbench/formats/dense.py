@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import aligned
 from workbench.formats import compressed, moves
 from workbench.formats.checks import check_finite, check_two_dimensions, check_values
 from workbench.formats.contract import Coo, Format, register
@@ -44,7 +45,7 @@ register(
         build=lambda parts, shape: parts["values"],
         replace=lambda x, parts: np.copyto(np.asarray(x), parts["values"], casting="unsafe"),
         predicted_bytes=lambda rows, columns, nnz, stored, value, index: rows * columns * value,
-        zeros=np.zeros,
+        zeros=aligned.zeros,
         direct={"csr": _to_csr, "row_sparse": RowSparse.from_dense},
     )
 )

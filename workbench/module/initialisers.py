@@ -20,6 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import DTypeLike
 
+from kernels import aligned
+
 Spec = str | float | tuple
 _Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype, float], np.ndarray]
 
@@ -29,15 +31,23 @@ class ModuleError(ValueError):
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
-    return np.full(shape, value, dtype)
+    made = aligned.empty(shape, dtype)
+    made[...] = value
+    return made
 
 
 def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, scale: float) -> np.ndarray:
-    return ((2 * random.random(shape, dtype) - 1) * dtype.type(scale)).astype(dtype, copy=False)
+    made = random.random(dtype=dtype, out=aligned.empty(shape, dtype))
+    made *= 2
+    made -= 1
+    made *= dtype.type(scale)
+    return made
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, deviation: float) -> np.ndarray:
-    return (random.standard_normal(shape, dtype) * dtype.type(deviation)).astype(dtype, copy=False)
+    made = random.standard_normal(dtype=dtype, out=aligned.empty(shape, dtype))
+    made *= dtype.type(deviation)
+    return made
 
 
 def _xavier(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, gain: float) -> np.ndarray:

@@ -8,6 +8,7 @@ from numbers import Real
 import numpy as np
 
 import kernels
+from kernels import aligned
 from kernels.plan import BatchPlan
 from kernels.registry import Registry
 from kernels.rules import Rule, get_rule
@@ -23,6 +24,7 @@ RANGES: dict[str, tuple[str, Callable[[float], bool]]] = {
     "beta2": ("0 or more and below 1", lambda x: 0 <= x < 1),
     "gamma": ("0 or more and below 1", lambda x: 0 <= x < 1),
     "clip": ("0 or more, None for none", lambda x: x >= 0),
+    "clip_weights": ("0 or more, None for none", lambda x: x >= 0),
     "epsilon": ("0 or more", lambda x: x >= 0),
     "l1": ("0 or more", lambda x: x >= 0),
 }
@@ -62,16 +64,15 @@ class Optimizer:
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
         """Zeros of the type of `weights`, one array for each name in `states`."""
         shape = weights.shape[:1] if self.states_by_row else weights.shape
-        return [np.zeros(shape, weights.dtype) for _ in self.states]
+        return [aligned.zeros(shape, weights.dtype) for _ in self.states]
 
     def resolve(self, given: Mapping[str, float | None]) -> dict[str, float]:
-        """The options with the given ones in place, clip=None as infinity; unknown names and values that an option
-        does not take are an `OptimizerError` that tells what is allowed."""
+        """The options with the given ones in place, None for no clip as infinity; unknown names and values that an
+        option does not take are an `OptimizerError` that tells what is allowed."""
         if unknown := sorted(set(given) - set(self.options)):
             raise OptimizerError(f"{self.name} has no option {unknown}; its options are {sorted(self.options)}.")
         options = {**self.options, **given}
-        if options["clip"] is None:
-            options["clip"] = math.inf
+        options |= {name: math.inf for name in ("clip", "clip_weights") if name in options and options[name] is None}
         for option, value in options.items():
             words, allowed = RANGES.get(option, ("a number", lambda x: not math.isnan(x)))
             if not isinstance(value, Real) or not allowed(value):

@@ -10,6 +10,7 @@ import math
 import numpy as np
 
 import kernels
+from kernels import aligned
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
@@ -36,7 +37,7 @@ def unite(x: RowSparse, rows: np.ndarray) -> None:
 
 
 def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> np.ndarray | RowSparse:
-    return np.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
+    return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
 class Parameter:

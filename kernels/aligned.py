@@ -1,0 +1,41 @@
+"""Dense arrays that begin at a cache line, as NumPy's own seldom do: large ones begin 16 bytes after one.
+
+A row of 64 bytes then is one line and not parts of two, which matters where rows are gathered from all over a table.
+Measured on 2 cores of an EPYC 9005, whole steps of 4096 rows, D = 1e6, with arrays at a line against arrays 16 bytes
+after one: N = 16 takes 0.81 times as long with SGD and 0.43 with Adam, N = 64 takes 0.63 and 0.58, N = 1 the same.
+
+>>> zeros((3, 16), "float32").ctypes.data % 64
+0
+"""
+
+import math
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+LINE = 64
+"""Bytes of a cache line."""
+
+
+def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """As `numpy.empty`: a C-contiguous array of that shape with whatever values."""
+    return _cut(np.empty, shape, np.dtype(dtype))
+
+
+def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
+    """As `numpy.zeros`: pages of memory are taken as they are written."""
+    return _cut(np.zeros, shape, np.dtype(dtype))
+
+
+def copy(array: np.ndarray, dtype: DTypeLike = None) -> np.ndarray:
+    """A C-contiguous copy, of another type where `dtype` is given."""
+    made = empty(array.shape, array.dtype if dtype is None else dtype)
+    made[...] = array
+    return made
+
+
+def _cut(make, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    size = math.prod(shape) * dtype.itemsize
+    room = make(size + LINE, np.uint8)
+    first = -room.ctypes.data % LINE
+    return room[first : first + size].view(dtype).reshape(shape)
