@@ -1,14 +1,18 @@
 """How GPU twins are called and compared, for the tests on the emulator and on a real device."""
 
+import functools
+import re
+
 import numpy as np
+import pytest
 from cases import CASES, from_rows, random_case
 from twins import assert_close, assert_inputs_unchanged, run
 
 import kernels
 from kernels import Case
 from kernels.devices import Device
-from kernels.gpu import narrow
 from kernels.gpu.row_sums import tiles
+from kernels.gpu.source import sources
 
 OURS = [name for name in kernels.names() if "." not in name]
 WITHOUT = [name for name in OURS if kernels.get(name).gpu is None]
@@ -104,28 +108,36 @@ def assert_gpu_is_reference(device: Device, name: str, case: Case) -> list:
     return came
 
 
-NARROW = [case for case in GPU_CASES.values() if case.dtype == np.float32 and np.isfinite(case.data).all()]
-NARROW += [random_case(9, 8, 40, N, seed=1) for N in (13, 29)]
-"""Cases for tables of two bytes a value."""
+def aligned(device: Device, array: np.ndarray, by: int = 0) -> object:
+    """On the emulated device, so many elements after where 16 bytes start."""
+    roomy = device.put(np.full(array.size + 32 // array.itemsize + by, 99, array.dtype))
+    first = next(k for k in range(roomy.size) if (roomy.address + k * array.itemsize) % 16 == 0) + by
+    view = roomy[first : first + array.size].reshape(array.shape)
+    view.host[...] = array
+    return view
 
 
-def brain(values: np.ndarray) -> np.ndarray:
-    """The upper halves of float32 values, cut off: bfloat16 as uint16."""
-    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+shifted = functools.partial(aligned, by=1)
 
 
-def from_brain(bits: np.ndarray) -> np.ndarray:
-    """float32 values of bfloat16 as uint16."""
-    return (bits.astype(np.uint32) << 16).view(np.float32)
+PARTS = dict.fromkeys(("lazy", "fused", "fused_pieces", "replay"), "narrow updates")
 
 
-def assert_narrow_product_is_right(device: Device, case: Case, kind: str) -> None:
-    """out = A @ x for a table x of two bytes a value, special ones among them."""
-    x = case.dense(case.D, case.N, salt=3)
-    x.flat[:6] = (0.0, -0.0, 6e-8, -3e-5, 65504, 1e-3)[: x.size]
-    table = x.astype(np.float16) if kind == "float16" else brain(x)
-    wide = table.astype(np.float32) if kind == "float16" else from_brain(table)
-    args = case.indptr, case.indices, case.data, table, case.garbage(case.R, case.N)
-    expected = case.garbage(case.R, case.N)
-    kernels.get("csr_dense").reference(*args[:3], wide, expected)
-    assert_close(case, run_on(device, narrow.csr_dense, args)[-1:], [expected])
+def part_of(name: str) -> str:
+    """Which module of tests runs the variant `name` of a kernel: one for all but those for two bytes a value."""
+    if name.startswith(("round_values", "next_step")):
+        return "rounding"
+    if not re.search(r"\b(Half|Brain|short)\b", name):
+        return "wide"
+    return PARTS.get(name.partition("<")[0], "narrow")
+
+
+def not_run(request: pytest.FixtureRequest, launches: dict[str, int], part: str) -> list[str]:
+    """Variants of that part that the tests of the module left out; a selection of them proves nothing."""
+    here = [item for item in request.session.items if getattr(item, "module", None) is request.module]
+    own = {item.originalname for item in here}  # doctests have no module
+    if len(own) < sum(name.startswith("test_") for name in dir(request.module)):
+        pytest.skip("only some of the tests were selected")
+    named = {name for source in sources.values() for name in source.names if part_of(name) == part}
+    assert named
+    return sorted(named - set(launches))

@@ -1,6 +1,8 @@
 """Every GPU twin on a real device, where there is one: the comparisons of `test_gpu_emulated.py` through CuPy."""
 
 import contextlib
+import functools
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -10,21 +12,34 @@ from gpu_twins import (
     DISTINCT,
     GPU_CASES,
     LONG,
-    NARROW,
     RIVALS,
     SOME,
     TILES,
     WITH,
     assert_gpu_is_reference,
-    assert_narrow_product_is_right,
     pairs,
     run_on,
 )
+from narrow_twins import (
+    CALLS,
+    HOWS,
+    KINDS,
+    NARROW,
+    PRODUCTS,
+    assert_product_is_right,
+    assert_update_is_right,
+    cases_of,
+)
+from rounding_model import boundaries, numbers_of, rounded
 from twins import assert_close, copies, run, same_bits
 
 import kernels
 from kernels import Case, KernelError, devices, plan
 from kernels.gpu import plan as gpu_plan
+from kernels.gpu import rounding
+from kernels.gpu.rounding import Rounding
+from kernels.gpu.source import sources
+from kernels.sessions import CudaSession
 
 found = devices.probe()
 if not found.present:
@@ -36,6 +51,14 @@ every_twin = pytest.mark.parametrize("name", WITH)
 @pytest.fixture(scope="module")
 def device() -> devices.Device:
     return devices.CupyDevice()
+
+
+def test_every_kernel_compiles_and_loads() -> None:
+    """Many at once, which the compiler allows once it has been loaded; the tests below find them ready."""
+    first, *others = [(source, name) for source in sources.values() for name in source.names]
+    assert devices.compiled(*first)
+    with ThreadPoolExecutor() as pool:
+        assert all(pool.map(lambda pair: devices.compiled(*pair), others))
 
 
 @pytest.mark.parametrize(("name", "case"), pairs(WITH).values(), ids=pairs(WITH))
@@ -112,14 +135,33 @@ def test_sums_of_a_large_batch(device, size: int) -> None:
 @pytest.mark.parametrize("width", [4, 5])
 @pytest.mark.parametrize(("rule", "loss"), PAIRS)
 def test_steps_in_a_graph_are_those_of_the_cpu(device, rule: str, loss: str, width: int) -> None:
-    """Of each of two slots the first step is eager; the others are launches of its graph."""
-    assert_steps_are_those_of_the_cpu(device, rule, loss, width, contextlib.nullcontext)
+    """Of two slots, of which each has a graph."""
+    assert_steps_are_those_of_the_cpu(CudaSession(), rule, loss, width, contextlib.nullcontext)
 
 
-@pytest.mark.parametrize("kind", ["float16", "uint16"])
-def test_tables_of_two_bytes_a_value(device, kind: str) -> None:
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_products_of_tables_of_two_bytes_a_value(device, name: str, kind: str) -> None:
     for case in NARROW:
-        assert_narrow_product_is_right(device, case, kind)
+        assert_product_is_right(device, name, case, kind)
+
+
+@pytest.mark.parametrize("how", HOWS.values(), ids=HOWS)
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize(("rule", "call"), CALLS)
+def test_updates_of_weights_of_two_bytes(device, rule: str, call: str, kind: str, how: Rounding) -> None:
+    for case in cases_of(rule):
+        assert_update_is_right(device, call, rule, case, kind, how)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_instructions_round_as_the_model_does(device, kind: str) -> None:
+    values = boundaries(kind)
+    numbers = {"nearest": None, "random": numbers_of(values.shape, HOWS["random"].seed, HOWS["random"].step)}
+    for name, how in HOWS.items():
+        function = functools.partial(rounding.rounded, rounding=how)
+        out = run_on(device, function, (values, np.empty(values.shape, kind)))[-1]
+        assert same_bits([out], [rounded(values, kind, numbers[name])])
 
 
 def test_host_arrays_are_refused(device) -> None:

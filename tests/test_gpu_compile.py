@@ -3,11 +3,13 @@
 import hashlib
 import importlib
 import pkgutil
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import nvrtc
 import pytest
+from gpu_twins import part_of
 
 import kernels
 import kernels.gpu
@@ -28,10 +30,20 @@ needs_nvrtc = pytest.mark.skipif(
 
 
 def variants(source: Source, architecture: str) -> tuple[str, ...]:
-    """All of them; of update rules, which differ in their formula alone, on further GPUs one of each kernel."""
-    if not source.before or architecture == "sm_90" or source.title == "adagrad.update":
-        return source.names
-    return tuple({name.partition("<")[0]: name for name in source.names}.values())
+    """All of them, on the first GPU and for the first update rule; else fewer.
+
+    Rules differ in their formula alone: of the others, on further GPUs one of each kernel. Tables of two bytes a value
+    differ in their loads alone: for other rules and on further GPUs, one of each kernel and pair of types.
+    """
+    is_alike, is_further = bool(source.before) and source.title != "adagrad.update", architecture != "sm_90"
+    if is_alike and is_further:
+        return tuple({name.partition("<")[0]: name for name in source.names}.values())
+    narrow = [name for name in source.names if part_of(name) != "wide"]
+    wide = [name for name in source.names if name not in narrow]
+    if is_alike or is_further:
+        kinds = [(name.partition("<")[0], *re.findall("float|Half|Brain", name)) for name in narrow]
+        narrow = list(dict(zip(kinds, narrow, strict=True)).values())
+    return (*wide, *narrow)
 
 
 def problem(source: Source, architecture: str) -> str:

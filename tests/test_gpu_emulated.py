@@ -1,5 +1,7 @@
 """Every GPU twin on the host emulator, on the hostile cases of the CPU twins and on some of its own."""
 
+import functools
+
 import numpy as np
 import pytest
 from cases import CASES
@@ -7,14 +9,14 @@ from gpu_twins import (
     DISTINCT,
     GPU_CASES,
     LONG,
-    NARROW,
     TILES,
     WITH,
     WITHOUT,
     assert_gpu_is_reference,
-    assert_narrow_product_is_right,
+    not_run,
     pairs,
     run_on,
+    shifted,
 )
 from twins import assert_close, copies, run, same_bits
 
@@ -143,12 +145,6 @@ def test_wrong_arguments_are_refused_by_name(name: str) -> None:
         kernel.gpu(*args)
 
 
-@pytest.mark.parametrize("kind", ["float16", "uint16"])
-def test_tables_of_two_bytes_a_value(kind: str) -> None:
-    for case in NARROW:
-        assert_narrow_product_is_right(emulator, case, kind)
-
-
 def wrong_calls() -> dict[str, tuple]:
     """Calls whose values are wrong, for which both twins have the same message."""
     scores, gradient = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
@@ -185,7 +181,7 @@ def test_indices_become_int64_where_int32_is_too_narrow(name: str, monkeypatch: 
 
 
 def assert_same_plan(case: Case) -> None:
-    there = gpu_plan.build(emulator.put(case.indptr), emulator.put(case.indices), case.D)
+    there = gpu_plan.build(emulator.put(case.indptr), emulator.put(case.indices), case.D, in_order_of_length=True)
     here = plan.build(case.indptr, case.indices, case.D)
     for field in ("columns", "segments", "rows", "permutation"):
         assert same_bits([emulator.read(getattr(there, field))], [getattr(here, field)])
@@ -216,15 +212,6 @@ def test_plan_on_the_device_refuses_row_starts_of_another_batch() -> None:
         gpu_plan.build(emulator.put(case.indptr), emulator.put(case.indices[1:]), 11)
 
 
-def shifted(array: np.ndarray) -> object:
-    """On the device, one element after where 16 bytes start."""
-    roomy = emulator.put(np.full(array.size + 32 // array.itemsize + 1, 99, array.dtype))
-    first = next(k for k in range(1, roomy.size) if (roomy.address + (k - 1) * array.itemsize) % 16 == 0)
-    view = roomy[first : first + array.size].reshape(array.shape)
-    view.host[...] = array
-    return view
-
-
 SUMS = ["csr_dense", "csr_dense_ones", "sddmm"]
 
 
@@ -233,7 +220,7 @@ SUMS = ["csr_dense", "csr_dense_ones", "sddmm"]
 def test_every_tile_with_arrays_aligned_and_not(name: str, case: Case, is_shifted: bool) -> None:
     kernel = kernels.get(name)
     args = kernel.arguments(case)
-    there = [shifted(arg) if is_shifted else emulator.put(arg) for arg in args]
+    there = [shifted(emulator, arg) if is_shifted else emulator.put(arg) for arg in args]
     kernel.gpu(*there)
     assert_close(case, [emulator.read(arg) for arg in there], run(kernel.reference, args))
 
@@ -242,7 +229,7 @@ def test_every_tile_with_arrays_aligned_and_not(name: str, case: Case, is_shifte
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
 def test_rows_are_copied_by_every_word(width: int, dtype: type) -> None:
     source, index = np.arange(7 * width).reshape(7, width).astype(dtype), np.array([6, 0, 3])
-    for put in (shifted, emulator.put):
+    for put in (functools.partial(shifted, emulator), emulator.put):
         out, back = put(np.zeros((3, width), dtype)), put(np.zeros((7, width), dtype))
         kernels.get("take_rows").gpu(put(source), emulator.put(index), out)
         kernels.get("scatter_rows").gpu(out, emulator.put(index), back)
@@ -270,12 +257,5 @@ def test_sort_scan_and_runs_over_many_tiles(size: int, dtype: type, monkeypatch)
 
 
 def test_every_variant_that_launchers_name_was_run(request: pytest.FixtureRequest) -> None:
-    """By the tests above; a selection of them proves nothing."""
-    here = [
-        item for item in request.session.items if getattr(item, "module", None) is request.module
-    ]  # doctests have none
-    own = {item.originalname for item in here}
-    if len(own) < sum(name.startswith("test_") for name in dir(request.module)):
-        pytest.skip("only some of the tests were selected")
-    named = {name for source in sources.values() for name in source.names}
-    assert sorted(named - set(emulator.launches)) == []
+    """Those for two bytes a value have modules of their own."""
+    assert not_run(request, emulator.launches, "wide") == []

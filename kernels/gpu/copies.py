@@ -5,8 +5,8 @@ import numpy as np
 from kernels import devices
 from kernels.gpu.source import Source, blocks
 
-WORDS = (4, 2, 1)
-"""Widths of a word in units of four bytes."""
+WORDS = {16: "Pack<int, 4>", 8: "Pack<int, 2>", 4: "Pack<int, 1>", 2: "short"}
+"""C++ types of a word by its bytes."""
 
 GROUPS = (1, 4, 32)
 """Lanes that copy a row."""
@@ -14,7 +14,12 @@ GROUPS = (1, 4, 32)
 
 def names_of(kernel: str) -> list[str]:
     """Every variant of a kernel with a word and a group for its template arguments."""
-    return [f"{kernel}<Pack<int, {word}>, {group}>" for word in WORDS for group in GROUPS]
+    return [f"{kernel}<{word}, {group}>" for word in WORDS.values() for group in GROUPS]
+
+
+def group_of(words: int) -> int:
+    """Lanes for a row of so many words."""
+    return next((lanes for lanes in GROUPS if lanes >= words), GROUPS[-1])
 
 
 def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None:
@@ -22,9 +27,10 @@ def copy_rows(code: Source, kernel: str, source, index, out, count: int) -> None
     width = out.shape[1]
     if not count or not width:
         return
-    device, units = devices.of(out), width * out.itemsize // 4
+    device, bytes_row = devices.of(out), width * out.itemsize
     is_aligned = device.is_aligned(source) and device.is_aligned(out)
-    word = 4 if is_aligned and units % 4 == 0 else out.itemsize // 4
-    group = next((lanes for lanes in GROUPS if lanes * word >= units), GROUPS[-1])
-    name, wide = f"{kernel}<Pack<int, {word}>, {group}>", index.dtype == np.int64
-    device.launch(code, name, blocks(count * group), source, index, wide, out, count, units // word)
+    word = next(word for word in WORDS if word <= out.itemsize or (is_aligned and bytes_row % word == 0))
+    words, wide = bytes_row // word, index.dtype == np.int64
+    group = group_of(words)
+    name = f"{kernel}<{WORDS[word]}, {group}>"
+    device.launch(code, name, blocks(count * group), source, index, wide, out, count, words)

@@ -10,7 +10,7 @@ typedef unsigned long long u64;
 #if defined(__CUDA_ARCH__)
 #define SHARED(type, name, count) __shared__ type name[count]
 #elif !defined(SHARED)
-#error "The host emulator defines SHARED before it includes this file."
+#error "The host emulator defines SHARED and read_only() before it includes this file."
 #endif
 
 // Threads of a block, in every kernel.
@@ -69,7 +69,7 @@ __device__ inline T stream(const T* place) {
                      : "l"(place), "l"(policy_of_stream()));
     return loaded.value;
 #else
-    return *place;
+    return *read_only(place);
 #endif
 }
 
@@ -79,7 +79,7 @@ __device__ inline T fetch(const T* place) {
 #if defined(__CUDA_ARCH__)
     return __ldg(place);
 #else
-    return *place;
+    return *read_only(place);
 #endif
 }
 
@@ -98,9 +98,11 @@ struct alignas(W * sizeof(T)) Pack {
 
 // Values that take half the memory and are computed with as float: IEEE's, and the upper half of a float.
 struct Half {
+    static constexpr unsigned INFINITE = 0x7c00;
     unsigned short bits;
 };
 struct Brain {
+    static constexpr unsigned INFINITE = 0x7f80;
     unsigned short bits;
 };
 
@@ -130,6 +132,16 @@ __device__ inline float widened(Half value) {
     return (sign ? -1.0f : 1.0f) * (float)rest * float_of((127u - 24u) << 23);               // below that
 #endif
 }
+
+// The nearest value of half the memory, of two the even one; NaN is 0x7fff. On the host it is in `rounding.cuh`.
+#if defined(__CUDA_ARCH__)
+__device__ inline void to_nearest(float value, Half& narrow) {
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+}
+__device__ inline void to_nearest(float value, Brain& narrow) {
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(narrow.bits) : "f"(value));
+}
+#endif
 
 // Loads for the rows of a table that the kernel does not write; `policy` from `policy_of`.
 template <class T, int W>
@@ -168,7 +180,7 @@ __device__ inline Pack<T, W> load(const T* place, u64 policy) {
         return p;
     }
 #else
-    return *(const Pack<T, W>*)place;
+    return *read_only((const Pack<T, W>*)place);
 #endif
 }
 
@@ -264,6 +276,11 @@ struct Group {
     // This group among those of the grid, and their number.
     __device__ static i64 first() { return this_thread() / G; }
     __device__ static i64 count() { return all_threads() / G; }
+
+    // What lanes read and wrote before this is done for those after it, which neither shuffles nor votes promise.
+    __device__ void sync() const {
+        if (G > 1) __syncwarp(mask);
+    }
 
     // The value that lane `source` has; every lane of the group calls it.
     template <class T>

@@ -1,39 +1,92 @@
-"""Products with tables of two bytes a value, which halve the memory and the traffic; everything is added in float32."""
+"""Products, gradients and rows with tables of two bytes a value, which halve the memory and the traffic of a table.
+
+A table is float16, or bfloat16 held as uint16, which NumPy and CuPy do not know. Everything is added in float32. Index
+arrays are int32 or int64, all of a call the same. Arrays live on a device; what is not contiguous is seen, and written,
+through a copy. Raises `KernelError` for what does not fit, and `TypeError` for arrays of the host. Updates are in
+`narrow_updates`; a table is made from float32 by `rounding.rounded`, and read back by `take_rows`.
+"""
 
 from typing import Any
 
-from kernels import devices
-from kernels.contract import KernelError
-from kernels.gpu.row_sums import row_sums, tiles
-from kernels.gpu.source import source
+from kernels.gpu.narrow_calls import checked
+from kernels.gpu.row_sums import UNKNOWN, Lengths
+from kernels.products import coo_dense as coo_dense_of
+from kernels.products import csc_dense as csc_dense_of
+from kernels.products import csr_dense as csr_dense_of
+from kernels.products import csr_dense_ones as csr_dense_ones_of
+from kernels.products import sddmm as sddmm_of
+from kernels.rows import retain, scatter, take
 
-NARROW = {"float16": "Half", "uint16": "Brain"}
-"""What CUDA sources call the type of a table; uint16 holds bfloat16, which NumPy and CuPy do not know."""
-
-_CUDA = source(
-    __file__, [f"csr_dense_narrow<{tile.name('float')}, {kind}>" for kind in NARROW.values() for tile in tiles("float")]
-)
+_CSR = "indptr:i[R+1] indices:i[z]"
 
 
-def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:
-    """out [R, N] = A @ x, A in CSR form with float32 `data`, `x` [D, N] float16, or bfloat16 as uint16; out float32.
+@checked(f"{_CSR} data:f[z] x:h[D,N] out:f[R,N]")
+def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
+    """out [R, N] float32 = A @ x, A in CSR form with `data` [z] float32, x [D, N] a table.
 
-    Arrays of a device, C-contiguous. Raises `KernelError` for other types and for shapes that do not fit.
+    `lengths` is what is known of the rows of A.
     """
-    kinds = data.dtype.name, x.dtype.name, out.dtype.name
-    if kinds[0] != "float32" or kinds[1] not in NARROW or kinds[2] != "float32":
-        raise KernelError(
-            f"data, x and out are {', '.join(kinds)}; allowed are float32, {' or '.join(NARROW)} (bfloat16), float32."
-        )
-    if indptr.dtype != indices.dtype or indptr.dtype.name not in ("int32", "int64"):
-        raise KernelError(
-            f"indptr is {indptr.dtype}, indices is {indices.dtype}; allowed are int32 or int64, both the same."
-        )
-    if out.shape != (indptr.size - 1, x.shape[1]) or indices.size != data.size:
-        raise KernelError(
-            f"indptr [{indptr.size}], indices [{indices.size}], data [{data.size}], x {list(x.shape)} and out "
-            f"{list(out.shape)} do not fit: out has a row less than indptr has elements, and the columns of x."
-        )
-    device = devices.of(out)
-    indptr, indices, data, x = map(device.contiguous, (indptr, indices, data, x))
-    row_sums(_CUDA, "csr_dense_narrow", indptr, (indices, data), x, out, table_type=NARROW[kinds[1]])
+    csr_dense_of.on_device(indptr, indices, data, x, out, lengths)
+
+
+@checked(f"{_CSR} x:h[D,N] out:f[R,N]")
+def csr_dense_ones(indptr: Any, indices: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
+    """The same where every stored value of A is one."""
+    csr_dense_ones_of.on_device(indptr, indices, x, out, lengths)
+
+
+@checked("indptr:i[D+1] indices:i[z] data:f[z] x:h[D,N] out:f[R,N]")
+def csc_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any) -> None:
+    """out [R, N] float32 = A @ x, A in CSC form with `data` [z] float32, x [D, N] a table."""
+    csc_dense_of.gpu(indptr, indices, data, x, out)
+
+
+@checked("row:i[z] col:i[z] data:f[z] x:h[D,N] out:f[R,N]")
+def coo_dense(row: Any, col: Any, data: Any, x: Any, out: Any) -> None:
+    """out [R, N] float32 = A @ x, A in COO form with `data` [z] float32, x [D, N] a table."""
+    coo_dense_of.gpu(row, col, data, x, out)
+
+
+@checked("segments:i[U+1] rows:i[z] values:f[z] g:h[R,N] out:f[U,N]")
+def csr_t_dense(segments: Any, rows: Any, values: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
+    """out [U, N] float32 = (A.T @ g)[columns], A in column order as its batch plan has it, g [R, N] a table.
+
+    `lengths` is what is known of the columns.
+    """
+    csr_dense_of.on_device(segments, rows, values, g, out, lengths)
+
+
+@checked("segments:i[U+1] rows:i[z] g:h[R,N] out:f[U,N]")
+def csr_t_dense_ones(segments: Any, rows: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
+    """The same where every stored value of A is one."""
+    csr_dense_ones_of.on_device(segments, rows, g, out, lengths)
+
+
+@checked(f"{_CSR} data:f[z] g:h[R,N] out:f[D,N]")
+def csr_t_dense_full(indptr: Any, indices: Any, data: Any, g: Any, out: Any) -> None:
+    """out [D, N] float32 = A.T @ g, A in CSR form with `data` [z] float32, g [R, N] a table."""
+    csc_dense_of.gpu(indptr, indices, data, g, out)
+
+
+@checked(f"{_CSR} a:m[R,N] b:h[D,N] out:f[z]")
+def sddmm(indptr: Any, indices: Any, a: Any, b: Any, out: Any) -> None:
+    """out[k] float32 = a[row of k] . b[indices[k]], b [D, N] a table, a [R, N] of its type or float32."""
+    sddmm_of.gpu(indptr, indices, a, b, out)
+
+
+@checked("source:h[D,N] index:i[z] out:m[z,N]")
+def take_rows(source: Any, index: Any, out: Any) -> None:
+    """out[i] = source[index[i]], whole rows: a copy where `out` is of the table's type, widened where it is float32."""
+    take.gpu(source, index, out)
+
+
+@checked("values:h[U,N] index:i[U] out:h[D,N]")
+def scatter_rows(values: Any, index: Any, out: Any) -> None:
+    """out[index[i]] = values[i], whole rows of one type, none named twice; the other rows stay as they are."""
+    scatter.gpu(values, index, out)
+
+
+@checked("indices:i[U] values:h[U,N] wanted:i[V]", writes=())
+def retain_rows(indices: Any, values: Any, wanted: Any) -> tuple[Any, Any]:
+    """The indices among `wanted`, and their rows of `values`, in the order of `indices`; waits for the device."""
+    return retain.gpu(indices, values, wanted)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from kernels import devices
-from kernels.gpu.source import FLOATS, blocks, c_name, source
+from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
 from kernels.plan import BatchPlan
 
 PIECE = 128
@@ -57,9 +57,11 @@ def tile_of(width: int, value: str, is_aligned: bool) -> Tile:
     return next((tile for tile in fitting if tile.pack * tile.lanes * tile.packs >= width), fitting[-1])
 
 
-def names_of(kernel: str) -> list[str]:
-    """Every variant of a kernel with a `Sum` for its template argument."""
-    return [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
+def names_of(kernel: str, is_of_table: bool = False) -> list[str]:
+    """Every variant of a kernel with a `Sum` for its template argument, and asked for, with those of narrow tables."""
+    names = [f"{kernel}<{tile.name(value)}>" for value in FLOATS for tile in tiles(value)]
+    kinds = NARROW.values() if is_of_table else ()
+    return names + [f"{kernel}<{tile.name('float')}, {kind}>" for kind in kinds for tile in tiles("float")]
 
 
 _SECOND = source(__file__, names_of("add_pieces"))
@@ -115,13 +117,21 @@ def results_of(starts: Any, rows: int, entries: int, lengths: Lengths, counted: 
 
 
 def row_sums(
-    code, kernel: str, starts, entries: tuple, table, out, partial=None, table_type: str = "", lengths=UNKNOWN
+    code: Source,
+    kernel: str,
+    starts: Any,
+    entries: tuple,
+    table: Any,
+    out: Any,
+    partial: Any = None,
+    lengths: Lengths = UNKNOWN,
+    counted: Any = None,
 ) -> None:
     """out[r] = the sum over the entries k of row `r` of weight(k) * table[row(k)], by `kernel` of the source `code`.
 
     `entries` are the arrays that the kernel takes after the results, with room for what the last of `starts` says, or
-    more. Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. `table_type` is the C++ type of a
-    table that is narrower than `out`.
+    more. Sums of pieces go to `partial` [2 * pieces_of(room), N], or to a new array. The table may be of two
+    bytes a value where `out` is of float32. `counted` is as in `results_of`: rows of `out` behind are left alone.
     """
     rows, width = out.shape
     if rows == 0 or width == 0:
@@ -131,10 +141,10 @@ def row_sums(
     pieces = lengths.pieces(entries[0].size)
     if partial is None:
         partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
-    results, columns = results_of(starts, rows, entries[0].size, lengths), np.int32(width)
-    name = f"{kernel}<{tile.name(value)}, {table_type}>" if table_type else f"{kernel}<{tile.name(value)}>"
+    results, columns = results_of(starts, rows, entries[0].size, lengths, counted), np.int32(width)
+    held = "" if table.dtype == out.dtype else f", {c_name(table.dtype)}"
     first = *results, *entries, table, out, partial, columns, table.nbytes <= KEPT_BYTES
-    device.launch(code, name, blocks((rows + pieces) * tile.group), *first)
+    device.launch(code, f"{kernel}<{tile.name(value)}{held}>", blocks((rows + pieces) * tile.group), *first)
     if pieces:
         second = f"add_pieces<{tile.name(value)}>"
         device.launch(_SECOND, second, blocks(rows * tile.group), *results, partial, out, columns)

@@ -12,6 +12,9 @@ from kernels.contract import KernelError
 TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """What CUDA sources call a dtype."""
 
+NARROW = {"float16": "Half", "uint16": "Brain"}
+"""The same for tables of two bytes a value; uint16 holds bfloat16, which NumPy and CuPy do not know."""
+
 FLOATS = ("float", "double")
 
 THREADS = 128
@@ -77,8 +80,9 @@ def source(python_file: str, names: list[str], file: str = "", title: str = "", 
 
 
 def c_name(dtype: np.dtype) -> str:
-    """What CUDA sources call `dtype`."""
-    return TYPES[np.dtype(dtype).name]
+    """What CUDA sources call `dtype`, that of a table of two bytes a value included."""
+    name = np.dtype(dtype).name
+    return NARROW[name] if name in NARROW else TYPES[name]
 
 
 def grid(blocks_wanted: int) -> int:

@@ -1,5 +1,6 @@
 // Steps of an update rule: on every row, on rows that are named, fused with the gradient, and repeated without one. The
 // struct `Rule` stands before this text, made from the rule's formula.
+#include "rounding.cuh"
 #include "row_sums.cuh"
 
 constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
@@ -7,12 +8,12 @@ constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
 // As BLOCKS_SM, with room for weights and states: 80 registers, of which Adam's widest tiles spill some.
 constexpr int FUSED_SM = 6;
 
-// What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0.
-#define ARRAYS T *weights, T *state0, T *state1, T *state2
+// What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0. Weights may
+// be of half the memory, X; what is computed with them and all else is T.
+#define ARRAYS(X) X *weights, T *state0, T *state1, T *state2
 #define NUMBERS T n0, T n1, T n2, T n3, T n4, T n5, T n6, T n7, T n8, T n9
-#define RULE Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, nullptr}
-#define LIVE_RULE \
-    Stepper<T>{{weights, state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, is_live ? live : nullptr}
+#define RULE_BY(X, live, rounding) \
+    Stepper<T, X>{weights, {state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, live, rounding}
 
 // A sum over lanes that have different columns; `S` as in `row_sums.cuh`.
 template <class S>
@@ -22,12 +23,14 @@ __device__ typename S::T sum_lanes(const S& sum, typename S::T value) {
     return value;
 }
 
-template <class T>
+template <class T, class X>
 struct Stepper {
-    T* arrays[1 + MOST_STATES];
+    X* weights;
+    T* states[MOST_STATES];
     T given[MOST_SETTINGS];
     // The settings where they change from step to step without a new launch being made, else null.
     const T* live;
+    Rounding rounding;
 
     // Read where they are used, so that they hold no registers while rows are summed.
     __device__ void read_settings(T* settings) const {
@@ -40,26 +43,27 @@ struct Stepper {
     __device__ void pack(i64 place, const T* gradient, T mean, T* shared) const {
         T settings[MOST_SETTINGS];
         read_settings(settings);
-        Pack<T, W> old[1 + MOST_STATES];
-        old[0] = load_own<T, W>(arrays[0] + place);
+        const Pack<X, W> held = load_own<X, W>(weights + place);
+        Pack<T, W> weight, old[MOST_STATES];
 #pragma unroll
         for (int s = 0; s < MOST_STATES; s++)
-            if (s < Rule::STATES && !Rule::BY_ROW) old[1 + s] = load_own<T, W>(arrays[1 + s] + place);
+            if (s < Rule::STATES && !Rule::BY_ROW) old[s] = load_own<T, W>(states[s] + place);
         T state[MOST_STATES];
 #pragma unroll
         for (int w = 0; w < W; w++) {
 #pragma unroll
             for (int s = 0; s < MOST_STATES; s++)
-                if (s < Rule::STATES) state[s] = Rule::BY_ROW ? shared[s] : old[1 + s].at[w];
-            Rule::step(old[0].at[w], state, gradient[w], mean, settings);
+                if (s < Rule::STATES) state[s] = Rule::BY_ROW ? shared[s] : old[s].at[w];
+            weight.at[w] = widened(held.at[w]);
+            Rule::step(weight.at[w], state, gradient[w], mean, settings);
 #pragma unroll
             for (int s = 0; s < MOST_STATES; s++)
-                if (s < Rule::STATES && !Rule::BY_ROW) old[1 + s].at[w] = state[s];
+                if (s < Rule::STATES && !Rule::BY_ROW) old[s].at[w] = state[s];
         }
-        store_own<T, W>(arrays[0] + place, old[0]);
+        store_own<X, W>(weights + place, rounding.rounded<X>(weight, place));
 #pragma unroll
         for (int s = 0; s < MOST_STATES; s++)
-            if (s < Rule::STATES && !Rule::BY_ROW) store_own<T, W>(arrays[1 + s] + place, old[1 + s]);
+            if (s < Rule::STATES && !Rule::BY_ROW) store_own<T, W>(states[s] + place, old[s]);
         if (Rule::BY_ROW)
 #pragma unroll
             for (int s = 0; s < MOST_STATES; s++)
@@ -72,23 +76,23 @@ struct Stepper {
         T sum = 0, settings[MOST_SETTINGS];
         read_settings(settings);
 #pragma unroll
-        for (int w = 0; w < W; w++) sum += Rule::average(arrays[0][place + w], gradient[w], settings);
+        for (int w = 0; w < W; w++) sum += Rule::average(widened(weights[place + w]), gradient[w], settings);
         return sum;
     }
 
     // The states of a rule by row: old ones to `shared[0..]`, new ones from `shared[MOST_STATES..]`.
     __device__ void load_row(i64 row, T* shared) const {
-        for (int s = 0; s < Rule::STATES; s++) shared[s] = arrays[1 + s][row];
+        for (int s = 0; s < Rule::STATES; s++) shared[s] = states[s][row];
     }
     __device__ void store_row(i64 row, const T* shared) const {
-        for (int s = 0; s < Rule::STATES; s++) arrays[1 + s][row] = shared[s + MOST_STATES];
+        for (int s = 0; s < Rule::STATES; s++) states[s][row] = shared[s + MOST_STATES];
     }
 };
 
 // Every element by itself: for rules that are not by row.
 template <class T, int W>
-__global__ void __launch_bounds__(THREADS) dense(ARRAYS, const T* gradient, i64 packs, NUMBERS) {
-    const Stepper<T> rule = RULE;
+__global__ void __launch_bounds__(THREADS) dense(ARRAYS(T), const T* gradient, i64 packs, NUMBERS) {
+    const Stepper<T, T> rule = RULE_BY(T, nullptr, Rounding());
     T none[2 * MOST_STATES];
     for (i64 k = this_thread(); k < packs; k += all_threads()) {
         const Pack<T, W> g = load_own<T, W>(gradient + k * W);
@@ -97,19 +101,20 @@ __global__ void __launch_bounds__(THREADS) dense(ARRAYS, const T* gradient, i64 
 }
 
 // The rows `rows[u]`, or all of them where `is_named` is 0, by row u of the gradient: G lanes a row.
-template <class T, int W, int G>
+template <class T, int W, int G, class X = T>
 __global__ void __launch_bounds__(THREADS)
-    lazy(ARRAYS, const i64* rows, int is_named, const T* gradient, i64 count, i64 width, NUMBERS) {
-    const Stepper<T> rule = RULE;
+    lazy(ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, ROUNDING, NUMBERS) {
+    const Stepper<T, X> rule = RULE_BY(X, nullptr, ROUNDING_HERE);
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         const i64 row = is_named ? stream(rows + u) : u;
         T mean = 0, shared[2 * MOST_STATES];
         if (Rule::BY_ROW) {
-            rule.load_row(row, shared);  // before any lane has stored them, which the shuffles make sure of
+            rule.load_row(row, shared);
             for (i64 n = group.lane * W; n < width; n += G * W)
                 mean += rule.template part<W>(row * width + n, load_own<T, W>(gradient + u * width + n).at);
             mean = group.sum(mean) / (T)width;
+            group.sync();  // all lanes have loaded the states before one stores them
         }
         for (i64 n = group.lane * W; n < width; n += G * W) {
             const Pack<T, W> g = load_own<T, W>(gradient + u * width + n);
@@ -120,30 +125,33 @@ __global__ void __launch_bounds__(THREADS)
 }
 
 // The rows `rows[u]` by gradients of zero, a step for each row of `table` [steps, SETTINGS] from since[u] on.
-template <class T, int G>
+template <class T, int G, class X = T>
 __global__ void __launch_bounds__(THREADS) replay(
-    ARRAYS, const i64* rows, const i64* since, const T* table, i64 steps, i64 count, i64 width) {
-    T* const arrays[] = {weights, state0, state1, state2};
+    ARRAYS(X), const i64* rows, const i64* since, const T* table, i64 steps, i64 count, i64 width, ROUNDING) {
+    T* const states[] = {state0, state1, state2};
+    const Rounding to = ROUNDING_HERE;
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         const i64 row = rows[u], first = since[u];
         for (i64 n = group.lane; n < width; n += G) {
-            T value = weights[row * width + n], state[MOST_STATES];
-            for (int s = 0; s < Rule::STATES; s++) state[s] = arrays[1 + s][row * width + n];
-            for (i64 step = first; step < steps; step++)
-                Rule::step(value, state, (T)0, (T)0, table + step * Rule::SETTINGS);
-            weights[row * width + n] = value;
-            for (int s = 0; s < Rule::STATES; s++) arrays[1 + s][row * width + n] = state[s];
+            const i64 place = row * width + n;
+            Pack<T, 1> weight = {{widened(weights[place])}};
+            T state[MOST_STATES];
+            for (int s = 0; s < Rule::STATES; s++) state[s] = states[s][place];
+            for (i64 missed = first; missed < steps; missed++)
+                Rule::step(weight.at[0], state, (T)0, (T)0, table + missed * Rule::SETTINGS);
+            store_own<X, 1>(weights + place, to.rounded<X>(weight, place));
+            for (int s = 0; s < Rule::STATES; s++) states[s][place] = state[s];
         }
     }
 }
 
 // Takes the gradient of a touched column from `sum_rows` and steps the row of weights that it belongs to. A rule by row
 // whose rows are wider than a tile comes twice by every column block: for the mean, then for the step.
-template <class S>
+template <class S, class X>
 struct Apply {
     typedef typename S::T T;
-    Stepper<T> rule;
+    Stepper<T, X> rule;
     const i64* columns;
     int width;
     T mean, shared[2 * MOST_STATES];
@@ -154,8 +162,8 @@ struct Apply {
     __device__ void before(i64 u, int lane) const {
         const i64 place = fetch(columns + u) * width;
         for (int n = lane * (int)(128 / sizeof(T)); n < width; n += S::G * (int)(128 / sizeof(T))) {
-            prefetch(rule.arrays[0] + place + n);
-            for (int s = 0; s < Rule::STATES && !Rule::BY_ROW; s++) prefetch(rule.arrays[1 + s] + place + n);
+            prefetch(rule.weights + place + n);
+            for (int s = 0; s < Rule::STATES && !Rule::BY_ROW; s++) prefetch(rule.states[s] + place + n);
         }
     }
 
@@ -168,7 +176,9 @@ struct Apply {
         for (int v = 0; v < S::V; v++)
             if (block + sum.column(v) < width)
                 mean += rule.template part<S::W>(row * width + block + sum.column(v), sum.at[v]);
-        if (block + S::COLUMNS >= width) mean = sum_lanes(sum, mean) / (T)width;
+        if (block + S::COLUMNS < width) return;
+        mean = sum_lanes(sum, mean) / (T)width;
+        sum.group.sync();  // all lanes have loaded weights and states before some store them
     }
 
     __device__ void operator()(i64 u, int block, const S& sum, int pass) {
@@ -183,18 +193,19 @@ struct Apply {
     }
 };
 
-template <class S, class T = typename S::T>
+template <class S, class X = typename S::T, class T = typename S::T>
 __global__ void __launch_bounds__(THREADS, FUSED_SM) fused(
-    ARRAYS, RESULTS, const i64* columns, const void* entry_rows, const T* values, const T* g, T* partial, int width,
-    const T* live, int is_live, int keeps, NUMBERS) {
+    ARRAYS(X), RESULTS, const i64* columns, const void* entry_rows, const T* values, const T* g, T* partial, int width,
+    const T* live, int is_live, int keeps, ROUNDING, NUMBERS) {
     const Weighted<T> weighted{Indices(entry_rows, wide), values};
-    Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
+    Apply<S, X> apply{RULE_BY(X, is_live ? live : nullptr, ROUNDING_HERE), columns, width, 0, {}};
     sum_rows<S>(RESULTS_HERE, weighted, g, partial, width, keeps, apply);
 }
 
-template <class S, class T = typename S::T>
+template <class S, class X = typename S::T, class T = typename S::T>
 __global__ void __launch_bounds__(THREADS, FUSED_SM) fused_pieces(
-    ARRAYS, RESULTS, const i64* columns, const T* partial, int width, const T* live, int is_live, NUMBERS) {
-    Apply<S> apply{LIVE_RULE, columns, width, 0, {}};
+    ARRAYS(X), RESULTS, const i64* columns, const T* partial, int width, const T* live, int is_live, ROUNDING,
+    NUMBERS) {
+    Apply<S, X> apply{RULE_BY(X, is_live ? live : nullptr, ROUNDING_HERE), columns, width, 0, {}};
     sum_pieces<S>(RESULTS_HERE, partial, width, apply);
 }

@@ -7,8 +7,9 @@ import numpy as np
 from kernels import devices
 from kernels.contract import KernelError
 from kernels.gpu.formulas import cuda_of
+from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import KEPT_BYTES, PACK, UNKNOWN, Lengths, Tile, results_of
-from kernels.gpu.source import FLOATS, Source, blocks, c_name, source
+from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
 
 if TYPE_CHECKING:
     from kernels.rules import Rule
@@ -33,12 +34,17 @@ def register_source(rule: "Rule") -> None:
             f"take {MOST_STATES} and {MOST_SETTINGS}. Raise the limits in kernels/gpu/update.cu and updates.py."
         )
     names = [f"lazy<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
+    names += [f"lazy<float, {pack}, {g}, {kind}>" for kind in NARROW.values() for pack in (1, 4) for g in GROUPS]
     if not rule.average:
         names += [f"dense<{value}, {pack}>" for value in FLOATS for pack in (1, PACK[value])]
     if rule.replays:
         names += [f"replay<{value}, {g}>" for value in FLOATS for g in GROUPS]
-    names += [f"fused<{Tile(*tile).name(value)}>" for value in FLOATS for tile in TILES[value]]
-    names += [f"fused_pieces<{_widest(value, pack).name(value)}>" for value in FLOATS for pack in (1, PACK[value])]
+        names += [f"replay<float, {g}, {kind}>" for kind in NARROW.values() for g in GROUPS]
+    tiles = {value: [Tile(*tile).name(value) for tile in TILES[value]] for value in FLOATS}
+    last = {value: [_widest(value, pack).name(value) for pack in (1, PACK[value])] for value in FLOATS}
+    for kernel, each in (("fused", tiles), ("fused_pieces", last)):
+        names += [f"{kernel}<{tile}>" for value in FLOATS for tile in each[value]]
+        names += [f"{kernel}<{tile}, {kind}>" for kind in NARROW.values() for tile in each["float"]]
     _sources[rule.name] = source(__file__, names, "update.cu", title=f"{rule.name}.update", before=cuda_of(rule))
 
 
@@ -60,6 +66,11 @@ def _settings(settings: tuple, dtype: np.dtype) -> tuple:
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
 
 
+def _held(weights: Any) -> str:
+    """The last template argument of kernels, for weights that are of another type than what is computed."""
+    return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
+
+
 def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
     """Values that a lane moves at once."""
     return PACK[value] if width % PACK[value] == 0 and all(map(device.is_aligned, arrays)) else 1
@@ -69,7 +80,7 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
     """Every row."""
     arrays, (gradient,), settings = rule.split(args)
     if rule.average:
-        _lazy(rule, arrays, None, gradient, settings)
+        lazy(rule, arrays, None, gradient, settings)
     elif size := gradient.size:
         device, value = devices.of(gradient), c_name(gradient.dtype)
         pack = _pack(device, (*arrays, gradient), size, value)
@@ -80,23 +91,33 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
     """The rows named by `rows`."""
     arrays, (rows, gradient), settings = rule.split(args)
-    _lazy(rule, arrays, rows, gradient, settings)
+    lazy(rule, arrays, rows, gradient, settings)
 
 
-def _lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple) -> None:
+def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
+    """Step the rows of `arrays`, weights and states, that `rows` names, or all where it is None.
+
+    The weights may be of two bytes a value where all else is of float32; they are then rounded as `rounding` says.
+    """
     if not gradient.size:
         return
     device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
     pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
     lanes = GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
     named = device.empty(0, np.int64) if rows is None else rows
-    given = *_arrays(arrays), named, rows is not None, gradient, count, width, *_settings(settings, gradient.dtype)
-    device.launch(_sources[rule.name], f"lazy<{value}, {pack}, {lanes}>", blocks(count * lanes), *given)
+    given = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
+    name = f"lazy<{value}, {pack}, {lanes}{_held(arrays[0])}>"
+    device.launch(_sources[rule.name], name, blocks(count * lanes), *given, *_settings(settings, gradient.dtype))
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
     """The rows named by `rows`, each by the steps that it missed."""
-    arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
+    replay(rule, args[: len(rule.written)], args[len(rule.written) :])
+
+
+def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAREST) -> None:
+    """Step the rows of `arrays`, weights and states, as `missed` says: (rows, since, table). Weights as in `lazy`."""
+    rows, since, table = missed
     width, (steps, count) = arrays[0].shape[1], table.shape
     if count != len(rule.settings(*rule.example)):
         raise KernelError(
@@ -106,7 +127,8 @@ def gpu_replay(rule: "Rule", *args: Any) -> None:
     if not rows.size or not width:
         return
     device, lanes = devices.of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
-    name, given = f"replay<{c_name(table.dtype)}, {lanes}>", (rows, since, table, steps, rows.size, width)
+    name = f"replay<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
+    given = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
     device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *given)
 
 
@@ -124,12 +146,13 @@ def fused(
     counted: Any = None,
     live: Any = None,
     partial: Any = None,
+    rounding: Rounding = NEAREST,
 ) -> None:
     """Step the rows of `arrays`, weights and states, that a batch (columns, segments, rows, values, g) touches.
 
     `lengths` is what is known of the columns. For work that is repeated without a new launch being made: `counted`
     int64 [1] is the number of columns, where the batch's arrays have room for more, `live` [settings] is read in the
-    place of `settings`, and `partial` [2 * pieces_of(z), N] is room for sums of pieces.
+    place of `settings`, and `partial` [2 * pieces_of(z), N] is room for sums of pieces. Weights as in `lazy`.
     """
     columns, segments, rows, values, g = batch
     count, width = columns.size, g.shape[1]
@@ -144,9 +167,10 @@ def fused(
     results = results_of(segments, count, rows.size, lengths, counted)
     given = *_arrays(arrays), *results, columns
     ends = np.int32(width), (g if live is None else live), live is not None
-    code, numbers = _sources[rule.name], _settings(settings, g.dtype)
+    code, held = _sources[rule.name], _held(arrays[0])
+    numbers = *rounding.arguments(g), *_settings(settings, g.dtype)
     first = *given, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers
-    device.launch(code, f"fused<{tile.name(value)}>", blocks((count + pieces) * tile.group), *first)
+    device.launch(code, f"fused<{tile.name(value)}{held}>", blocks((count + pieces) * tile.group), *first)
     if pieces:
-        name, grid = f"fused_pieces<{last.name(value)}>", blocks(count * last.group)
+        name, grid = f"fused_pieces<{last.name(value)}{held}>", blocks(count * last.group)
         device.launch(code, name, grid, *given, partial, *ends, *numbers)

@@ -28,6 +28,7 @@ def reference(indptr, indices, data, x, out):
 
 def _row(lane, u, indptr, indices, data, x, out):
     def block(j, _):
+        """The sum of a row's entries, for one tile of the row."""
         total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
         out.row(u, j).store(total)
 
@@ -44,7 +45,7 @@ def cpu(indptr, indices, data, x, out):
     _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, data, x, out)
 
 
-CUDA = source(__file__, names_of("csr_dense"))
+CUDA = source(__file__, names_of("csr_dense", is_of_table=True))
 
 
 def gpu(indptr, indices, data, x, out):

@@ -28,6 +28,7 @@ def reference(indptr, indices, x, out):
 
 def _row(lane, u, indptr, indices, x, out):
     def block(j, _):
+        """The sum of a row's rows of x, for one tile of the row."""
         out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
 
     lane.blocks(block)
@@ -43,7 +44,7 @@ def cpu(indptr, indices, x, out):
     _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, x, out)
 
 
-_CUDA = source(__file__, names_of("csr_dense_ones"))
+_CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
 
 
 def gpu(indptr, indices, x, out):

@@ -14,8 +14,8 @@ import numpy as np
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_rows, work_of
-from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of
-from kernels.gpu.source import blocks, c_name, source
+from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
+from kernels.gpu.source import NARROW, blocks, c_name, source
 from kernels.lanes import AHEAD
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -32,11 +32,13 @@ def reference(indptr, indices, a, b, out):
 
 def _row(lane, u, indptr, indices, a, b, out):
     def entry(k, _):
+        """Entry k: the inner product of two rows, tile by tile."""
         column = indices[k]
         if lane.cut.far_rows:
             b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()
 
         def block(j, sums):
+            """The sum so far with the products of one tile."""
             products = [x * y for x, y in zip(a.row(u, j).load(), b.row(column, j).load(), strict=True)]
             return [sums[0] + lane.total(products)]
 
@@ -57,13 +59,17 @@ def cpu(indptr, indices, a, b, out):
     _rows(bounds, (width, a.itemsize, is_far(b.nbytes)), indptr, indices, a, b, out)
 
 
-_CUDA = source(__file__, names_of("sddmm"))
+_PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]
+"""Types of `a` and of `b` where that is of half the memory."""
+
+_NARROW = [f"sddmm<{tile.name('float')}, {a}, {b}>" for a, b in _PAIRS for tile in tiles("float")]
+_CUDA = source(__file__, names_of("sddmm") + _NARROW)
 _RUN = 16
 """Entries that a group of lanes takes one after the other, as in `sddmm.cu`."""
 
 
 def gpu(indptr, indices, a, b, out):
-    """On a CUDA device."""
+    """On a CUDA device; `b`, or `a` and `b`, may be of two bytes a value where `out` is of float32."""
     (rows, width), entries = a.shape, indices.size
     if entries == 0:
         return
@@ -72,7 +78,8 @@ def gpu(indptr, indices, a, b, out):
     sizes = rows, entries, np.int32(width), b.nbytes <= KEPT_BYTES
     grid = blocks(-(-entries // _RUN) * tile.lanes)
     args = indptr, indptr.dtype == np.int64, indices, a, b, out
-    device.launch(_CUDA, f"sddmm<{tile.name(value)}>", grid, *args, *sizes)
+    types = "" if b.dtype == out.dtype else f", {c_name(a.dtype)}, {c_name(b.dtype)}"
+    device.launch(_CUDA, f"sddmm<{tile.name(value)}{types}>", grid, *args, *sizes)
 
 
 def cost(s: Sizes) -> Cost:

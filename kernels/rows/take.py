@@ -9,10 +9,13 @@ Limits     D*N < 2**63
 Source     Definition; rows that come from memory are asked for ahead of their use
 """
 
+import numpy as np
+
+from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gather import RowLoop, cut_evenly, work_of
-from kernels.gpu.copies import copy_rows, names_of
-from kernels.gpu.source import source
+from kernels.gpu.copies import GROUPS, copy_rows, group_of, names_of
+from kernels.gpu.source import NARROW, blocks, c_name, source
 from kernels.lanes import AHEAD
 from kernels.registry import register
 from kernels.tiles import is_far
@@ -27,6 +30,7 @@ def reference(source, index, out):
 
 def _row(lane, u, source, index, out):
     def block(j, _):
+        """Copy one tile of the row."""
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(u, j).store(source.row(index[u], j).load())
@@ -43,12 +47,25 @@ def cpu(source, index, out):
     _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(source.nbytes)), source, index, out)
 
 
-_CUDA = source(__file__, names_of("take"))
+_PACKS = (4, 1)
+"""Values of half the memory that a lane widens at once."""
+
+_WIDENED = [f"take_widened<{kind}, {w}, {g}>" for kind in NARROW.values() for w in _PACKS for g in GROUPS]
+_CUDA = source(__file__, names_of("take") + _WIDENED)
 
 
 def gpu(source, index, out):
-    """On a CUDA device."""
-    copy_rows(_CUDA, "take", source, index, out, out.shape[0])
+    """On a CUDA device; a source of two bytes a value may be widened to an `out` of float32."""
+    if source.dtype == out.dtype:
+        copy_rows(_CUDA, "take", source, index, out, out.shape[0])
+    elif out.size:
+        device, (rows, width) = devices.of(out), out.shape
+        is_packed = width % _PACKS[0] == 0 and device.is_aligned(source) and device.is_aligned(out)
+        pack = _PACKS[0] if is_packed else _PACKS[1]
+        lanes = group_of(width // pack)
+        name = f"take_widened<{c_name(source.dtype)}, {pack}, {lanes}>"
+        sizes = index.dtype == np.int64, out, rows, width // pack
+        device.launch(_CUDA, name, blocks(rows * lanes), source, index, *sizes)
 
 
 def cost(s: Sizes) -> Cost:

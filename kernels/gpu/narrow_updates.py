@@ -1,0 +1,84 @@
+"""Updates of weights of two bytes a value: computed in float32 from states and gradients of float32, rounded once.
+
+The arguments are those of the kernels `<rule>_dense`, `<rule>_lazy`, `<rule>_fused` and `<rule>_replay`, with weights
+that are float16, or bfloat16 as uint16. Arrays live on a device; what is not contiguous is seen, and written, through a
+copy. Raises `KernelError` for what does not fit, and `TypeError` for arrays of the host.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from kernels.contract import KernelError
+from kernels.gpu import updates
+from kernels.gpu.narrow_calls import launch
+from kernels.gpu.rounding import NEAREST, Rounding
+from kernels.gpu.row_sums import UNKNOWN, Lengths
+from kernels.rules import BATCH, Rule, get_rule
+
+
+def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Step every row: weights [D, N], states, gradient [D, N], then the rule's numbers."""
+
+    def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        """Step all rows of contiguous arrays."""
+        updates.lazy(made, arrays, None, *gradient, settings, rounding)
+
+    _call("dense", rule, "gradient:f[D,N]", args, step)
+
+
+def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Step the rows named: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's numbers."""
+
+    def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        """Step named rows of contiguous arrays."""
+        updates.lazy(made, arrays, *gradient, settings, rounding)
+
+    _call("lazy", rule, "rows:l[U] gradient:f[U,N]", args, step)
+
+
+def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths = UNKNOWN) -> None:
+    """Step the rows that a batch touches: weights [D, N], states, the batch in column order, then the rule's numbers.
+
+    Each of these rows is read and written once. `lengths` is what is known of the columns.
+    """
+
+    def step(made: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
+        """Step the batch's rows of contiguous arrays."""
+        updates.fused(made, arrays, batch, settings, lengths, rounding=rounding)
+
+    _call("fused", rule, BATCH, args, step)
+
+
+def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
+    """Step rows by gradients of zero: weights [D, N], states, rows int64 [U], since int64 [U], table [S, numbers].
+
+    The weights are rounded once, after the last step. `KernelError` for a rule that does not replay.
+    """
+
+    def step(made: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
+        """Step named rows of contiguous arrays as often as each missed."""
+        updates.replay(made, arrays, missed, rounding)
+
+    if not get_rule(rule).replays:
+        raise KernelError(f"There is no {rule}_replay: a step of {rule} without a gradient is not repeated.")
+    _call("replay", rule, "rows:l[U] since:l[U] table:f[S,K]", args, step)
+
+
+def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
+    """Check a call and hand weights and states, what gives the gradient, and settings on to `step`."""
+    made = get_rule(rule)
+    numbers = made.numbers if kind != "replay" else ()
+    operands = [text for text in made.operands(gradient).split() if "[" in text]
+    operands[0] = operands[0].replace(":f", ":h")
+    count, name, first = len(operands), f"{rule}_{kind}", len(made.written)
+    if len(args) != count + len(numbers):
+        wanted = " ".join((*operands, *numbers))
+        raise KernelError(f"{name} takes {count + len(numbers)} arguments ({wanted}), not {len(args)}.")
+    settings = tuple(map(float, made.settings(*args[count:]))) if numbers else ()
+    launch(
+        name,
+        " ".join(operands),
+        made.written,
+        args[:count],
+        lambda *ready: step(made, ready[:first], ready[first:], settings),
+    )
