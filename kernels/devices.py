@@ -19,7 +19,8 @@ import numpy as np
 from kernels.gpu.source import THREADS, Source
 
 OPTIONS = ("-std=c++17",)
-"""Options of the CUDA compiler. No fast mathematics: NaN, Inf and the order of sums are as written."""
+"""Options of the CUDA compiler. No fast mathematics: NaN, Inf and the order of sums are as written. CuPy adds
+`-ftz=true` of its own: float32 values below 1.2e-38 count as zero."""
 
 INSTALL = "pip install 'sparse-workbench[cuda12]' (or [cuda13])"
 _PROBE = """
@@ -120,15 +121,15 @@ class Device(ABC):
         """A copy of `array` on the device."""
 
     @abstractmethod
-    def upload(self, pairs: list[tuple[Any, np.ndarray]]) -> None:
-        """Copy each host array into the first elements of its device array, of the same type.
-
-        The host's arrays may be changed at once; what is launched after it sees the copies.
-        """
+    def clear(self, array: Any) -> None:
+        """array[...] = 0."""
 
     @abstractmethod
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """`work`, which launches kernels and does nothing else, as a function that launches them all at once."""
+        """`work`, which launches kernels and does nothing else, as a function that launches them all at once.
+
+        Each of the kernels must have been launched before, for a kernel is compiled then.
+        """
 
     @abstractmethod
     def read(self, array: Any) -> np.ndarray:
@@ -173,14 +174,12 @@ class CupyDevice(Device):
         """A copy on the device."""
         return self.cupy.asarray(array)
 
-    def upload(self, pairs: list[tuple[Any, np.ndarray]]) -> None:
-        """In the current stream; memory that is not pinned is copied aside before a call returns."""
-        stream = self.cupy.cuda.get_current_stream()
-        for target, source in pairs:
-            target[: source.size].set(np.ascontiguousarray(source).reshape(-1), stream=stream)
+    def clear(self, array: Any) -> None:
+        """In the current stream."""
+        array.fill(0)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        """A CUDA graph, from the second call on: in the first one kernels are compiled, which no graph can hold."""
+        """A CUDA graph, captured in the first call."""
         return _Graph(self.cupy, work).run
 
     def read(self, array: Any) -> np.ndarray:
@@ -205,19 +204,15 @@ class CupyDevice(Device):
 
 
 class _Graph:
-    """Work as a CUDA graph, captured in the second call."""
+    """Work as a CUDA graph, captured in the first call: nothing of it runs then, and none of it may be compiled."""
 
     def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
-        self.work, self.graph, self.has_run = work, None, False
+        self.work, self.graph = work, None
         self.stream = module.cuda.Stream(non_blocking=True)
         self.current = module.cuda.get_current_stream
 
     def run(self) -> None:
-        """Once as it is, then as a graph, in the current stream."""
-        if not self.has_run:
-            self.work()
-            self.has_run = True
-            return
+        """In the current stream."""
         if self.graph is None:
             with self.stream:
                 self.stream.begin_capture()
@@ -226,13 +221,17 @@ class _Graph:
         self.graph.launch(self.current())
 
 
+_BOOLS = np.int32(0), np.int32(1)
+
+
 def as_argument(arg: Any) -> Any:
     """`arg` of a launch with its C type told: bool as int, int as int64; a float must be of a NumPy type."""
-    if isinstance(arg, bool):
-        return np.int32(arg)
-    if isinstance(arg, int):
+    kind = type(arg)  # `isinstance` of an array takes longer, and a launch has twenty arguments
+    if kind is int:
         return np.int64(arg)
-    if isinstance(arg, float) and not isinstance(arg, np.floating):
+    if kind is bool:
+        return _BOOLS[arg]
+    if kind is float:
         raise TypeError(
             f"A kernel was given the Python float {arg}; pass it as dtype.type({arg}), for it is taken as it is."
         )
@@ -241,7 +240,7 @@ def as_argument(arg: Any) -> Any:
 
 @functools.cache
 def compiled(source: Source, name: str) -> Any:
-    """The kernel `name` of a source, compiled on first use; CuPy keeps it on disk, by text and options."""
+    """The kernel `name` of a source, compiled on first use; CuPy from 14.2 on keeps it on disk, by text and options."""
     source.check(name)
     module = cupy().RawModule(code=source.text, options=OPTIONS, name_expressions=(name,))
     return module.get_function(name)

@@ -4,7 +4,7 @@ A plan costs time and memory that grow with the stored entries of the batch and 
 loader builds it, one batch ahead or once for batches that repeat; forward, gradient and update read it and never sort.
 """
 
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -59,8 +59,8 @@ class BatchPlan:
     @property
     def nbytes(self) -> int:
         """Bytes the plan's arrays hold."""
-        arrays = [*(getattr(self, each.name) for each in fields(self)), *self.kept[1:]]
-        return sum(array.nbytes for array in arrays if isinstance(array, np.ndarray))
+        arrays = self.columns, self.segments, self.rows, self.permutation, self.row_order, self.column_order
+        return sum(array.nbytes for array in (*arrays, *self.kept[1:]) if array is not None)
 
     def in_order(self, data: np.ndarray) -> np.ndarray:
         """The batch's values `data` [z] in column order; kept, so that a batch that repeats pays once. O(z).

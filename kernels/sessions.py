@@ -1,8 +1,9 @@
 """Sessions: what a program needs of a device beside kernels. Copies on a second stream, times, dense products, memory.
 
 Work is queued in the order in which it is asked for. What is done inside `beside()` is queued on a second stream, and
-may run at the same time as the rest; `join` lets the first stream wait for it. Arrays that were made there must live
-until `finish` was called after their last use: their memory is taken again by the second stream, which does not wait.
+may run at the same time as the rest. Either stream waits for a place in the other by `wait_for`, the host by `until`.
+Arrays that were made beside must live until `finish` was called after their last use: their memory is taken again by
+the second stream, which does not wait.
 """
 
 import contextlib
@@ -29,7 +30,7 @@ class Beside:
 
 
 class Session(ABC):
-    """One device in use. Everything but `finish`, and what a launcher itself reads, returns before it is done."""
+    """One device in use. All but `finish`, `until`, and what a launcher itself reads, returns before it is done."""
 
     device: devices.Device
     bytes_most: int = 0
@@ -40,8 +41,23 @@ class Session(ABC):
         """Queue what follows on the second stream; marks its `start` and its `end`."""
 
     @abstractmethod
-    def join(self, work: Beside) -> None:
-        """Let what follows on this stream wait for the end of `work`."""
+    def wait_for(self, mark: Mark) -> None:
+        """Let what follows on the current stream wait until `mark` is passed."""
+
+    @abstractmethod
+    def until(self, mark: Mark) -> None:
+        """Wait, on the host, until `mark` is passed."""
+
+    @abstractmethod
+    def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
+        """Host memory with any content that `fill` can copy from."""
+
+    @abstractmethod
+    def fill(self, target: Any, pinned: np.ndarray) -> None:
+        """Queue a copy of pinned memory, or a part of it, into the first elements of a device's array of its type.
+
+        The host must not change what is copied before it has seen that a mark made after this is passed.
+        """
 
     @abstractmethod
     def copy(self, array: np.ndarray, work: Beside) -> Any:
@@ -87,18 +103,33 @@ class CudaSession(Session):
             yield work
             work.marks["end"] = self.mark()
 
-    def join(self, work: Beside) -> None:
+    def wait_for(self, mark: Mark) -> None:
         """The device waits, this thread does not."""
-        self.cupy.cuda.get_current_stream().wait_event(work.marks["end"])
+        self.cupy.cuda.get_current_stream().wait_event(mark)
+
+    def until(self, mark: Mark) -> None:
+        """As the driver waits for an event."""
+        mark.synchronize()  # synchronize!
+
+    def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
+        """From CuPy's pool of page-locked memory, which takes it back with the array."""
+        size, dtype = int(np.prod(shape)), np.dtype(dtype)
+        if not size:
+            return np.empty(shape, dtype)
+        return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(size * dtype.itemsize), dtype, size).reshape(shape)
+
+    def fill(self, target: Any, pinned: np.ndarray) -> None:
+        """In the current stream."""
+        if pinned.size:
+            stream = self.cupy.cuda.get_current_stream()
+            target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
 
     def copy(self, array: np.ndarray, work: Beside) -> Any:
         """Through pinned memory, without which the driver would wait for the copy."""
-        made = self.cupy.empty(array.shape, array.dtype)
-        if array.size:
-            pinned = np.frombuffer(self.cupy.cuda.alloc_pinned_memory(array.nbytes), array.dtype, array.size)
-            pinned.reshape(array.shape)[...] = array
-            work.host.append(pinned)
-            made.data.copy_from_host_async(pinned.ctypes.data, array.nbytes, self.cupy.cuda.get_current_stream())
+        made, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
+        pinned[...] = array
+        work.host.append(pinned)
+        self.fill(made, pinned)
         return made
 
     def mark(self) -> Mark:
@@ -134,9 +165,12 @@ def _hook(cupy: Any, note: Any) -> Any:
     """Calls `note` after each allocation."""
 
     class Hook(cupy.cuda.MemoryHook):
+        """CuPy's hook of its memory pool."""
+
         name = "most bytes in use"
 
         def malloc_postprocess(self, **_: Any) -> None:
+            """CuPy calls this after each allocation."""
             note()
 
     return Hook()

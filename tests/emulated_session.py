@@ -1,14 +1,37 @@
-"""A session on the emulated device: one after the other, times of the host, products by NumPy, bytes that live."""
+"""A session on the emulated device: one after the other, times of the host, products by NumPy, bytes that live.
+
+Everything is done when it is asked for, but what a device could have done in another order is an error. For each
+stream, and for the host, `seen` has how far it knows the streams to be: it knows what it did itself, and learns the
+rest from marks that it waits for. An array may be used on a stream that knows all other streams' uses of it to be over;
+pinned memory may be copied from again by a host that knows the copy before to be done.
+"""
 
 import contextlib
+import functools
+import threading
 from collections.abc import Iterator
 from time import perf_counter
+from typing import NamedTuple
 
 import numpy as np
 from emulator.device import Emulator
 from emulator.memory import Array
 
 from kernels.sessions import Beside, Session
+
+STREAMS = ("first", "second")
+Seen = dict[str, int]
+
+
+class OrderError(AssertionError):
+    """Two things were asked for that a device could do in the wrong order."""
+
+
+class Mark(NamedTuple):
+    """A place in a stream: when the host was there, and what is over when it is passed."""
+
+    seconds: float
+    seen: Seen
 
 
 class EmulatedSession(Session):
@@ -17,30 +40,89 @@ class EmulatedSession(Session):
     def __init__(self, device: Emulator) -> None:
         self.device, self.log = device, []
         self.copied = 0
+        self.seen = {place: dict.fromkeys(STREAMS, 0) for place in (*STREAMS, "host")}
+        self.copies: dict[int, tuple[str, int]] = {}
+        self.current, self.turn = threading.local(), threading.RLock()
+
+    @property
+    def stream(self) -> str:
+        """The current one of this thread."""
+        return getattr(self.current, "stream", "first")
+
+    def _advance(self) -> Seen:
+        """One more thing is queued on the current stream, by a host that knows what it knows."""
+        seen = self.seen[self.stream]
+        _learn(seen, self.seen["host"])
+        seen[self.stream] += 1
+        return seen
+
+    def _use(self, uses: Seen) -> None:
+        with self.turn:
+            seen = self._advance()
+            if late := [other for other, place in uses.items() if seen[other] < place]:
+                raise OrderError(f"the {self.stream} stream uses an array that the {late[0]} one may be at")
+            uses[self.stream] = seen[self.stream]
+
+    def _now_in_use(self, array: Array, before: Seen) -> None:
+        """By the current stream; from now on every use is looked at. `before` are the uses that nobody looked at."""
+        if not isinstance(array.region.used, functools.partial):
+            array.region.used = functools.partial(self._use, before)
+        array.region.used()
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[Beside]:
-        work = Beside({"start": self.mark()})
-        yield work
-        work.marks["end"] = self.mark()
+        self.current.stream = "second"
+        try:
+            work = Beside({"start": self.mark()})
+            yield work
+            work.marks["end"] = self.mark()
+        finally:
+            self.current.stream = "first"
 
-    def join(self, work: Beside) -> None:
-        assert work.host, "what is joined has copied something, which it keeps until then"
-        self.log.append("join")
+    def wait_for(self, mark: Mark) -> None:
+        with self.turn:
+            _learn(self.seen[self.stream], mark.seen)
+        self.log.append("wait")
+
+    def until(self, mark: Mark) -> None:
+        with self.turn:
+            _learn(self.seen["host"], mark.seen)
+        self.log.append("until")
+
+    def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
+        return np.empty(shape, dtype)
+
+    def fill(self, target: Array, pinned: np.ndarray) -> None:
+        assert target.dtype == pinned.dtype
+        assert pinned.flags.c_contiguous
+        self._now_in_use(target, {"first": 1})  # where it was made
+        with self.turn:
+            stream, place = self.copies.get(pinned.ctypes.data, ("first", 0))
+            if pinned.size and self.seen["host"][stream] < place:
+                raise OrderError("the host has changed pinned memory that may not be copied yet")
+            self.copies[pinned.ctypes.data] = self.stream, self.seen[self.stream][self.stream]
+        target.host.reshape(-1)[: pinned.size] = pinned.reshape(-1)
+        self.copied += pinned.nbytes
+        self.log.append("fill")
 
     def copy(self, array: np.ndarray, work: Beside) -> Array:
         work.host.append(array)
         self.copied += array.nbytes
         self.log.append("copy")
-        return self.device.put(array)
+        made = self.device.put(array)
+        self._now_in_use(made, {})
+        return made
 
-    def mark(self) -> float:
-        return perf_counter()
+    def mark(self) -> Mark:
+        with self.turn:
+            return Mark(perf_counter(), dict(self._advance()))
 
-    def seconds(self, start: float, end: float) -> float:
-        return end - start
+    def seconds(self, start: Mark, end: Mark) -> float:
+        return end.seconds - start.seconds
 
     def finish(self) -> None:
+        with self.turn:
+            _learn(self.seen["host"], self.seen[self.stream])
         self.log.append("finish")
 
     def matmul(self, x: Array, y: Array, out: Array, transposed: bool = False) -> None:
@@ -51,3 +133,9 @@ class EmulatedSession(Session):
         before = self.copied
         yield
         self.bytes_most = self.copied - before
+
+
+def _learn(seen: Seen, more: Seen) -> None:
+    """What is over by `more` is over."""
+    for stream in STREAMS:
+        seen[stream] = max(seen[stream], more[stream])

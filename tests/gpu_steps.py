@@ -5,9 +5,10 @@ from cases import from_rows, random_case
 
 import kernels
 from kernels import Case, plan
-from kernels.devices import Device
-from kernels.gpu.step import Room, Step
+from kernels.gpu.slots import Room
+from kernels.gpu.step import Step
 from kernels.rules import get_rule
+from kernels.sessions import Session
 
 PAIRS = [("sgd", "softmax"), ("adagrad", "squared"), ("adam", "logistic"), ("group_adagrad", "softmax")]
 PAIRS += [("ftrl", "softmax"), ("momentum", "squared")]
@@ -23,14 +24,15 @@ def hot(width: int, seed: int) -> Case:
 
 
 def batches(width: int) -> list[Case]:
-    sizes = {"dtype": np.float64}
-    some = [random_case(R, D, z, width, seed=z, **sizes) for z in (500, 90, 0, 900)]
-    return [*some, hot(width, 1), random_case(R, D, 333, width, seed=9, **sizes)]
+    """Of several sizes, some with fewer rows than there is room for, down to none."""
+    some = [(R, 500), (R, 90), (R, 0), (R, 900), (129, 333), (1, 5), (0, 0)]
+    made = [random_case(rows, D, z, width, seed=rows + z, dtype=np.float64) for rows, z in some]
+    return [*made, hot(width, 1), random_case(R, D, 333, width, seed=9, dtype=np.float64)]
 
 
 def targets_of(loss: str, case: Case) -> np.ndarray:
-    random = np.random.default_rng(case.seed)
-    return random.integers(0, case.N, R) if loss == "softmax" else random.random((R, case.N))
+    random, rows = np.random.default_rng(case.seed), case.indptr.size - 1
+    return random.integers(0, case.N, rows) if loss == "softmax" else random.random((rows, case.N))
 
 
 def start(rule: str, width: int) -> list[np.ndarray]:
@@ -40,8 +42,14 @@ def start(rule: str, width: int) -> list[np.ndarray]:
     return [random.standard_normal((D, width)), *[np.square(random.standard_normal(shape)) for _ in made.states]]
 
 
+def make_step(session: Session, rule: str, arrays: list[np.ndarray], loss: str = "softmax", **more) -> Step:
+    """With room for any of `batches`."""
+    there = [session.device.put(array) for array in arrays]
+    return Step(session, rule, there, **{"room": Room(R, 1000, D), "loss": loss, **more})
+
+
 def step_on_cpu(rule: str, loss: str, arrays: list, case: Case, numbers: tuple) -> float:
-    scores, gradient = np.empty((2, R, case.N))
+    scores, gradient = np.empty((2, case.indptr.size - 1, case.N))
     kernels.get("csr_dense").cpu(case.indptr, case.indices, case.data, arrays[0], scores)
     value = kernels.get(loss).cpu(scores, targets_of(loss, case), gradient)
     p = plan.build(case.indptr, case.indices, D)
@@ -55,10 +63,10 @@ def load(step: Step, slot: int, loss: str, case: Case) -> None:
     step.slots[slot].load(case.indptr, case.indices, case.data, targets_of(loss, case), p)
 
 
-def assert_steps_are_those_of_the_cpu(device: Device, rule: str, loss: str, width: int, during) -> None:
+def assert_steps_are_those_of_the_cpu(session: Session, rule: str, loss: str, width: int, during) -> None:
     """Weights, states and loss after every batch, with a rate that changes; each step is run within `during()`."""
     arrays = start(rule, width)
-    step = Step(device, rule, arrays, Room(R, 1000, D), loss)
+    step = make_step(session, rule, arrays, loss)
     for number, case in enumerate(batches(width), start=1):
         numbers = list(get_rule(rule).example)
         numbers[0] /= number

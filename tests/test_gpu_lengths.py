@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from cases import CASES, from_rows
+from gpu_steps import D, R, load, make_step, start
 from gpu_twins import GPU_CASES, LONG, run_on
 from twins import assert_close, run, same_bits
 
@@ -11,6 +12,7 @@ from kernels import Case
 from kernels.gpu import plan as gpu_plan
 from kernels.gpu import updates
 from kernels.gpu.row_sums import PIECE, UNKNOWN, Lengths
+from kernels.gpu.slots import Room
 from kernels.products import csr_dense, csr_dense_ones
 from kernels.rules import get_rule
 
@@ -18,6 +20,7 @@ emulator_build = pytest.importorskip("emulator.build")
 if emulator_build.compiler() is None:
     pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
 
+from emulated_session import EmulatedSession  # noqa: E402
 from emulator.device import emulator  # noqa: E402
 
 PRODUCTS = {"csr_dense": csr_dense.on_device, "csr_dense_ones": csr_dense_ones.on_device}
@@ -29,10 +32,10 @@ def ascending():
     emulator.seed = 0
 
 
-def alike(length: int, rows: int = 9, N: int = 5, **types) -> Case:
+def alike(length: int, rows: int = 9, N: int = 5, D: int = 7, **types) -> Case:
     """Rows of one length, columns repeated and in no order."""
-    columns = np.random.default_rng(length).integers(0, 7, rows * length)
-    return from_rows(np.repeat(np.arange(rows), length), columns, rows, 7, N, **types)
+    columns = np.random.default_rng(length).integers(0, D, rows * length)
+    return from_rows(np.repeat(np.arange(rows), length), columns, rows, D, N, **types)
 
 
 ALIKE = {f"rows of {length}": alike(length) for length in (0, 1, 2, 39, PIECE, PIECE + 1, 300)}
@@ -129,3 +132,21 @@ def test_lengths_are_found_of_starts_alone(case_name: str) -> None:
 
 def test_nothing_known_is_the_default() -> None:
     assert (UNKNOWN.pieces(PIECE), UNKNOWN.pieces(PIECE + 1), Lengths(longest=0).pieces(10**9)) == (0, 2, 0)
+
+
+@pytest.mark.parametrize("length", [1, 7, PIECE])
+def test_a_step_for_rows_of_one_length_is_the_same_bits_and_a_launch_less(length: int, monkeypatch) -> None:
+    """Also for a batch of fewer rows than there is room for, after one that filled it."""
+    made = []
+    for lengths in (UNKNOWN, Lengths(length, length)):
+        monkeypatch.setattr(emulator, "launches", {})
+        room = Room(R, R * length, D, lengths)
+        step = make_step(EmulatedSession(emulator), "adagrad", start("adagrad", 4), "squared", room=room)
+        for rows in (R, 30, 0):
+            load(step, 0, "squared", alike(length, rows, N=4, D=D, dtype=np.float64))
+            step.run(0, *get_rule("adagrad").example)
+            made.append([*step.read(), np.array(step.loss())])
+        pieces = sum(count for name, count in emulator.launches.items() if name.startswith("add_pieces"))
+        assert (pieces > 0) == (lengths is UNKNOWN)
+    for one, other in zip(made[:3], made[3:], strict=True):
+        assert same_bits(one, other)

@@ -112,8 +112,12 @@ def assert_same_plan(one: plan.BatchPlan, other: plan.BatchPlan) -> None:
     for name in PLAN_ARRAYS:
         assert getattr(one, name).dtype == getattr(other, name).dtype
         np.testing.assert_array_equal(getattr(one, name), getattr(other, name))
-    for name in ("shape", "longest_run", "longest_row", "row_length"):
-        assert getattr(one, name) == getattr(other, name)
+    assert (one.longest_run, one.longest_row, one.row_length) == (
+        other.longest_run,
+        other.longest_row,
+        other.row_length,
+    )
+    assert one.shape == other.shape
 
 
 @pytest.mark.parametrize("bits", [4, 5, 12])

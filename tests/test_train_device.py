@@ -11,7 +11,7 @@ emulator_build = pytest.importorskip("emulator.build")
 if emulator_build.compiler() is None:
     pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
 
-from emulated_session import EmulatedSession  # noqa: E402
+from emulated_session import EmulatedSession, OrderError  # noqa: E402
 from emulator.device import emulator  # noqa: E402
 
 CSR = {"format": "csr", "engine": "ours"}
@@ -61,7 +61,14 @@ def test_models_and_optimizers_train_as_on_the_cpu(model: str, optimizer: str) -
 def test_the_next_batch_is_copied_ahead_and_trains_the_same() -> None:
     here, there = both(**WAYS["fused"], ahead=True)
     assert_same_training(here, there)
-    assert there.session.log.index("join") > there.session.log.index("copy")
+    assert there.session.log.index("wait") > there.session.log.index("copy")
+
+
+def test_a_step_that_does_not_wait_for_its_batch_is_found() -> None:
+    _, there = both(**WAYS["fused"], ahead=True)
+    there.session.wait_for = lambda mark: None
+    with pytest.raises(OrderError, match="the first stream uses an array that the second one may be at"):
+        next(there.events())
 
 
 def test_predictions_and_quality_are_those_of_the_cpu() -> None:
@@ -87,8 +94,8 @@ def test_the_check_finds_a_wrong_step(monkeypatch: pytest.MonkeyPatch) -> None:
     _, there = both(**WAYS["lazy"])
     real = DeviceRun.backward
 
-    def wrong(self, laps=None):
-        gradient = real(self, laps)
+    def wrong(self):
+        gradient = real(self)
         gradient.values.host[...] *= 1.01
         return gradient
 
@@ -99,7 +106,7 @@ def test_the_check_finds_a_wrong_step(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_phases_tell_copies_in_the_step_from_those_ahead() -> None:
     _, there = both(**WAYS["lazy"])
     event = next(there.events())
-    assert all(event.seconds[phase] > 0 for phase in train.PHASES if phase != "wait")
+    assert all(event.seconds[phase] > 0 for phase in train.PHASES if phase not in ("wait", "graph"))
     assert event.seconds["wait"] == 0
     assert event.seconds_prepare == pytest.approx(
         sum(event.seconds[phase] for phase in ("slice", "convert", "transfer", "plan"))

@@ -4,10 +4,15 @@
 
 constexpr i64 ELEMENTS = 32 * THREADS;
 
-// gradient = slope * scale; sums[b] = the losses of elements b * ELEMENTS and on. `element(s, t, loss)` gives the slope.
+// gradient = slope / rows; sums[b] = the losses of elements b * ELEMENTS and on. `element(s, t, loss)` gives the slope.
+// Rows from `counted[0]` on, where that is there, have no part: their gradient is left as it is.
 template <class T, class Element>
 __device__ void each_element(
-    const T* scores, const T* targets, T* gradient, i64 size, T scale, double* sums, i64 blocks, Element element) {
+    const T* scores, const T* targets, T* gradient, i64 rows, i64 width, const i64* counted, int is_counted,
+    double* sums, i64 blocks, Element element) {
+    if (is_counted) rows = least(rows, counted[0]);
+    const i64 size = rows * width;
+    const T scale = (T)(1.0 / most(rows, (i64)1));
     for (i64 block = blockIdx.x; block < blocks; block += gridDim.x) {
         double own = 0;
         const i64 first = block * ELEMENTS;

@@ -41,10 +41,23 @@ def total(sums: Any) -> float:
     return float(device.read(result)[0])  # synchronize!
 
 
-def each_element(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any, sums: Any) -> None:
-    """Fill `gradient`, and `sums` float64 with the losses of blocks of `ELEMENTS`, to be divided by the rows."""
-    count, scale = sums.size, gradient.dtype.type(1 / max(scores.shape[0], 1))
-    name, given = f"{kernel}<{c_name(gradient.dtype)}>", (scores, targets, gradient, scores.size, scale, sums, count)
+def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
+    """What kernels of losses take for `counted` int64 [1], the number of rows where the arrays have room for more.
+
+    Where it is None all rows count, and the kernel is given the array `instead`, which it does not read.
+    """
+    return (instead if counted is None else counted), counted is not None
+
+
+def each_element(
+    code: Source, kernel: str, scores: Any, targets: Any, gradient: Any, sums: Any, counted: Any = None
+) -> None:
+    """Fill `gradient`, and `sums` float64 with the losses of blocks of `ELEMENTS`, to be divided by the rows.
+
+    Rows from `counted` on, int64 [1] on the device, have no part in either; by default all have.
+    """
+    name, count = f"{kernel}<{c_name(gradient.dtype)}>", sums.size
+    given = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
     devices.of(gradient).launch(code, name, grid(count), *given)
 
 

@@ -19,7 +19,7 @@ from kernels.elementary import exp_of_negative, log1p_of_unit, maximum
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
 
 
 def reference(scores, targets, gradient):
@@ -67,7 +67,7 @@ def cpu(scores, targets, gradient):
     sums = np.empty(-(-scores.size // BLOCK))
     flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
     call_parallel(_blocks, 8 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
-    return float(sums.sum()) / rows
+    return sum_of(sums) / rows
 
 
 CUDA = source(__file__, names_of("logistic"))

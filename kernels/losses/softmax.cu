@@ -36,11 +36,19 @@ struct Row {
     }
 };
 
-// losses[r] = the loss of row r; found[0] becomes rows - the first row whose label is out of range, or stays 0.
+// losses[r] = the loss of row r; found[0] becomes rows - the first row whose label is out of range, or stays 0. Rows
+// from `counted[0]` on, where that is there, have no part: their loss is 0, and their gradient is left as it is.
 template <class T, int G, int K>
 __global__ void __launch_bounds__(THREADS) softmax(
-    const T* scores, const i64* labels, T* gradient, i64 rows, i64 width, double scale, double* losses, i64* found) {
+    const T* scores, const i64* labels, T* gradient, i64 rows, i64 width, const i64* counted, int is_counted,
+    double* losses, i64* found) {
+    const i64 used = is_counted ? least(rows, counted[0]) : rows;
+    const double scale = 1.0 / most(used, (i64)1);
     for (i64 r = Group<G>::first(); r < rows; r += Group<G>::count()) {
+        if (r >= used) {
+            if (threadIdx.x % G == 0) losses[r] = 0;
+            continue;
+        }
         Row<T, G, K> row{scores + r * width, gradient + r * width, width, {}, {}};
         const i64 label = labels[r];
         if (label < 0 || label >= width) {

@@ -17,10 +17,10 @@ from numba import prange
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.elementary import exp_of_negative, maximum
-from kernels.gpu.losses import total
+from kernels.gpu.losses import rows_of, total
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums
+from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
 
 ROWS_A_LOG = 32
 """Rows whose sums, each from 1 to N, are multiplied before the logarithm: no overflow while N < 4e9."""
@@ -31,7 +31,7 @@ def reference(scores, labels, gradient):
     loss, (rows, width) = 0.0, scores.shape
     for r in range(rows):
         if not 0 <= labels[r] < width:
-            raise KernelError(f"labels[{r}] is {labels[r]}.")
+            raise wrong_label(r, labels[r], width)
         s = [float(scores[r, n]) for n in range(width)]
         largest = math.nan if any(map(math.isnan, s)) else max(s)
         if math.isinf(largest):
@@ -125,7 +125,7 @@ def cpu(scores, labels, gradient):
     if wrong.max(initial=-1) >= 0:
         r = wrong[wrong >= 0][0]
         raise wrong_label(r, labels[r], width)
-    return float(sums.sum()) / max(rows, 1)
+    return sum_of(sums) / max(rows, 1)
 
 
 _SHAPES = (8, 2), (32, 1), (32, 4), (32, 16), (32, 0)
@@ -148,12 +148,15 @@ def gpu(scores, labels, gradient):
     return loss
 
 
-def on_device(scores, labels, gradient, losses, wrong):
-    """Launch the kernel: fills gradient, losses float64 [R], and wrong int64 [1] as `softmax.cu` says."""
+def on_device(scores, labels, gradient, losses, wrong, counted=None):
+    """Launch the kernel: fills gradient, losses float64 [R], and wrong int64 [1] as `softmax.cu` says.
+
+    Rows from `counted` on, int64 [1] on the device, have no part; by default all have.
+    """
     rows, width = scores.shape
     group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
-    name, scale = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>", np.float64(1 / rows)
-    given = scores, labels, gradient, rows, width, scale, losses, wrong
+    name = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>"
+    given = scores, labels, gradient, rows, width, *rows_of(counted, wrong), losses, wrong
     devices.of(gradient).launch(_CUDA, name, blocks(rows * group), *given)
 
 

@@ -12,6 +12,7 @@ struct Squared {
 
 template <class T>
 __global__ void __launch_bounds__(THREADS) squared(
-    const T* scores, const T* targets, T* gradient, i64 size, T scale, double* sums, i64 blocks) {
-    each_element(scores, targets, gradient, size, scale, sums, blocks, Squared<T>());
+    const T* scores, const T* targets, T* gradient, i64 rows, i64 width, const i64* counted, int is_counted,
+    double* sums, i64 blocks) {
+    each_element(scores, targets, gradient, rows, width, counted, is_counted, sums, blocks, Squared<T>());
 }

@@ -16,7 +16,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums
+from kernels.threads import BLOCK, call_parallel, compiled_parallel, compiled_sums, sum_of
 
 
 def reference(scores, targets, gradient):
@@ -52,7 +52,7 @@ def cpu(scores, targets, gradient):
     sums = np.empty(-(-scores.size // BLOCK))
     flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
     call_parallel(_blocks, 2 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
-    return float(sums.sum()) / rows
+    return sum_of(sums) / rows
 
 
 CUDA = source(__file__, names_of("squared"))

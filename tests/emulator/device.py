@@ -45,21 +45,22 @@ class Emulator(devices.Device):
         made.host[...] = array
         return made
 
-    def upload(self, pairs: list[tuple[Array, np.ndarray]]) -> None:
-        for target, source in pairs:
-            assert target.dtype == source.dtype
-            target.host[: source.size] = source.reshape(-1)
+    def clear(self, array: Array) -> None:
+        array.region.used()
+        array.host[...] = 0
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
         return work
 
     def read(self, array: Array) -> np.ndarray:
+        array.region.used()
         return array.host.copy()
 
     def contiguous(self, array: Array) -> Array:
         return array if array.host.flags.c_contiguous else self.put(array.host)
 
     def assign(self, target: Array, source: Array) -> None:
+        target.region.used(), source.region.used()
         target.host[...] = source.host
 
     def is_aligned(self, array: Array) -> bool:
@@ -67,6 +68,9 @@ class Emulator(devices.Device):
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
         source.check(name)
+        for arg in args:
+            if isinstance(arg, Array):
+                arg.region.used()
         with self.turn:
             run(source, name, blocks, THREADS, args, self.seed)
         self.launches[name] = self.launches.get(name, 0) + 1

@@ -3,7 +3,7 @@
 import ctypes
 import mmap
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -33,6 +33,7 @@ class Region:
             _libc.mprotect(self.base + PAGE, self.pages, mmap.PROT_READ | mmap.PROT_WRITE)
             ctypes.memset(self.base + PAGE, POISON, self.pages)
         self.canaries = self.pages - nbytes
+        self.used: Callable[[], None] = lambda: None  # called before each kernel that is given an array in it
         weakref.finalize(self, _libc.munmap, self.base, self.mapped)
 
     def is_whole(self) -> bool:

@@ -9,8 +9,10 @@ import kernels
 from kernels import devices, plan
 from kernels.devices import Device
 from kernels.gpu import plan as on_device
-from kernels.gpu.step import Room, Step
+from kernels.gpu.slots import Room
+from kernels.gpu.step import Step
 from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
+from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError
 from workbench.bench.steps import Problem, StepContender
 
@@ -43,18 +45,20 @@ class _OnDevice:
 
 
 class Graph(_OnDevice):
-    """The step as one CUDA graph; a batch has a slot of its own, which `prepare` fills from the host."""
+    """The step as one CUDA graph. A batch has a slot of its own, which `prepare` fills from the host beside the steps
+    that are queued: nothing waits for the end of a step, so that copies of the next batch overlap it, as in training.
+    """
 
-    def __init__(self, problem: Problem, on: Device) -> None:
-        super().__init__(problem, on)
+    def __init__(self, problem: Problem, session: Session) -> None:
+        super().__init__(problem, session.device)
         batches = problem.batches
         most = max(batch.indices.size for batch in batches), max(np.unique(batch.indices).size for batch in batches)
-        tables = list(problem.tables)
-        self.made = Step(on, problem.optimizer, tables, Room(batches[0].R, *most), "squared", slots=len(batches))
-        self.arrays = self.made.arrays
+        self.arrays = [session.device.put(table) for table in problem.tables]
+        room = Room(batches[0].R, *most)
+        self.made = Step(session, problem.optimizer, self.arrays, room, "squared", slots=len(batches))
 
     def prepare(self, number: int) -> int:
-        """Plan the batch on the host, copy it into its slot."""
+        """Plan the batch on the host, queue its copies into its slot."""
         batch = self.problem.batches[number]
         made = plan.build(batch.indptr, batch.indices, batch.D)
         slot = self.made.slots[number]
@@ -151,7 +155,7 @@ def contenders(on: Device | None = None) -> list[StepContender]:
     """All learners on a device, ours first; without `on` on the CUDA device, once one of them is made."""
     here = lambda: on or devices.CupyDevice()  # noqa: E731
     return [
-        StepContender("ours, graph", "ours", lambda problem: Graph(problem, here()), shares=False),
+        StepContender("ours, graph", "ours", lambda problem: Graph(problem, CudaSession()), shares=False),
         StepContender("ours, kernels", "ours", lambda problem: Kernels(problem, here()), shares=False),
         StepContender("torch_cuda EmbeddingBag", "rival", Torch, UNAVAILABLE, shares=False),
     ]

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.train.events import PHASES, Laps, StepEvent
 from workbench.train.run import Prepared, Run
-from workbench.train.setup import DEVICES, GRADIENTS, UPDATES, Setup, SetupError, why_impossible
+from workbench.train.setup import DEVICES, GRADIENTS, LAUNCHES, UPDATES, Setup, SetupError, why_impossible
 
 if TYPE_CHECKING:
     from workbench.train.device import DeviceRun
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 __all__ = [
     "DEVICES",
     "GRADIENTS",
+    "LAUNCHES",
     "PHASES",
     "UPDATES",
     "Laps",
@@ -34,7 +35,7 @@ __all__ = [
 
 
 def make_run(setup: Setup, x: Any, y: Any, width: int) -> "Run | DeviceRun":
-    """The training of a setup on its device; only one on cuda loads what that needs."""
+    """The training of a setup on its device, launched as it says; only one on cuda loads what that needs."""
     if setup.device == "cpu":
         return Run(setup, x, y, width)
     from workbench.train.device import DeviceRun

@@ -1,10 +1,18 @@
-"""What a training on a device has in hand: a batch that was copied there, and the times of a step's phases."""
+"""What a training on a device has in hand: batches that were copied there, and the times of a step's phases."""
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from kernels.gpu.row_sums import UNKNOWN, Lengths
 from kernels.plan import BatchPlan
 from kernels.sessions import Beside, Session
+
+
+def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
+    """What is copied of X: the array itself, or indptr from 0 on, indices and data."""
+    return (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
 
 
 @dataclass
@@ -19,14 +27,33 @@ class Copied:
     work: Beside | None
     """What must have arrived before the first step reads it; None once it has."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of the host: convert, and all that is inside of `work`."""
+    """Of the host: convert, plan, and all that is inside of `work`."""
+
+    @property
+    def row_lengths(self) -> Lengths:
+        """What the plan knows of the entries of rows."""
+        return UNKNOWN if self.plan is None else Lengths.of_rows(self.plan)
 
     @property
     def nbytes(self) -> int:
         """Bytes on the device."""
-        planned = [] if self.plan is None else [self.plan.columns, self.plan.segments, self.plan.rows, self.values]
-        own = [self.plan.permutation] if self.plan else []
-        return sum(array.nbytes for array in (*self.arrays, self.y, *planned, *own))
+        planned = 0 if self.plan is None else self.plan.nbytes + self.values.nbytes
+        return planned + sum(array.nbytes for array in (*self.arrays, self.y))
+
+
+@dataclass
+class InSlot:
+    """A batch in a slot of a step that is one graph; `work` and `seconds` as those of `Copied`."""
+
+    rows: int
+    slot: int
+    work: Beside | None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """None of its own: slots are the step's."""
+        return 0
 
 
 class DeviceLaps:

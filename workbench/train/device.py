@@ -1,7 +1,8 @@
 """A training on a CUDA device: batches are cut on the host and copied, weights and states never leave the device.
 
 With `ahead` the next batch is cut on a thread and copied on a second stream beside the step, from pinned memory; its
-batch plan is built there, too. Every step ends by waiting for the device, for its loss is a number of the host.
+batch plan is built there, too, or on that thread. Every step ends by waiting for the device, for its loss is a number
+of the host.
 """
 
 from collections.abc import Iterator
@@ -12,15 +13,18 @@ from typing import Any
 import numpy as np
 
 import kernels
-from kernels.gpu import plan as on_device
+from kernels.gpu.row_sums import UNKNOWN
 from kernels.sessions import Beside, CudaSession, Session
 from workbench import data, formats, models, optimizers
 from workbench.data import loader
 from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
 from workbench.train import products
-from workbench.train.copies import Copied, DeviceLaps
+from workbench.train.copies import DeviceLaps, arrays_of
+from workbench.train.device_graph import InGraph
+from workbench.train.device_kernels import ByKernel
 from workbench.train.events import Laps, StepEvent
+from workbench.train.launching import Batch, Launching
 from workbench.train.setup import Setup, refuse_impossible
 
 STEPS_WATCHED = 3
@@ -44,106 +48,75 @@ class DeviceRun:
         self.features, self.dtype = x.shape[1], np.dtype(setup.dtype)
         self.optimizer = optimizers.get(setup.optimizer)
         self.options = self.optimizer.resolve(setup.options)
-        rows = min(setup.batch_rows, self.batches.total)
-        self.scores, self.slopes = (self.device.empty((rows, width), self.dtype) for _ in range(2))  # [R, N]
-        self.forward_of, self.gradient_of = products.chosen(setup, self.session)
-        self.weights: Any = None
-        self.states: list[Any] = []
-        self.last: Copied | None = None
-        self.kept: dict[int, Copied] = {}
-        self.reset()
-
-    def reset(self) -> None:
-        """Zero weights and states, step zero: as new, copied batches kept."""
-        self.weights, self.states, self.step, self.rows = None, [], 0, 0  # their memory is free for the new ones
+        self.forward_of, _ = products.chosen(setup, self.session)
         self.weights = self.device.zeros((self.features, self.width), self.dtype)
         shape = self.features if self.optimizer.states_by_row else (self.features, self.width)
         self.states = [self.device.zeros(shape, self.dtype) for _ in self.optimizer.states]
+        self.launching = self._new_launching()
+        self.last: Batch | None = None
+        self.kept: dict[int, Batch] = {}
+        self.step, self.rows = 0, 0
+
+    def _new_launching(self) -> Launching:
+        """As the setup says, with room for the largest batch."""
+        is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
+        rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
+        given = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
+        return InGraph(*given, self.batches) if self.setup.launch == "graph" else ByKernel(*given)
+
+    def reset(self) -> None:
+        """Zero weights and states, step zero: as new, copied batches kept."""
+        self.step, self.rows = 0, 0
+        for table in (self.weights, *self.states):
+            self.device.clear(table)
 
     # Batches
 
-    def prepare(self, batch: data.Batch) -> Copied:
+    def _in_format(self, x: Any) -> Any:
+        return formats.to_format(x, "dense" if self.setup.format == "dense" else "csr")
+
+    def prepare(self, batch: data.Batch) -> Batch:
         """Queue the copies of a batch, and its plan, on the second stream."""
         laps = Laps()
-        x = formats.to_format(batch.x, "dense" if self.setup.format == "dense" else "csr")
+        x = self._in_format(batch.x)
         laps.lap("convert")
-        with self.session.beside() as work:
-            copied = self._copied(x, batch.y, work)
+        made = self.launching.prepare(x, batch.y, laps)
         laps.lap("transfer")
-        copied.seconds = {"convert": laps.seconds["convert"], "inside": laps.seconds["transfer"]}
-        return copied
+        made.seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
+        made.seconds["inside"] = laps.seconds["transfer"]
+        return made
 
-    def _copied(self, x: Any, y: np.ndarray, work: Beside) -> Copied:
-        host = (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
-        arrays = tuple(self.session.copy(array, work) for array in host)
-        y = self.session.copy(y, work)
-        work.marks["copied"] = self.session.mark()
-        plan, values = None, None
-        if self.setup.gradient_rule.plan:
-            plan = on_device.build(*arrays[:2], x.shape[1])
-            values = on_device.in_order(plan, arrays[2])
-        if self.setup.format == "coo":
-            arrays = products.coordinates(*arrays)
-        return Copied(x.shape[0], arrays, y, plan, values, work)
-
-    def _arrive(self, batch: Copied) -> None:
+    def _arrive(self, batch: Batch) -> None:
         if batch.work is not None:
-            self.session.join(batch.work)
+            self.session.wait_for(batch.work.marks["end"])
 
     # Steps
 
-    def forward(self, batch: Copied, laps: DeviceLaps | None = None) -> float:
-        """The mean loss of a batch; its slope is in `slopes`."""
+    def forward(self, batch: Batch) -> float:
+        """The mean loss of a batch; its slope is what `slope` gives."""
         self._arrive(batch)
-        self.rows = batch.rows
-        scores, slope = self.scores[: batch.rows], self.slopes[: batch.rows]
-        self.forward_of(batch.arrays, self.weights, scores)
-        _lap(laps, "forward")
-        loss = kernels.get(self.model.loss).gpu(scores, batch.y, slope)
-        _lap(laps, "loss")
-        self.last = batch
-        return float(loss)
+        self.last, self.rows = batch, batch.rows
+        return self.launching.forward(batch)
 
-    def backward(self, laps: DeviceLaps | None = None) -> Any:
+    def backward(self) -> Any:
         """Gradient of the weights for the batch of the last `forward`: dense, `RowSparse`, or None, left unsummed."""
-        if self.setup.gradient == "fused":
-            return None
-        batch, slope = self.last, self.slopes[: self.rows]
-        if self.setup.gradient == "row_sparse":
-            values = self.device.empty((batch.plan.columns.size, self.width), self.dtype)  # [U, N]
-            kernels.get("csr_t_dense").gpu(batch.plan.segments, batch.plan.rows, batch.values, slope, values)
-            gradient = RowSparse.assemble(values, batch.plan.columns, (self.features, self.width))
-        else:
-            gradient = self.device.empty((self.features, self.width), self.dtype)
-            self.gradient_of(batch.arrays, slope, gradient)
-        _lap(laps, "gradient")
-        return gradient
+        return self.launching.backward(self.last)
 
     def update(self, gradient: Any) -> None:
         """Change the weights and states by one step of the optimizer."""
-        self.step += 1
-        numbers = numbers_of(self.optimizer.rule, self.options, self.step)
-        if gradient is None:
-            plan, slope = self.last.plan, self.slopes[: self.rows]
-            kind, given = "fused", (plan.columns, plan.segments, plan.rows, self.last.values, slope)
-        elif not isinstance(gradient, RowSparse):
-            kind, given = "dense", (gradient,)
-        elif self.setup.update == "lazy":
-            kind, given = "lazy", (gradient.indices, gradient.values)
-        else:
-            full = self.device.zeros(gradient.shape, self.dtype)
-            kernels.get("scatter_rows").gpu(gradient.values, gradient.indices, full)
-            kind, given = "dense", (full,)
-        kernels.get(f"{self.optimizer.name}_{kind}").gpu(self.weights, *self.states, *given, *numbers)
+        self.launching.update(self.last, gradient, self._numbers())
 
-    def do_step(self, batch: Copied, epoch: int, known: dict[str, float], seconds_prepare: float) -> StepEvent:
+    def _numbers(self) -> list[float]:
+        """Of the next step."""
+        self.step += 1
+        return numbers_of(self.optimizer.rule, self.options, self.step)
+
+    def do_step(self, batch: Batch, epoch: int, known: dict[str, float], seconds_prepare: float) -> StepEvent:
         """One step on a batch that may still be under way; `known` are phases of the host."""
         laps, work = DeviceLaps(self.session), batch.work
         self._arrive(batch)
         laps.lap("transfer")
-        loss = self.forward(batch, laps)
-        self.update(self.backward(laps))
-        laps.lap("update")
+        loss = self.launching.step(batch, self._numbers(), laps)
         self.session.finish()  # synchronize!
         batch.work = self.last = None  # what copies read, and arrays of the second stream, may go only now
         seconds = Laps(known | laps.seconds()).seconds
@@ -156,7 +129,7 @@ class DeviceRun:
         of = work.marks
         copies, plan = (self.session.seconds(of[a], of[b]) for a, b in (("start", "copied"), ("copied", "end")))
         if not self.setup.ahead:
-            seconds = seconds | {"transfer": copies, "plan": plan}
+            seconds = seconds | {"transfer": copies, "plan": seconds["plan"] + plan}
         return seconds, host + copies + plan
 
     def epoch(self, epoch: int) -> Iterator[StepEvent]:
@@ -165,15 +138,15 @@ class DeviceRun:
             for batch in self.kept.values():
                 yield self.do_step(batch, epoch, {}, 0.0)
             return
-        kept: dict[int, Copied] = {}
+        kept: dict[int, Batch] = {}
         made = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
         for number, ready in enumerate(made):
-            batch, convert, inside = ready.value, ready.value.seconds["convert"], ready.value.seconds["inside"]
-            if not self.setup.shuffle:
+            batch, of = ready.value, ready.value.seconds
+            if self.launching.keeps:
                 kept[number] = batch
-            host = ready.seconds_prepare - inside
-            known = {"wait": ready.seconds_wait} if self.setup.ahead else {"slice": host - convert, "convert": convert}
-            yield self.do_step(batch, epoch, known, host)
+            host = ready.seconds_prepare - of["inside"]
+            here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
+            yield self.do_step(batch, epoch, {"wait": ready.seconds_wait} if self.setup.ahead else here, host)
         self.kept = kept
 
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
@@ -201,9 +174,9 @@ class DeviceRun:
 
     @property
     def bytes_device_held(self) -> int:
-        """Bytes of the arrays on the device: weights, states, scores, slope, kept batches."""
-        own = (self.weights, *self.states, self.scores, self.slopes)
-        return sum(array.nbytes for array in own) + sum(batch.nbytes for batch in self.kept.values())
+        """Bytes of the arrays on the device: weights, states, scores, slope, kept batches, slots."""
+        own = (self.weights, *self.states, self.launching)
+        return sum(each.nbytes for each in own) + sum(batch.nbytes for batch in self.kept.values())
 
     def watch(self) -> int:
         """The most bytes in use on the device at once, from untimed steps: of a whole epoch where batches are kept.
@@ -212,7 +185,7 @@ class DeviceRun:
         """
         with self.watching():
             steps = self.epoch(0)
-            for _ in steps if not self.setup.shuffle else islice(steps, STEPS_WATCHED):
+            for _ in steps if self.launching.keeps else islice(steps, STEPS_WATCHED):
                 pass
             steps.close()
         self.reset()
@@ -238,7 +211,7 @@ class DeviceRun:
 
     def slope(self) -> np.ndarray:
         """Of the loss of the last `forward`, on the host [R, N]."""
-        return self.device.read(self.slopes[: self.rows])  # synchronize!
+        return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, columns: np.ndarray) -> np.ndarray | None:
         """Rows `columns` of what `backward` returned, on the host; None where it is left unsummed."""
@@ -249,12 +222,14 @@ class DeviceRun:
 
     def scores_of(self, x: Any) -> np.ndarray:
         """Scores [R, N] of a batch, on the host."""
-        x = formats.to_format(x, "dense" if self.setup.format == "dense" else "csr")
+        x = self._in_format(x)
         with self.session.beside() as work:
-            batch = self._copied(x, np.zeros(0, self.dtype), work)
-        self.session.join(work)
+            arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
+            if self.setup.format == "coo":
+                arrays = products.coordinates(*arrays)
+        self.session.wait_for(work.marks["end"])
         scores = self.device.empty((x.shape[0], self.width), self.dtype)
-        self.forward_of(batch.arrays, self.weights, scores)
+        self.forward_of(arrays, self.weights, scores, UNKNOWN)
         made = self.device.read(scores)  # synchronize!
         self.session.finish()
         return made
@@ -267,8 +242,3 @@ class DeviceRun:
     def quality(self, x: Any, y: np.ndarray) -> float:
         """The model's measure of quality on held-out X and y."""
         return self.model.quality(self.predict(x), y)
-
-
-def _lap(laps: DeviceLaps | None, phase: str) -> None:
-    if laps is not None:
-        laps.lap(phase)

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update")
+PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update", "graph")
+"""Of a step, in their order; a step that is launched as one graph has `graph` in the place of the last four."""
 
 
 @dataclass(frozen=True)

@@ -7,11 +7,13 @@ import numpy as np
 
 import kernels
 from kernels.gpu import indices
+from kernels.gpu.row_sums import Lengths
+from kernels.products import csr_dense
 from kernels.sessions import Session
 from workbench.train.setup import Setup
 
-Product = Callable[[tuple, Any, Any], None]
-"""`product(arrays of X, other, out)`."""
+Product = Callable[[tuple, Any, Any, Lengths], None]
+"""`product(arrays of X, other, out, what is known of the entries of rows of X)`."""
 
 CUSPARSE = {"scipy.csr_dense": "cusparse.csr_dense", "scipy.csr_t_dense_full": "cusparse.csr_t_dense_full"}
 """The vendor's kernels on a CUDA device in the place of those on the CPU."""
@@ -23,12 +25,18 @@ def chosen(setup: Setup, session: Session) -> tuple[Product, Product]:
         return _by_blas(session, False), _by_blas(session, True)
     forward, backward = _named(setup.forward_rule.kernel), _named(setup.gradient_rule.kernel)
     if setup.format == "coo":
-        return lambda x, w, out: forward(*x, w, out), lambda x, g, out: backward(x[1], x[0], x[2], g, out)
-    return lambda x, w, out: forward(*x, w, out), lambda x, g, out: backward(*x, g, out)
+        return lambda x, w, out, _: forward(*x, w, out), lambda x, g, out, _: backward(x[1], x[0], x[2], g, out)
+    if setup.forward_rule.kernel == "csr_dense":
+        return lambda x, w, out, lengths: csr_dense.on_device(*x, w, out, lengths), _of_csr(backward)
+    return _of_csr(forward), _of_csr(backward)
+
+
+def _of_csr(product: Callable[..., None]) -> Product:
+    return lambda x, other, out, _: product(*x, other, out)
 
 
 def _by_blas(session: Session, transposed: bool) -> Product:
-    return lambda x, other, out: session.matmul(x[0], other, out, transposed)
+    return lambda x, other, out, _: session.matmul(x[0], other, out, transposed)
 
 
 def _named(kernel: str) -> Callable[..., None]:

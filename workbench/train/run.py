@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import aligned
 from kernels.plan import BatchPlan
 from workbench import data, executor, formats, graph, models, optimizers
 from workbench.data import loader
@@ -39,7 +40,8 @@ class Prepared:
 class Run:
     """Weights, optimizer state and batches of one training; `events` does the steps.
 
-    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes; `weights` [D, N] start at zero.
+    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes; `weights` [D, N] and the
+    `intercept` [N], None where the setup asks for none, start at zero.
     Raises `SetupError` for settings that do not go together.
     """
 
@@ -48,15 +50,23 @@ class Run:
         refuse_impossible(setup, self.model, width)
         self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
         self.width, self.dtype = width, np.dtype(setup.dtype)
-        self.weights = np.zeros((x.shape[1], width), self.dtype)
+        self.weights = aligned.zeros((x.shape[1], width), self.dtype)
+        self.intercept = aligned.zeros((width,), self.dtype) if setup.intercept else None
         self.updater = self._new_updater()
-        self.scores, self.loss = self.model.graph(setup.engine)
-        self.executor = self._bind(self.loss, {"w": setup.gradient}, y)
+        self.scores, self.loss = self.model.graph(setup.engine, setup.intercept)
+        self.executor = self._bind(self.loss, {"w": setup.gradient, "b": "dense"}, y)
         self.kept: dict[int, Prepared] = {}
         self.step = 0
 
     def _new_updater(self) -> optimizers.Updater:
-        return optimizers.Updater(self.setup.optimizer, lazy=LAZY[self.setup.update], **self.setup.options)
+        multipliers = {"b": optimizers.Multiplier(decay=0.0)} if self.setup.intercept else None
+        lazy = LAZY[self.setup.update]
+        return optimizers.Updater(self.setup.optimizer, lazy=lazy, multipliers=multipliers, **self.setup.options)
+
+    @property
+    def parameters(self) -> dict[str, np.ndarray]:
+        """The weights, and the intercept where there is one, by their names in the graph."""
+        return {"w": self.weights} | ({} if self.intercept is None else {"b": self.intercept})
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> executor.Executor:
         """The graph bound to the weights, for batches of the setup's size; `y` tells the targets' shape and type."""
@@ -66,12 +76,12 @@ class Run:
         dtypes = {"x": self.weights.dtype, "y": y.dtype}
         return executor.bind(
             symbol,
-            {"w": self.weights},
+            self.parameters,
             shapes={name: shape for name, shape in shapes.items() if name in arguments},
             dtypes={name: dtype for name, dtype in dtypes.items() if name in arguments},
             formats={"x": self.setup.format},
-            grad_req=dict.fromkeys(grad_formats, "write"),
-            grad_formats=grad_formats,
+            grad_req={name: "write" for name in grad_formats if name in arguments},
+            grad_formats={name: format for name, format in grad_formats.items() if name in arguments},
         )
 
     @cached_property
@@ -86,7 +96,8 @@ class Run:
 
     def reset(self) -> None:
         """Zero weights and state, step zero: as new, prepared batches kept."""
-        self.weights[...] = 0
+        for array in self.parameters.values():
+            array[...] = 0
         self.updater = self._new_updater()
         self.step = 0
 
@@ -124,7 +135,8 @@ class Run:
     def bytes_held(self) -> int:
         """Bytes of all arrays of the training: data, kept batches, weights, state, scores, slope, gradient."""
         kept = sum(batch.bytes_own for batch in self.kept.values())
-        own = self.weights.nbytes + self.updater.nbytes + self.executor.bytes_buffers
+        own = sum(array.nbytes for array in self.parameters.values())
+        own += self.updater.nbytes + self.executor.bytes_buffers
         return formats.nbytes(self.batches.x) + kept + own
 
     def prepare(self, batch: data.Batch) -> Prepared:
@@ -151,8 +163,9 @@ class Run:
         return self.executor.backward(lap=_filed(laps))["w"]
 
     def update(self, gradient) -> None:
-        """Change the weights and the state by one step of the optimizer."""
-        self.updater.update({"w": self.weights}, {"w": gradient})
+        """Change the weights, the intercept and the state by one step; `gradient` is what `backward` returned."""
+        others = {name: self.executor.grads[name] for name in self.parameters if name != "w"}
+        self.updater.update(self.parameters, {"w": gradient, **others})
 
     def do_step(self, batch: Prepared, epoch: int, laps: Laps, seconds_prepare: float = 0.0) -> StepEvent:
         """One step on a prepared batch."""

@@ -3,7 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from workbench import optimizers
+from kernels.gpu.step import LOSSES
+from workbench import models, optimizers
 from workbench.models import Model
 from workbench.ops import products
 
@@ -14,8 +15,12 @@ LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 
 
 DEVICES = ("cpu", "cuda")
+LAUNCHES = ("kernels", "graph")
+"""How the device is told what to do: kernel by kernel, or the whole step at once, as one CUDA graph."""
 ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense")}
 """Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
+IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
+"""What a step has that is launched as one graph."""
 
 
 class SetupError(ValueError):
@@ -31,7 +36,10 @@ class Setup:
     repeat and are kept as prepared in the first epoch, at the price of their memory. A `fused` gradient is applied to
     the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows alone; an `exact` one
     lets them catch up when they are next touched, and trains as the `standard` one does. On the `device` cuda batches
-    are cut on the host and copied; weights and states stay there.
+    are cut on the host and copied; weights and states stay there. With `launch` graph the forward pass, loss and update
+    of a step are one launch, for csr batches and a fused gradient on cuda. With `intercept` a number for each output is
+    added to the scores, on cpu: its gradient is the column sums of the slope, and the optimizer steps all of it every
+    time, without weight decay.
     """
 
     model: str = "softmax"
@@ -48,6 +56,8 @@ class Setup:
     seed: int = 0
     dtype: str = "float32"
     device: str = "cpu"
+    launch: str = "kernels"
+    intercept: bool = False
 
     @property
     def forward_rule(self) -> products.Row:
@@ -65,6 +75,8 @@ def why_impossible(setup: Setup) -> str:
     """Why the format, engine, gradient and update do not go together, or "" when they do."""
     if setup.device not in DEVICES:
         return f"There is no device {setup.device!r}; there is: {', '.join(DEVICES)}."
+    if setup.launch not in LAUNCHES:
+        return f"There is no launch {setup.launch!r}; there is: {', '.join(LAUNCHES)}."
     try:
         _ = setup.forward_rule, setup.gradient_rule
     except products.NoRuleError as error:
@@ -72,8 +84,9 @@ def why_impossible(setup: Setup) -> str:
     if setup.update in ("lazy", "exact") and setup.gradient == "dense":
         word = "A lazy" if setup.update == "lazy" else "An exact"
         return f"{word} update changes the rows that a row_sparse gradient names; a dense gradient names none."
-    not_fused = _why_not_fused(setup) if setup.gradient == "fused" else ""
-    return not_fused or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
+    reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
+    reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
+    return reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
 
 
 def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
@@ -97,6 +110,19 @@ def _why_not_on_cuda(setup: Setup) -> str:
     if (setup.format, setup.engine) not in ON_CUDA:
         known = ", ".join(f"{format} by {engine}" for format, engine in sorted(ON_CUDA))
         return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
+    if setup.intercept:
+        return "Models with an intercept do not train on cuda yet: take device cpu, or give X a column of ones."
     if setup.update == "exact":
         return "An exact update keeps what rows have missed on the host: it runs on cpu; cuda has standard and lazy."
+    return ""
+
+
+def _why_no_graph(setup: Setup) -> str:
+    if wrong := [name for name, wanted in IN_GRAPH.items() if getattr(setup, name) != wanted]:
+        wanted = ", ".join(f"{name} {IN_GRAPH[name]}" for name in wrong)
+        return f"A step in one graph has {wanted}; with {wrong[0]} {getattr(setup, wrong[0])} launch is kernels."
+    if (loss := models.get(setup.model).loss) not in LOSSES:
+        return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, launch is kernels."
+    if setup.device != "cuda":
+        return "A step in one graph runs on a CUDA device; on cpu launch is kernels."
     return ""

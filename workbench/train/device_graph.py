@@ -1,0 +1,102 @@
+"""Steps on a device that are launched as one CUDA graph each, by batches in slots that are filled beside them.
+
+Batches that repeat have a slot each, for good, while they are at most `MOST_KEPT`. All others are cut, planned on the
+host and copied anew in every epoch, into two slots in turn: with `ahead` one is filled while the other's step runs.
+"""
+
+from collections.abc import Sequence
+from typing import Any, final
+
+import numpy as np
+
+from kernels import plan
+from kernels.gpu.row_sums import Lengths
+from kernels.gpu.slots import Room
+from kernels.gpu.step import Step
+from kernels.plan import row_length
+from kernels.sessions import Session
+from workbench import data, formats
+from workbench.optimizers import Optimizer
+from workbench.train.copies import DeviceLaps, InSlot
+from workbench.train.events import Laps
+from workbench.train.launching import Launching
+from workbench.train.setup import Setup
+
+MOST_KEPT = 256
+"""Batches that have a slot each. A slot has a graph of its own, which takes memory of the driver and time to make."""
+
+
+def most_entries(lengths: np.ndarray, batches: data.Batches) -> int:
+    """Stored entries that a batch can have, of rows with `lengths` entries: of those that batches have where the order
+    is fixed, else of the longest rows together."""
+    if not batches.shuffle and batches.last in ("keep", "discard"):
+        return int(np.add.reduceat(lengths, np.arange(0, lengths.size, batches.rows)).max())
+    times = 1 if batches.last in ("keep", "discard") else 2 + batches.rows // batches.total  # that a row is in a batch
+    longest = np.sort(lengths)[::-1][: batches.rows]
+    return int(np.repeat(longest, times)[: batches.rows].sum())
+
+
+def room_of(batches: data.Batches, rows: int) -> Room:
+    """Room for every batch of CSR data, each of up to `rows` rows."""
+    x = formats.to_format(batches.x, "csr")
+    lengths = np.diff(x.indptr).astype(np.int64)
+    entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
+    known = Lengths(row_length(lengths.size, x.nnz, longest), longest)
+    return Room(rows, entries, min(entries, x.shape[1]), known)
+
+
+@final
+class InGraph(Launching):
+    """Slots and all that is between them and the weights have room for every batch of `batches`, from the start."""
+
+    def __init__(
+        self,
+        setup: Setup,
+        session: Session,
+        optimizer: Optimizer,
+        tables: Sequence[Any],
+        loss: str,
+        rows: int,
+        batches: data.Batches,
+    ) -> None:
+        self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
+        slots = len(batches) if self.keeps else 2
+        self.made = Step(session, optimizer.rule.name, list(tables), room_of(batches, rows), loss, slots)
+        self.turn = 0
+
+    @property
+    def nbytes(self) -> int:
+        """All slots, and what a step computes on the way."""
+        return self.made.nbytes
+
+    def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> InSlot:
+        """Into the next slot; the plan is built on the host, by the thread that prepares."""
+        built = plan.build(x.indptr, x.indices, x.shape[1])
+        built.in_order(x.data)
+        laps.lap("plan")
+        slot = self.turn % len(self.made.slots)
+        self.turn += 1
+        work = self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built)
+        return InSlot(x.shape[0], slot, work)
+
+    def step(self, batch: InSlot, numbers: Sequence[float], laps: DeviceLaps) -> float:
+        """One launch, after that the loss is read."""
+        self.update(batch, None, numbers)
+        laps.lap("graph")
+        return self.made.loss()
+
+    def forward(self, batch: InSlot) -> float:
+        """The first kernels of the graph, one by one."""
+        self.made.forward(batch.slot)
+        return self.made.loss()
+
+    def slope(self, rows: int) -> Any:
+        """A part of the room for it."""
+        return self.made.gradient[:rows]
+
+    def backward(self, batch: InSlot) -> None:
+        """The gradient is never held."""
+
+    def update(self, batch: InSlot, gradient: None, numbers: Sequence[float]) -> None:
+        """The whole step, which comes to the same slope once more."""
+        self.made.run(batch.slot, *numbers)
