@@ -115,6 +115,13 @@ ELEMENT_WISE = (
         "elemwise", ("add_n",), "grad_stype", "Gradients have the format of the output, csr.", when=two_of_a_kind
     ),
     Difference(
+        "elemwise",
+        named("mul", prefixes=("elemwise_", "broadcast_")),
+        "grad_stype",
+        "The gradient of a sparse factor keeps its format: head times the other factor stores nothing else.",
+        when=any_sparse,
+    ),
+    Difference(
         _BOTH,
         ("add_n", "_grad_add"),
         "fallback",

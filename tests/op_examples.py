@@ -103,6 +103,17 @@ def reduced(base: Shape) -> Cases:
     return [([np.zeros(base).sum(**params).shape, base], params) for params in any_axes(base)]
 
 
+def reduced_times(base: Shape) -> Cases:
+    """The result of a reduction, a factor of the array's shape or one that is broadcast to it, and the array."""
+    factors = [base, base[-1:]] if base else [base]
+    asked = [params | {"mean": mean} for params in any_axes(base) for mean in (False, True)]
+    return [
+        ([np.zeros(base).sum(axis=params["axis"], keepdims=params["keepdims"]).shape, factor, base], params)
+        for params in asked
+        for factor in factors
+    ]
+
+
 def products(base: Shape) -> Cases:
     rows, columns = base
     asked = [{}, {"result": "csr"}, {"result": "row_sparse"}, {"result": "dense"}]
@@ -213,7 +224,10 @@ CALLS: dict[str, Call] = {
     "norm": Call(params=norms),
     "count_stored": Call(params=any_axes, differs="what is stored"),
     "product_of_others": Call(params=lambda base: [{"axis": None}, {"axis": 0}, {"axis": -1}]),
+    "slope_of_others": Call(lambda base: [[base, base]], lambda base: [{"axis": None}, {"axis": 0}, {"axis": -1}]),
     **dict.fromkeys(("keep_axes", "spread", "slope_of_square_sum"), Call(cases=reduced)),
+    "spread_times": Call(cases=reduced_times),
+    "dense_unless_alike": TWINS,
     "dot": Call(cases=products, ranks=(2,)),
     "sampled_dot": Call(cases=sampled, ranks=(2,), differs="the pattern"),
     "where": Call(lambda base: [[base] * 3, [base, base[-1:], base], [(*base[:-1], 1), base, base]]),

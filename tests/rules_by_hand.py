@@ -60,17 +60,17 @@ def ftrl(w, z, n, g, *, rate, decay, beta, l1, rescale, clip_at):
     return [-shrunk / ((beta + np.sqrt(n)) / rate + decay), z, n]
 
 
-def rmsprop(w, n, g, *, rate, decay, gamma, epsilon, rescale, clip_at):
+def rmsprop(w, n, g, *, rate, decay, gamma, epsilon, clip_weights, rescale, clip_at):
     d = clip(rescale * g + decay * w, clip_at)
     n = gamma * n + (1 - gamma) * d**2
-    return [w - rate * d / np.sqrt(n + epsilon), n]
+    return [clip(w - rate * d / np.sqrt(n + epsilon), clip_weights), n]
 
 
-def centered_rmsprop(w, n, q, v, g, *, rate, decay, gamma, beta, epsilon, rescale, clip_at):
+def centered_rmsprop(w, n, q, v, g, *, rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip_at):
     d = clip(rescale * g + decay * w, clip_at)
     n, q = gamma * n + (1 - gamma) * d**2, gamma * q + (1 - gamma) * d
     v = beta * v - rate * d / np.sqrt(n - q**2 + epsilon)
-    return [w + v, n, q, v]
+    return [clip(w + v, clip_weights), n, q, v]
 
 
 def signum(w, m, g, *, rate, decay, decoupled, beta, rescale, clip_at):

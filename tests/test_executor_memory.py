@@ -1,6 +1,7 @@
 """Memory of executors: no allocation in steady steps, buffers shared in time, values never overwritten too early."""
 
 import tracemalloc
+import weakref
 
 import numpy as np
 import pytest
@@ -41,6 +42,18 @@ def trained(grad_formats):
     return executor.bind(made, batch(), grad_req={"w": "write"}, grad_formats={"w": grad_formats})
 
 
+def step_with_plan(grad_formats):
+    """The executor, a step of it whose plan is made beforehand, and that plan."""
+    made, held = trained(grad_formats), batch()
+    plan = kernels.plan.build(held["x"].indptr, held["x"].indices, D)
+
+    def step():
+        made.forward(training=True, plans={"x": plan}, **held)
+        made.backward()
+
+    return made, step, plan
+
+
 def peak_of(step) -> int:
     """Bytes that a step had more at once than before it, as NumPy and Python tell."""
     step()
@@ -68,26 +81,12 @@ def test_a_steady_step_with_a_dense_gradient_allocates_nothing_of_size():
 
 
 def test_a_steady_fused_step_allocates_nothing_of_size_but_the_plan():
-    made, held = trained("fused"), batch()
-    x = held["x"]
-    plan = kernels.plan.build(x.indptr, x.indices, D)
-
-    def step():
-        made.forward(training=True, plans={"x": plan}, **held)
-        made.backward()
-
+    _, step, _ = step_with_plan("fused")
     assert peak_of(step) < LITTLE
 
 
 def test_a_row_sparse_step_allocates_the_touched_rows_alone():
-    made, held = trained("row_sparse"), batch()
-    x = held["x"]
-    plan = kernels.plan.build(x.indptr, x.indices, D)
-
-    def step():
-        made.forward(training=True, plans={"x": plan}, **held)
-        made.backward()
-
+    made, step, plan = step_with_plan("row_sparse")
     least = plan.touched * N * 4
     made.grads.clear()
     assert least <= peak_of(step) < 2 * least + LITTLE  # the gradient before is still held
@@ -204,6 +203,28 @@ def random_graph(seed):
             nodes.append(ops.tanh(two[int(random.integers(len(two)))](left, right)))
     heads = [nodes[-1], nodes[int(random.integers(4, len(nodes)))]]
     return graph.group([ops.sin(head) for head in heads])
+
+
+@pytest.mark.parametrize("grad_format", ["fused", "row_sparse", "dense"])
+def test_release_lets_go_of_the_plan_and_keeps_what_is_summed(grad_format):
+    made, held = trained(grad_format), batch()
+    plan = kernels.plan.build(held["x"].indptr, held["x"].indices, D)
+    columns = weakref.ref(plan.columns)
+    made.forward(training=True, plans={"x": plan}, **held)
+    first = made.backward()["w"]
+    wanted = formats.to_format(first.compute() if grad_format == "fused" else first, "dense").copy()
+    made.release()
+    assert ("w" in made.grads) == (grad_format != "fused")
+    del plan, first
+    made.grads.clear()
+    made.values = [None if isinstance(value, formats.RowSparse) else value for value in made.values]
+    assert columns() is None
+    with pytest.raises(executor.BindError, match=r"Call forward\(training=True\) first"):
+        made.backward()
+    made.forward(training=True, **held)
+    again = made.backward()["w"]
+    again = formats.to_format(again.compute() if grad_format == "fused" else again, "dense")
+    np.testing.assert_array_equal(again, wanted)
 
 
 @pytest.mark.filterwarnings("ignore::workbench.ops.DensifyWarning")

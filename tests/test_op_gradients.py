@@ -23,9 +23,7 @@ NONE = {
     "zeros": "has no inputs",
     "random_uniform": "has no inputs",
     "random_normal": "has no inputs",
-    "count_stored": "counts what is stored",
-    "product_of_others": "is part of a gradient",
-    **dict.fromkeys(("slope_of_loss", "slope_of_output", "slope_of_softmax"), "is a gradient"),
+    **dict.fromkeys(("slope_of_output", "slope_of_softmax"), "is the gradient of what ignores its head"),
 }
 SAMPLED = ("dot", "fully_connected")
 """The gradient towards a csr, csc or coo matrix is computed where that stores something, and nowhere else."""

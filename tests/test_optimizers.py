@@ -66,7 +66,13 @@ def test_every_option_matters(name):
     grads = gradients(3, [[0, 1], [1, 2], [1]])
     usual = run_whole(name, "lazy", grads)
     for option, value in optimizers.get(name).options.items():
-        other = 0.1 if option == "clip" else value / 2 if option in ("beta1", "beta2", "gamma") else value * 2 or 0.3
+        other = (
+            0.1
+            if option.startswith("clip")
+            else value / 2
+            if option in ("beta1", "beta2", "gamma")
+            else value * 2 or 0.3
+        )
         changed = run_whole(name, "lazy", grads, **{option: other})
         assert any((one != other).any() for one, other in zip(changed, usual, strict=True)), option
 
@@ -102,6 +108,7 @@ def test_unknown_names_and_options_list_the_known():
         ("adam", "beta2", 1.0, "0 or more and below 1"),
         ("rmsprop", "gamma", -0.1, "0 or more and below 1"),
         ("sgd", "clip", -1.0, "0 or more, None for none"),
+        ("rmsprop", "clip_weights", -1.0, "0 or more, None for none"),
         ("adagrad", "epsilon", -1e-8, "0 or more"),
         ("ftrl", "l1", -1, "0 or more"),
         ("sgd", "rate", float("nan"), "a number"),
@@ -123,3 +130,37 @@ def test_headers_say_when_lazy_is_equal_and_how_rows_catch_up(name):
     for heading in ("Dense", "Lazy", "Equal when", "Exact", "Source"):
         assert f"\n{heading} " in header
     assert optimizers.get(name).module == f"workbench.optimizers.{name}"
+
+
+@pytest.mark.parametrize("kind", ["lazy", "dense"])
+@pytest.mark.parametrize("name", ["rmsprop", "centered_rmsprop"])
+def test_weights_are_clipped_after_the_step_where_it_is_asked_for(name, kind):
+    """Weights start at 0 to 1.7; NaN stays, so that it is seen."""
+    grads = gradients(3, [[0, 2, 5], [2, 5], [0, 5]])
+    free, none = run(name, kind, grads, rate=0.05), run(name, kind, grads, rate=0.05, clip_weights=None)
+    np.testing.assert_array_equal(none, free)
+    clipped = run(name, kind, grads, rate=0.05, clip_weights=0.5)
+    touched = [0, 2, 5] if kind == "lazy" else list(range(6))
+    assert np.abs(clipped[touched]).max() == 0.5 < np.abs(free[touched]).max()
+    if kind == "lazy":
+        np.testing.assert_array_equal(clipped[[1, 3, 4]], free[[1, 3, 4]])
+    grads[-1].values[0, 0] = np.nan
+    assert np.isnan(run(name, kind, grads, clip_weights=0.5)[0, 0])
+    assert not run(name, kind, grads[:1], clip_weights=0.0)[[0, 2, 5]].any()
+
+
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("name", ["rmsprop", "centered_rmsprop"])
+def test_exact_updates_clip_rows_that_no_gradient_touched(name, decay):
+    grads = gradients(4, [[0, 2], [2, 5], [0], [1, 2]])
+    weights, results = np.arange(18, dtype=np.float64).reshape(6, 3) / 10, []
+    for lazy in ("off", "exact"):
+        made, options = weights.copy(), {"rate": 0.05, "clip_weights": 0.7, "decay": decay}
+        updater = optimizers.Updater(name, lazy=lazy, **options)
+        for gradient in grads:
+            updater.update({"w": made}, {"w": gradient})
+        updater.catch_up({"w": made})
+        results.append(made)
+    np.testing.assert_array_equal(results[1], results[0])
+    assert (np.abs(results[1]) <= 0.7).all()
+    assert np.abs(weights).max() > 1

@@ -113,7 +113,7 @@ def test_state_that_does_not_fit_is_refused_and_nothing_changes(change, words):
 
 def test_record_of_one_way_to_catch_up_is_refused_by_another():
     state, updater = saved("rmsprop"), make("rmsprop", "exact", decay=0.0)
-    with pytest.raises(OptimizerError, match=r"a/record is float64 \(1, 7\); it should be float64 \(1, 4\)"):
+    with pytest.raises(OptimizerError, match=r"a/record is float64 \(1, 8\); it should be float64 \(1, 4\)"):
         updater.load_state_dict(state)
 
 

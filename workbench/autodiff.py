@@ -101,7 +101,8 @@ class Walk:
         elif head is None:
             pass
         elif node.op.gradient is None:
-            self.block(node.inputs, f"{name} on the way is {node.op.name}, which has none. Cut it with stop_gradient.")
+            advice = node.op.no_gradient or "Cut it with stop_gradient."
+            self.block(node.inputs, f"{name} on the way is {node.op.name}, which has none. {advice}")
         else:
             self._give(node, name, self._parts(node, head))
 
@@ -115,12 +116,13 @@ class Walk:
 
     def _give(self, node: Symbol, name: str, parts: Sequence[Symbol | None]) -> None:
         for place, (entry, part) in enumerate(zip(node.inputs, parts, strict=True)):
-            if entry not in self.wanted:
+            if entry not in self.wanted or not node.op.reads(place, len(node.inputs)):
                 continue
             if part is not None:
                 self.came.setdefault(entry, []).append(part)
             elif node.op.name not in FLAT:
-                self.block([entry], f"{node.op.name} ({name}) has none towards its input {place}. Use stop_gradient.")
+                advice = node.op.no_gradient or "Use stop_gradient."
+                self.block([entry], f"{node.op.name} ({name}) has none towards its input {place}. {advice}")
 
 
 def walk(

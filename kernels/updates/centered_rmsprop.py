@@ -2,19 +2,21 @@
 
 centered_rmsprop_dense   d = clip(rescale * g + decay * w);  n = gamma * n + (1 - gamma) * d * d;
                          q = gamma * q + (1 - gamma) * d;  v = beta * v - rate * d / sqrt(n - q * q + epsilon);
-                         w += v, for every row
+                         w = clip_w(w + v), for every row; clip_w keeps w within clip_weights
 centered_rmsprop_lazy    the same with w[rows] and the states' rows, the other rows unchanged
-                         Equal when every row is touched in every step; else the dense rule goes on moving a row by v
+                         Equal when every row is touched in every step; else the dense rule goes on moving a row by v,
+                         and keeps w within clip_weights also in other rows
 centered_rmsprop_fused   centered_rmsprop_lazy with rows = columns and g = (A.T @ g)[columns], never in memory
 centered_rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; squares, mean, velocity same: n, not below q * q, q and v; rows int64 [U],
            sorted, unique; gradient same as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, 0 <= beta < 1,
-           epsilon > 0, rescale, clip >= 0, infinite for none, numbers, rounded to the type of weights after 1 - gamma
-           is computed; the batch of a fused step as in csr_t_dense; table, since as in kernels.rules
+           epsilon > 0, rescale, clip_weights >= 0 and clip >= 0, infinite for none, numbers, rounded to the type of
+           weights after 1 - gamma is computed; the batch of a fused step as in csr_t_dense; table, since as in
+           kernels.rules
 Writes     weights, squares, mean, velocity; nothing else changes
 Assumes    0 <= rows < D, none repeated
-Cost       a row: 20*N flops, reads 5*N*value bytes (lazy: 8 more), writes 4*N*value; lazy: nothing grows with D;
+Cost       a row: 22*N flops, reads 5*N*value bytes (lazy: 8 more), writes 4*N*value; lazy: nothing grows with D;
            replay: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
@@ -25,18 +27,18 @@ from kernels.rules import Rule, register_kernels
 from kernels.values import clipped, sqrt
 
 
-def settings(rate, decay, gamma, beta, epsilon, rescale, clip):
+def settings(rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
     """What an element's step needs."""
-    return rate, decay, gamma, 1 - gamma, beta, epsilon, rescale, clip
+    return rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
 
 
-def formula(w, n, q, v, g, rate, decay, gamma, rest, beta, epsilon, rescale, clip):
+def formula(w, n, q, v, g, rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
     q = gamma * q + rest * d
     v = beta * v - rate * d / sqrt(n - q * q + epsilon)
-    return w + v, n, q, v
+    return clipped(w + v, clip_weights), n, q, v
 
 
 register_kernels(
@@ -44,9 +46,9 @@ register_kernels(
         "centered_rmsprop",
         formula,
         states=("squares", "mean", "velocity"),
-        numbers=("rate", "decay", "gamma", "beta", "epsilon", "rescale", "clip"),
-        example=(0.25, 0.5, 0.75, 0.5, 16.0, 0.5, 0.5),
-        flops=20,
+        numbers=("rate", "decay", "gamma", "beta", "epsilon", "clip_weights", "rescale", "clip"),
+        example=(0.25, 0.5, 0.75, 0.5, 16.0, 1.0, 0.5, 0.5),
+        flops=22,
         squares=("squares",),
         settings=settings,
         replays=True,

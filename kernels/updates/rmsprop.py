@@ -1,44 +1,47 @@
 """RMSProp with weight decay as an L2 penalty; all operations by element, n the mean of squares, clip as in sgd.
 
 rmsprop_dense   d = clip(rescale * g + decay * w);  n = gamma * n + (1 - gamma) * d * d;
-                w -= rate * d / sqrt(n + epsilon), for every row
+                w = clip_w(w - rate * d / sqrt(n + epsilon)), for every row; clip_w keeps w within clip_weights
 rmsprop_lazy    the same with w[rows] and n[rows], the other rows unchanged
-                Equal when every row is touched in every step; else the dense rule lets n decay, and w where decay > 0
+                Equal when every row is touched in every step; else the dense rule lets n decay, and w where decay > 0,
+                and keeps w within clip_weights also in other rows
 rmsprop_fused   rmsprop_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; squares same, n, not negative; rows int64 [U], sorted, unique; gradient same
-           as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip >= 0, infinite for none,
-           numbers, rounded to the type of weights after 1 - gamma is computed; the batch of a fused step as in
-           csr_t_dense; table, since as in kernels.rules
+           as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip_weights >= 0 and
+           clip >= 0, infinite for none, numbers, rounded to the type of weights after 1 - gamma is computed; the batch
+           of a fused step as in csr_t_dense; table, since as in kernels.rules
 Writes     weights, squares; nothing else changes
 Assumes    0 <= rows < D, none repeated
-Cost       a row: 13*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
+Cost       a row: 15*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
            replay: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
 Source     Tieleman and Hinton 2012, lecture 6.5; epsilon inside the root
 """
 
+import math
+
 from kernels.rules import Rule, register_kernels
 from kernels.values import clipped, sqrt
 
 
-def settings(rate, decay, gamma, epsilon, rescale, clip):
+def settings(rate, decay, gamma, epsilon, clip_weights, rescale, clip):
     """What an element's step needs."""
-    return rate, decay, gamma, 1 - gamma, epsilon, rescale, clip
+    return rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
 
 
-def formula(w, n, g, rate, decay, gamma, rest, epsilon, rescale, clip):
+def formula(w, n, g, rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
-    return w - rate * d / sqrt(n + epsilon), n
+    return clipped(w - rate * d / sqrt(n + epsilon), clip_weights), n
 
 
-def coast(rate, decay, gamma, rest, epsilon, rescale, clip):
-    """A step without gradient, where there is no decay."""
-    return (1.0, 0.0, 0.0, gamma) if decay == 0 else None
+def coast(rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
+    """A step without gradient, where there is no decay and weights may have any size."""
+    return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 
 
 register_kernels(
@@ -46,9 +49,9 @@ register_kernels(
         "rmsprop",
         formula,
         states=("squares",),
-        numbers=("rate", "decay", "gamma", "epsilon", "rescale", "clip"),
-        example=(0.25, 0.5, 0.75, 1e-2, 0.5, 0.5),
-        flops=13,
+        numbers=("rate", "decay", "gamma", "epsilon", "clip_weights", "rescale", "clip"),
+        example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5),
+        flops=15,
         squares=("squares",),
         settings=settings,
         coast=coast,

@@ -15,6 +15,7 @@ import scipy.sparse
 from workbench.data.dataset import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
 from workbench.data.files import fingerprint, reading
+from workbench.data.shuffled_lines import Blocks
 from workbench.data.svmlight_text import OPENERS, Line, holds_row, opened, parse
 
 
@@ -25,10 +26,17 @@ class SvmlightBatches(Feed):
 
     Both are of type `dtype`. Columns count from 0 in batches; `zero_based` says whether they do so in the file, and is
     never guessed. Each line is checked as it is read: `svmlight_text.parse` says what is refused, with file and line.
-    Memory holds one batch, never the file; order is that of the file. `last` is as in `Batches`.
+    Memory holds one batch, never the file. `last` is as in `Batches`.
+
+    Without `shuffle` the order is that of the file. With it every epoch has another one, the same for the same `seed`
+    and epoch: blocks of consecutive rows are read in random order into a buffer of `buffer_rows` rows, which are
+    shuffled (`shuffled_lines`). That costs the memory of so many lines, 16 bytes more for each block, one pass over the
+    file before the first epoch, and a seek for each block, of `buffer_rows` / 256 rows. A file of up to `buffer_rows`
+    rows is shuffled fully; a larger `buffer_rows` shuffles better.
 
     With `parts` only the lines that begin in the `part`-th of `parts` equal stretches of bytes are read: all parts
-    together have every row once. A compressed file (.gz, .bz2) has one part. Missing, empty and changed files are
+    together have every row once, and are shuffled each for itself. A compressed file (.gz, .bz2) has one part, in the
+    order of the file. Missing, empty and changed files are
     refused (`DataError`).
     """
 
@@ -37,6 +45,9 @@ class SvmlightBatches(Feed):
     zero_based: bool
     rows: int = 256
     last: str = "keep"
+    shuffle: bool = False
+    seed: int = 0
+    buffer_rows: int = 2**14
     part: int = 0
     parts: int = 1
     dtype: str = "float32"
@@ -53,6 +64,7 @@ class SvmlightBatches(Feed):
             raise DataError(f"part is {self.part} of parts={self.parts}; parts are counted from 0.")
         if self.parts > 1 and Path(self.path).suffix in OPENERS:
             raise DataError(f"{self.path} is compressed and cannot be entered at a part; unpack it, or use parts=1.")
+        self._check_shuffle()
         if not isinstance(self.zero_based, bool):
             raise DataError(f"zero_based is {self.zero_based!r}; say True or False: columns are not guessed here.")
         if self.dtype not in ("float32", "float64"):
@@ -62,6 +74,14 @@ class SvmlightBatches(Feed):
             if not any(holds_row(text) for text in file):
                 raise DataError(f"{self.path} holds no rows; a file has at least one.")
 
+    def _check_shuffle(self) -> None:
+        if self.buffer_rows < 1:
+            raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
+        if not isinstance(self.seed, int) or self.seed < 0:
+            raise DataError(f"seed is {self.seed!r}; it is a whole number from 0 on.")
+        if self.shuffle and Path(self.path).suffix in OPENERS:
+            raise DataError(f"{self.path} is compressed and has one order; unpack it, or use shuffle=False.")
+
     def _open(self) -> BinaryIO:
         with reading(self.path, "svmlight text"):
             return opened(self.path)
@@ -69,7 +89,11 @@ class SvmlightBatches(Feed):
     @functools.cached_property
     def total(self) -> int:
         """Rows of the part; the first call reads through it."""
-        return sum(1 for _ in self._lines())
+        return self._blocks.total if self.shuffle else sum(1 for _ in self._lines())
+
+    @functools.cached_property
+    def _blocks(self) -> Blocks:
+        return Blocks.of(((place, number) for place, number, _ in self._places()), self.buffer_rows)
 
     def count(self, number: int = 0) -> int:
         """Batches of that epoch."""
@@ -79,7 +103,8 @@ class SvmlightBatches(Feed):
 
     def settings(self) -> dict[str, int | str | bool]:
         """What the rows of a batch depend on."""
-        return {"total": self.total, "rows": self.rows, "last": self.last, "part": self.part, "parts": self.parts}
+        shared = {"total": self.total, "rows": self.rows, "last": self.last, "part": self.part, "parts": self.parts}
+        return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
         """The batches of that epoch, one by one, from batch `first` on; lines before it are passed over unread."""
@@ -89,37 +114,42 @@ class SvmlightBatches(Feed):
         if self.last == "roll_over":
             yield from self._rolling(number, first)
         else:
-            yield from self._one_pass(first)
+            yield from self._one_pass(number, first)
 
-    def _one_pass(self, first: int) -> Iterator[Batch]:
-        lines = self._lines()
-        opening: list[Line] = []
-        for at in itertools.count():
-            here = list(itertools.islice(lines, self.rows))
-            if not at:
-                opening = here if self.last == "pad" else []
-            full = len(here) == self.rows
-            if not here or (self.last == "discard" and not full):
+    def _ordered(self, number: int, first: int = 0) -> Iterator[tuple[int, Line]]:
+        """(number of the row, its line) in the order of that epoch, less the first ones."""
+        if not self.shuffle:
+            yield from itertools.islice(enumerate(self._lines()), first, None)
+            return
+        with self._open() as file, reading(self.path, "svmlight text"):
+            yield from self._blocks.lines(file, self.seed, number, first)
+
+    def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
+        rows = self._ordered(number, first * self.rows)
+        while here := list(itertools.islice(rows, self.rows)):
+            missing = self.rows - len(here)
+            if missing and self.last == "discard":
                 return
-            if at >= first:
-                pad = self.rows - len(here) if self.last == "pad" else 0
-                filled = here + list(itertools.islice(itertools.cycle(opening), pad))
-                places = np.arange(at * self.rows, at * self.rows + len(here))
-                yield self._batch(filled, np.concatenate([places, np.arange(pad) % max(len(opening), 1)]), pad)
+            pad = missing if self.last == "pad" else 0
+            if pad:
+                opening = list(itertools.islice(self._ordered(number), pad))
+                here += itertools.islice(itertools.cycle(opening), pad)
+            yield self._batch(here, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
         if not self.total:
             return
         begin = (number * self.total // self.rows + first) * self.rows
-        lines = itertools.chain.from_iterable(self._lines() for _ in itertools.count())
-        lines = itertools.islice(lines, begin % self.total, None)
+        epoch, within = divmod(begin, self.total)
+        later = itertools.chain.from_iterable(map(self._ordered, itertools.count(epoch + 1)))
+        rows = itertools.chain(self._ordered(epoch, within), later)
         for _ in range(first, self.count(number)):
             rolled = max(min(number * self.total - begin, self.rows), 0)
-            places = np.arange(begin, begin + self.rows) % self.total
-            yield self._batch(list(itertools.islice(lines, self.rows)), places, 0, rolled)
+            yield self._batch(list(itertools.islice(rows, self.rows)), 0, rolled)
             begin += self.rows
 
-    def _batch(self, lines: list[Line], places: np.ndarray, pad: int, rolled: int = 0) -> Batch:
+    def _batch(self, rows: list[tuple[int, Line]], pad: int, rolled: int = 0) -> Batch:
+        places, lines = np.array([place for place, _ in rows], np.int64), [line for _, line in rows]
         try:
             x, y = self._parse(lines, 0)
         except DataError:
@@ -141,6 +171,10 @@ class SvmlightBatches(Feed):
 
     def _lines(self) -> Iterator[Line]:
         """Lines that begin in the part and hold a row, with their numbers counted from its first line."""
+        return ((number, text) for _, number, text in self._places())
+
+    def _places(self) -> Iterator[tuple[int, int, bytes]]:
+        """The byte at which each such line begins, its number and text."""
         with self._open() as file, reading(self.path, "svmlight text"):
             place, stop = self._borders(file)
             if place:
@@ -150,7 +184,7 @@ class SvmlightBatches(Feed):
                 if place >= stop:
                     return
                 if holds_row(text):
-                    yield number, text
+                    yield place, number, text
                 place += len(text)
 
     def _lines_before(self) -> int:

@@ -6,6 +6,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from kernels import aligned
+
 
 @dataclass
 class Pool:
@@ -23,7 +25,7 @@ class Pool:
         size = math.prod(shape)
         block = self.blocks.get(key)
         if block is None or block.size < size or block.dtype != dtype:
-            block = self.blocks[key] = np.zeros(size, dtype)
+            block = self.blocks[key] = aligned.zeros((size,), dtype)
             self.grown += 1
         return block[:size].reshape(shape)
 

@@ -10,7 +10,7 @@ from workbench.executor.memory import Pool, Shared, last_uses
 from workbench.executor.steps import Step
 from workbench.graph import Group, Inference, Symbol
 
-PASSING = ("sum_to_shape_of", "identity", "stop_gradient", "to_format")
+PASSING = ("sum_to_shape_of", "identity", "stop_gradient", "to_format", "dense_unless_alike")
 """Operators that often have nothing to do: then no copy is made."""
 
 
@@ -62,6 +62,19 @@ class Program:
     """Slots of arrays whose batch plan is read, and of their plans."""
     written: dict[str, int] = field(default_factory=dict)
     """Where the gradients of this program stand."""
+    partial: dict[frozenset[int], list[Step]] = field(default_factory=dict)
+    """The steps forward that some outputs need, by the slots of these."""
+
+    def needed(self, slots: frozenset[int]) -> list[Step]:
+        """The steps forward that the values in these slots need, and no others. O(steps) the first time."""
+        if slots not in self.partial:
+            read, kept = set(slots), []
+            for step in reversed(self.forward):
+                if step.output in read:
+                    read.update(step.inputs)
+                    kept.append(step)
+            self.partial[slots] = kept[::-1]
+        return self.partial[slots]
 
 
 class Writer:

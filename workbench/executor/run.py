@@ -15,6 +15,7 @@ from workbench.executor.steps import Step
 from workbench.graph import Facts, Graph, Inference
 from workbench.graph.explanation import Explanation
 from workbench.graph.inference import infer
+from workbench.ops.products import Unsummed
 
 PROGRAMS = 64
 """Tuples of shapes whose programs are kept."""
@@ -133,20 +134,33 @@ class Executor:
         training: bool = False,
         plans: Mapping[str, BatchPlan] | None = None,
         lap: Lap | None = None,
+        wanted: Sequence[int] | None = None,
         **new_args: Any,
     ) -> list[Any]:
         """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
 
         The number of their rows may change. `training` keeps what `backward` reads. `plans` has batch plans by
-        argument, of the arrays that are held then; `lap` gets every `Step` when it is done.
+        argument, of the arrays that are held then; `lap` gets every `Step` when it is done. Without training `wanted`,
+        places of outputs, computes these alone: the others are None, and so are their values in `outputs`.
         """
+        if training and wanted is not None:
+            raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         if new_args:
             self._hold(self._accepted(new_args))
         self._take_plans(plans or {})
         self.ready = False
-        self._run(self.program.training if training else self.program.forward, lap)
+        self._run(self.program.training if training else self._forward_steps(wanted), lap)
         self.ready = training
         return [self.values[slot] for slot in self.output_slots]
+
+    def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
+        if wanted is None:
+            return self.program.forward
+        slots = frozenset(self.output_slots[place] for place in wanted)
+        computed = {slot for slot in self.output_slots if slot not in self.slots.values()}
+        for slot in computed - slots:
+            self.values[slot] = None
+        return self.program.needed(slots)
 
     def backward(self, heads: Any = None, lap: Lap | None = None) -> dict[str, Any]:
         """Compute the gradients of the last `forward(training=True)`, once; returned as in `grads`.
@@ -166,6 +180,20 @@ class Executor:
         for name, slot in self.program.written.items():
             self.grads[name] = self.values[slot]
         return self.grads
+
+    def release(self) -> None:
+        """Let go of batch plans, and of gradients that are left as their factors, once these are applied.
+
+        The plan of the next batch then gets the memory of this one, which the caches still hold: where each step has a
+        new batch, building its plan takes up to a quarter longer without this.
+        """
+        self.ready = False
+        for slot in self.program.plans.values():
+            self.values[slot] = None
+        for name, slot in self.program.written.items():
+            if isinstance(self.values[slot], Unsummed):
+                self.values[slot] = None
+                self.grads.pop(name, None)
 
     def explain(self) -> Explanation:
         """What every node computes, forward and backward, and what it makes dense, for the shapes of the last call."""

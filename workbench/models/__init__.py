@@ -1,7 +1,7 @@
 """Models by name, one file each. How to add one: copy `softmax.py`.
 
-The models here are linear in their weights: scores = X @ W with W [D, N]; what differs is the loss on the scores, the
-targets and the measure of quality. There is no intercept: where one is wanted, X gets a column of ones.
+The models here are linear in their weights: scores = X @ W with W [D, N], and with an intercept + b with b [N]; what
+differs is the loss on the scores, the targets and the measure of quality.
 """
 
 from collections.abc import Callable
@@ -32,9 +32,11 @@ class Model:
     widths: str
     allows: Callable[[int], bool]
 
-    def graph(self, engine: str = "ours") -> tuple[Symbol, Symbol]:
-        """The symbols of the scores [R, N] = x @ w, and of the mean loss on targets y."""
-        scores = ops.get("dot")(variable("x"), variable("w"), engine=engine, name="scores")
+    def graph(self, engine: str = "ours", intercept: bool = False) -> tuple[Symbol, Symbol]:
+        """The symbols of the scores [R, N] = x @ w, plus b where there is an intercept, and of the mean loss on y."""
+        scores = ops.get("dot")(variable("x"), variable("w"), engine=engine, name="products" if intercept else "scores")
+        if intercept:
+            scores = ops.get("add")(scores, variable("b"), name="scores")
         return scores, ops.get(f"{self.loss}_loss")(scores, variable("y"), name="loss")
 
 

@@ -166,7 +166,7 @@ class Module:
         arrays = self.layout.arrays(batch, self.workers[0].executor.known)
         rows = len(batch.rows_index)
         borders = slices_of(rows, self.count)
-        parts = [arrays] if len(borders) == 1 else [cut(arrays, *border) for border in borders]
+        parts = [arrays] if len(borders) == 1 else cut(arrays, borders, self.workers[0].executor.known)
         plans = plans or self.store is not None or self._lags
         made = [worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)]
         return Prepared(batch, parts, made, [(stop - start) / rows if rows else 1.0 for start, stop in borders])
@@ -179,17 +179,23 @@ class Module:
     def forward(self, batch: Batch | Prepared, training: bool = True) -> list[Any]:
         """The outputs of a batch, of all its rows; a next call overwrites them. `training` keeps what `backward` reads.
 
-        Rows that the batch reads are pulled from the store, or brought up to date, before.
+        Rows that the batch reads are pulled from the store, or brought up to date, before. Without training the batch
+        may have no labels: outputs that are computed from labels, such as losses, are then None.
         """
         self._need("initialised", "initialise(...)")
         ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False)
-        if training and self.layout.label_names and not ready.batch.labels:
+        lacks = bool(self.layout.label_names) and not ready.batch.labels
+        if training and lacks:
             wanted = ", ".join(self.layout.label_names)
             raise ModuleError(f"Training reads the labels {wanted}; the batch has none. forward(..., training=False).")
+        return self.run(ready, training, self.layout.without_labels if lacks else None)
+
+    def run(self, ready: Prepared, training: bool, wanted: Sequence[int] | None = None) -> list[Any]:
+        """`forward` of a batch that is prepared; without training the outputs `wanted`, by place, the others None."""
         for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
             self._refresh(worker, part, plans)
         outputs = [
-            worker.forward(part, training, plans)
+            worker.forward(part, training, plans, wanted)
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False)
         ]
         self.ready, self.state = ready, "forward" if training else "idle"
@@ -212,7 +218,9 @@ class Module:
         made = []
         for place, per_row in enumerate(self.per_row):
             parts = [output[place] for output in outputs]
-            if per_row:
+            if parts[0] is None:
+                made.append(None)
+            elif per_row:
                 dense = all(isinstance(part, np.ndarray) for part in parts)
                 made.append(np.concatenate(parts) if dense else ops.get("concat")(*parts, axis=0))
             elif self.slices == "mean":

@@ -1,5 +1,6 @@
 """Which argument of a graph is what: data, labels, parameters; and what is known of them from a batch."""
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -9,8 +10,9 @@ from numpy.typing import DTypeLike
 
 from workbench import formats
 from workbench.data.feed import Batch
-from workbench.graph import Facts, Graph
+from workbench.graph import Facts, Graph, Symbol
 from workbench.module.initialisers import ModuleError
+from workbench.ops.losses import OUTPUT_LAYERS
 from workbench.optimizers import Multiplier
 
 
@@ -60,7 +62,8 @@ class Layout:
         return [name for name in self.symbol.arguments() if name not in (*self.data_names, *self.label_names)]
 
     def arrays(self, batch: Batch, known: Mapping[str, Facts] | None = None) -> dict[str, Any]:
-        """Data and labels of a batch by argument. Where shapes are `known`, labels that are missing are zeros.
+        """Data and labels of a batch by argument. Where shapes are `known`, labels that are missing are zeros, to give
+        the arguments their shapes; what reads them is not computed.
 
         Missing and unknown data are refused (`ModuleError`); other labels are left out.
         """
@@ -79,6 +82,18 @@ class Layout:
                 came = ", ".join(batch.labels) or "none"
                 raise ModuleError(f"The batch has the labels {came}; the module takes {', '.join(self.label_names)}.")
         return arrays
+
+    @functools.cached_property
+    def without_labels(self) -> list[int]:
+        """The places of the outputs that are computed without a label: output layers read it for the gradient alone."""
+        return [place for place, head in enumerate(self.symbol.heads) if not self._reads_label(head)]
+
+    def _reads_label(self, head: Symbol) -> bool:
+        reads: dict[Symbol, bool] = {}
+        for node in head.nodes():
+            read = node.inputs[:1] if node.kind in OUTPUT_LAYERS else node.inputs
+            reads[node] = node.given in self.label_names if node.kind == "variable" else any(map(reads.get, read))
+        return reads[head]
 
     def known(self, arrays: Mapping[str, Any], dtype: DTypeLike | None, convert: bool) -> dict[str, dict[str, Any]]:
         """Shapes, dtypes and formats by argument, those of the arrays; with `convert` what is declared comes first.

@@ -165,6 +165,18 @@ def _prediction(self: "Module", batch: Batch, outputs: list[Any]) -> Any:
     return outputs[place][: batch.real_rows]
 
 
+def _predicted(self: "Module", batch: Batch) -> list[Any]:
+    """The outputs of a batch with the prediction alone computed."""
+    self._need("initialised", "initialise(...)")
+    place = self.layout.prediction % len(self.layout.symbol.heads)
+    if not batch.labels and self.layout.label_names and place not in self.layout.without_labels:
+        raise ModuleError(
+            f"The prediction is output {place}, {self.layout.symbol.outputs()[place]}, which is computed from labels; "
+            "the batch has none. Give labels, or name another one: Module(..., prediction=...)."
+        )
+    return self.run(self.prepare(batch, plans=False), training=False, wanted=[place])
+
+
 def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "samples") -> Value:
     """The metric of one pass over the data, epoch 0 of it; rows that fill up a padded batch do not count.
 
@@ -175,18 +187,17 @@ def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "sam
     gathered = metrics.create(metric, average)
     gathered.reset()
     for batch in batches.epoch(0):
-        gathered.update(*scored(self, batch, self.forward(batch, training=False)))
+        gathered.update(*scored(self, batch, _predicted(self, batch)))
     return gathered.value
 
 
 def predictions(self: "Module", batches: Feed) -> Iterator[tuple[Batch, Any]]:
     """Each batch of a pass over the data, with the prediction for its rows, of one's own; rows that pad are left out.
 
-    Batches may have no labels.
+    Batches may have no labels. Other outputs, such as a loss, are not computed.
     """
     for batch in batches.epoch(0):
-        output = _prediction(self, batch, self.forward(batch, training=False))
-        yield batch, formats.copy(output)
+        yield batch, formats.copy(_prediction(self, batch, _predicted(self, batch)))
 
 
 def predict(self: "Module", batches: Feed) -> np.ndarray:

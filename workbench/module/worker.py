@@ -1,16 +1,16 @@
 """A worker: one executor with its own copies of the parameters, on its slice of every batch."""
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import executor, formats
-from workbench.data.cut import ranged
+from workbench.data.cut import FORMATS, ranged
 from workbench.formats import RowSparse
-from workbench.graph import Graph
+from workbench.graph import Facts, Graph
 from workbench.kvstore import Store
 from workbench.module import reads as reading
 from workbench.module.reads import Reads
@@ -46,9 +46,11 @@ class Worker:
         found = self.reads[name]
         return None if found is None else reading.rows(found, arrays, plans)
 
-    def forward(self, arrays: Mapping[str, Any], training: bool, plans: Plans | None = None) -> list[Any]:
-        """Outputs of a slice; the next call overwrites them."""
-        return self.executor.forward(training, plans, **arrays)
+    def forward(
+        self, arrays: Mapping[str, Any], training: bool, plans: Plans | None, wanted: Sequence[int] | None
+    ) -> list[Any]:
+        """Outputs of a slice, those not `wanted` None; the next call overwrites them."""
+        return self.executor.forward(training, plans, wanted=wanted, **arrays)
 
     def backward(self, heads: list[Any] | None = None) -> dict[str, Any]:
         """Gradients by parameter; the next call overwrites them."""
@@ -73,9 +75,22 @@ class Worker:
                 weight[pulled.indices] = pulled.values
 
 
-def cut(arrays: Mapping[str, Any], start: int, stop: int) -> dict[str, Any]:
-    """Rows `start` to `stop` of each array, as views."""
-    return {name: ranged(formats.format_of(array), array, start, stop) for name, array in arrays.items()}
+def cut(
+    arrays: Mapping[str, Any], borders: Sequence[tuple[int, int]], known: Mapping[str, Facts]
+) -> list[dict[str, Any]]:
+    """For each pair of borders the rows between them of each array, as views.
+
+    Rows of csc and coo are cut from a csr copy, and are turned back where the graph takes them as they came.
+    """
+    parts: list[dict[str, Any]] = [{} for _ in borders]
+    for name, array in arrays.items():
+        held = formats.format_of(array)
+        by_rows = held if held in FORMATS else "csr"
+        source = formats.to_format(array, by_rows)
+        for part, border in zip(parts, borders, strict=True):
+            rows = ranged(by_rows, source, *border)
+            part[name] = formats.to_format(rows, held) if known[name].format == held != by_rows else rows
+    return parts
 
 
 def slices_of(rows: int, workers: int) -> list[tuple[int, int]]:

@@ -14,6 +14,7 @@ RowSparse(shape=(3, 2), stored_rows=1, dtype=float32)
 
 import contextlib
 import functools
+import pkgutil
 from typing import Any
 
 from workbench import formats
@@ -54,8 +55,13 @@ __all__ = [
 ]
 
 
+_MODULES = frozenset(module.name for module in pkgutil.iter_modules(__path__))
+
+
 def __getattr__(name: str) -> Op:
     """The operator of that name."""
+    if name in _MODULES:  # on its way in: looking for operators now would import others that need it whole
+        raise AttributeError(f"{__name__}.{name} is not imported yet.")
     if not name.startswith("_"):
         with contextlib.suppress(OpError):
             return get(name)

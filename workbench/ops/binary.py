@@ -12,6 +12,8 @@ import numpy as np
 from workbench import ops
 from workbench.ops import stored
 from workbench.ops.contract import Op, Rule, Shape, broadcast_shape, register
+from workbench.ops.like import dense_unless_alike
+from workbench.ops.spreading import through, times
 from workbench.ops.types import one_type, real
 
 EQUAL = "equal shapes"
@@ -51,6 +53,7 @@ def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
     """Two of one sparse format, equal shapes: `f` over the union of what they store; f(0, 0) is zero."""
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
+        """`f` over the union of what x and y store."""
         return stored.union(x, y, f)
 
     return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
@@ -70,6 +73,7 @@ def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) ->
     """A sparse array and a dense one, at most it broadcast: `f` at the places of the sparse one."""
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
+        """`f` at the places that x stores."""
         return stored.with_dense(x, y, f)
 
     return Rule((form, "dense"), form, call, ON_STORED, when, condition)
@@ -104,6 +108,7 @@ def _register(
     """`gradient(head, x, y, output)` gives the two, not yet summed back."""
 
     def gradients(head, output, inputs, params):
+        """The gradients towards x and y, each summed back to its shape."""
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 
@@ -128,7 +133,7 @@ def _dense(*gradients: Any) -> tuple:
 
 
 def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    return _dense(ops.multiply(h, y), ops.multiply(h, x))
+    return dense_unless_alike(times(h, y), x), dense_unless_alike(times(h, x), y)
 
 
 def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
@@ -169,7 +174,7 @@ _register(
 _register(
     "subtract",
     np.subtract,
-    lambda h, x, y, z: (h, ops.negative(h)),
+    lambda h, x, y, z: (h, through(ops.negative, h)),
     "x - y",
     [*both(np.subtract), *_summing(np.subtract)],
     one_type,
@@ -220,6 +225,7 @@ def _truth(ufunc: np.ufunc) -> Callable:
     """`ufunc` with ones and zeros of the inputs' type as its result."""
 
     def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Ones where it holds, zeros elsewhere."""
         return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
 
     return dense

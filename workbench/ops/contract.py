@@ -49,6 +49,10 @@ class Symbolic(ABC):
 
     attributes: Mapping[str, Any]
     """What a variable declares, its `format` among it."""
+    op: "Op | None"
+    """The operator of a node, None for variables and constants."""
+    inputs: tuple["Symbolic", ...]
+    params: Mapping[str, Any]
 
     @abstractmethod
     def apply(self, op: "Op", inputs: tuple, params: dict[str, Any], name: str | None) -> "Symbolic":
@@ -102,6 +106,8 @@ class Op:
     inputs, params)` gives for every input the gradient, made with operators from symbols or arrays, or None where there
     is none; `head` is the gradient of `output`. `joint(*arrays, slope, **params)`, of losses, gives the output and
     writes the gradient towards the first input, as of a head of one, into `slope`, in one pass.
+    `unread`, from and to, are the places of inputs whose values play no part, only shape, type or pattern: towards
+    them no gradient is asked for. `no_gradient` says of an operator without a gradient what to do instead.
     `with_number` names the operators that take a Python number on the right and on the left instead of an array.
     """
 
@@ -115,6 +121,8 @@ class Op:
     dtype: Callable[[Sequence[np.dtype], Mapping[str, Any]], np.dtype] | None = None
     gradient: Callable[..., tuple] | None = None
     joint: Callable[..., Any] | None = None
+    unread: tuple[int, int | None] = (0, 0)
+    no_gradient: str = ""
     with_number: tuple[str, str] | None = None
     family: str = ""
 
@@ -126,6 +134,10 @@ class Op:
     def many(self) -> bool:
         """Whether it takes any number of arrays."""
         return bool(self.inputs) and self.inputs[-1].startswith("*")
+
+    def reads(self, place: int, count: int) -> bool:
+        """Whether the values of that one of `count` inputs play a part."""
+        return place not in range(count)[slice(*self.unread)]
 
     def __call__(self, *inputs: Any, name: str | None = None, **params: Any) -> Any:
         """The result on arrays, in the format that the table says; or a symbol where one is among the inputs."""

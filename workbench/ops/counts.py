@@ -1,40 +1,12 @@
-"""What goes with reductions: counts of what is stored, and the products that the gradient of a product is made of."""
+"""How many elements are stored, along axes."""
 
 import numpy as np
 
-from workbench import formats
+from workbench import formats, ops
 from workbench.ops import stored
 from workbench.ops.contract import Op, Rule, register
 from workbench.ops.like import axes_of, put
 from workbench.ops.reductions import KERNEL, MATRICES, SUM, shape_of
-
-
-def _others(x, out=None, axis=None):
-    """Products from the left and from the right, each without the element itself."""
-    axes = axes_of(axis, x.ndim)
-    if not x.size:
-        return put(out, x.copy())
-    kept = [place for place in range(x.ndim) if place not in axes]
-    moved = np.transpose(x, (*kept, *axes))
-    flat = np.ascontiguousarray(moved).reshape(*(x.shape[place] for place in kept), -1)
-    left, right = np.ones_like(flat), np.ones_like(flat)
-    np.multiply.accumulate(flat[..., :-1], axis=-1, out=left[..., 1:])
-    right[..., :-1] = np.multiply.accumulate(flat[..., :0:-1], axis=-1)[..., ::-1]
-    back = np.argsort((*kept, *axes))
-    return put(out, np.asarray(np.transpose((left * right).reshape(moved.shape), back), order="C"))
-
-
-register(
-    Op(
-        "product_of_others",
-        ("x",),
-        _others,
-        lambda shapes, params: tuple(shapes[0]),
-        "For every element the product of the others along the axes: what the gradient of prod is made of.",
-        params={"axis": None},
-        family="reductions",
-    )
-)
 
 
 def _count_dense(x, out=None, axis=None, keepdims=False):
@@ -75,6 +47,7 @@ register(
             Rule(("row_sparse",), "dense", _count_rows, KERNEL),
         ),
         dtype=lambda dtypes, params: np.dtype(np.int64),
+        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
         family="reductions",
     )
 )

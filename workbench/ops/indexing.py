@@ -125,6 +125,7 @@ register(
         ),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (ops.take(head, inputs[1], **params), None, None),
+        unread=(2, None),
         family="selection",
     )
 )
@@ -234,6 +235,7 @@ register(
         rules=of_dense_head("slice_gradient", _unslice, ANY),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (ops.slice(head, **params), None),
+        unread=(1, None),
         family="selection",
     )
 )

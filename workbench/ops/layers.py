@@ -125,7 +125,8 @@ register(
             Rule((ANY, "dense", ANY), "dense", _embedding_gradient, "merge_rows"),
         ),
         dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (ops.embedding(inputs[1], head), None, None),
+        gradient=lambda head, output, inputs, params: (ops.embedding(inputs[1], head, **params), None, None),
+        unread=(2, None),
         family="layers",
     )
 )

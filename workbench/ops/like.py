@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import formats, ops
+from workbench import formats
 from workbench.ops import fallback
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 
@@ -38,6 +38,7 @@ def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> t
     dense, and reported."""
 
     def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
+        """The gradient by a head that is made dense first, which is reported."""
         fallback.report(name, (head.format,), (head,))
         return call(as_dense(head), *like, out=out, **params)
 
@@ -86,6 +87,7 @@ reshape_like = register(
         rules=of_dense_head("reshape_like", _reshape_like, ANY),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+        unread=(1, None),
         family="layout",
     )
 )
@@ -107,6 +109,7 @@ cast_like = register(
         rules=tuple(Rule((held, ANY), held, _cast_like) for held in ("dense", "csr", "csc", "coo", "row_sparse")),
         dtype=lambda dtypes, params: dtypes[1],
         gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]), None),
+        unread=(1, None),
         family="layout",
     )
 )
@@ -119,20 +122,6 @@ def _keep_axes(head, like, out=None, axis=None, keepdims=False):
 
 def _kept_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     return with_ones(shapes[1], axes_of(params["axis"], len(shapes[1])))
-
-
-def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
-    axes = axes_of(axis, len(like.shape))
-    kept = _keep_axes(head, like, None, axis)
-    if mean:
-        with np.errstate(all="ignore"):
-            kept = kept / np.asarray(np.prod([like.shape[a] for a in axes], dtype=np.int64)).astype(kept.dtype)
-    return put(out, np.broadcast_to(kept, like.shape).copy() if out is None else np.broadcast_to(kept, like.shape))
-
-
-def _spread_gradient(head, output, inputs, params):
-    axes = {"axis": params["axis"], "keepdims": params["keepdims"]}
-    return (ops.mean if params["mean"] else ops.sum)(head, **axes), None
 
 
 _AXES = {"axis": None, "keepdims": False}
@@ -148,20 +137,37 @@ keep_axes = register(
         rules=(Rule((ANY, ANY), "dense", _keep_axes),),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]), None),
+        unread=(1, None),
         family="reductions",
     )
 )
-spread = register(
+
+
+def _unless_alike(x, like, out=None):
+    return put(out, x.copy() if out is None else x)
+
+
+def _made_dense(x, like, out=None):
+    return put(out, as_dense(x))
+
+
+dense_unless_alike = register(
     Op(
-        "spread",
-        ("head", "like"),
-        _spread,
-        shape_of_last,
-        "The gradient of a sum over `axis`, or with `mean` of a mean: every element of `like` gets its sum's; dense.",
-        params={**_AXES, "mean": False},
-        rules=(Rule((ANY, ANY), "dense", _spread),),
+        "dense_unless_alike",
+        ("x", "like"),
+        _unless_alike,
+        lambda shapes, params: tuple(shapes[0]),
+        "x, dense unless `like` has its sparse format: head times factor, on the way to the other factor of a product.",
+        rules=(
+            *(
+                Rule((held, held), held, lambda x, like, out=None: formats.copy(x))
+                for held in ("csr", "csc", "coo", "row_sparse")
+            ),
+            Rule((ANY, ANY), "dense", _made_dense),
+        ),
         dtype=type_of_first,
-        gradient=_spread_gradient,
-        family="reductions",
+        gradient=lambda head, output, inputs, params: (head, None),
+        unread=(1, None),
+        family="layout",
     )
 )

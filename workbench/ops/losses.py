@@ -21,11 +21,15 @@ import scipy.special
 import kernels
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, put
 from workbench.ops.types import real
 
 NORMALIZATIONS = ("null", "batch", "valid")
+OF_OUTPUT_LAYER = (
+    "An output layer ignores the gradient that comes to it, so its own has no true gradient: take softmax_loss, "
+    "logistic_loss or squared_loss."
+)
 
 
 def _float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
@@ -70,23 +74,20 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
     """(the loss, the loss with its slope written in the same pass)."""
 
     def joint(scores, labels, slope):
+        """The loss; its slope by the scores goes into `slope`."""
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(kernels.get(kernel).cpu(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
+        """The loss alone."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     return loss, joint
 
 
-def _slope_of_loss(scores, labels, out=None, loss=None):
-    out = np.empty(scores.shape, scores.dtype) if out is None else out
-    ops.get(loss).joint(scores, labels, out)
-    return out
-
-
 def _loss_shape(check: Callable) -> Callable:
     def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+        """One number, of scores with labels that fit."""
         if not shapes[0]:
             raise OpError("A loss takes scores of rows; a single number came.")
         check(shapes, params)
@@ -99,6 +100,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
     loss, joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
+        """The slope times the head, towards scores and labels."""
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
@@ -110,7 +112,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
             _loss_shape(check),
             doc,
             rules=(Rule(("dense", "dense"), "dense", loss, kernel),),
-            dtype=_kernel_float,
+            dtype=kernel_float,
             gradient=gradient,
             joint=joint,
             family="losses",
@@ -118,7 +120,8 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
     )
 
 
-def _kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+def kernel_float(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """The type of the scores, of which the kernels take float32 and float64 (`OpError`)."""
     if dtypes[0] not in (np.float32, np.float64):
         raise OpError(f"Scores are float32 or float64; {dtypes[0]} came. Convert with cast.")
     return dtypes[0]
@@ -144,18 +147,6 @@ _register_loss(
     check_classes,
     "Cross-entropy of softmax(scores) and classes, as a mean over the rows. A class out of range is refused.",
     lambda slope, labels: None,
-)
-register(
-    Op(
-        "slope_of_loss",
-        ("scores", "labels"),
-        _slope_of_loss,
-        lambda shapes, params: tuple(shapes[0]),
-        "The gradient of the loss named `loss` towards the scores.",
-        params={"loss": REQUIRED},
-        dtype=_kernel_float,
-        family="losses",
-    )
 )
 
 
@@ -186,9 +177,11 @@ def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
 
 def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     def call(x, label, out=None, grad_scale=1.0):
+        """The output; labels and scale matter to its gradient alone."""
         return forward(x, out)
 
     def gradient(head, output, inputs, params):
+        """The slope of the loss that belongs to this output, whatever head comes."""
         return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
 
     register(
@@ -207,6 +200,11 @@ def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     )
 
 
+OUTPUT_LAYERS = (
+    *(f"{name}_regression_output" for name in ("linear", "logistic", "mae")),
+    "softmax_output",
+)
+"""Operators whose output does not depend on their second input, the labels."""
 _register_output("linear_regression_output", _copied, "difference", "x itself; its gradient is x - label")
 _register_output("logistic_regression_output", _sigmoid, "difference", "sigmoid(x); the gradient of x is that - label")
 _register_output("mae_regression_output", _copied, "sign", "x itself; its gradient is the sign of x - label")
@@ -220,6 +218,7 @@ register(
         params={"kind": "difference", "grad_scale": 1.0},
         rules=(Rule(("dense", ANY), "dense", _slope_of_output, "numpy"),),
         dtype=_float,
+        no_gradient=OF_OUTPUT_LAYER,
         family="losses",
     )
 )
@@ -285,6 +284,7 @@ register(
         "The gradient of softmax_output, from its output.",
         params=_SOFTMAX,
         dtype=_float,
+        no_gradient=OF_OUTPUT_LAYER,
         family="losses",
     )
 )

@@ -28,7 +28,7 @@ def _entry(op: Op) -> list[str]:
     )
     required = ", ".join(name for name, value in op.params.items() if value is REQUIRED)
     facts = [op.doc.rstrip("."), f"parameters required: {required}" if required else ""]
-    facts.append("with a gradient" if op.gradient else "without a gradient")
+    facts.append("with a gradient" if op.gradient else f"without a gradient. {op.no_gradient}".rstrip(". "))
     text = "; ".join(fact for fact in facts if fact)
     return [f"### {op.name}({shown})", "", f"{text}.", "", *HEADER, *map(_row, _merged(op.rules)), _last(op)]
 

@@ -20,7 +20,8 @@ import numpy as np
 from workbench import formats, ops
 from workbench.ops import stored
 from workbench.ops.contract import Op, OpError, Rule, Shape, register
-from workbench.ops.like import as_dense, axes_of, keep_axes, put, spread, with_ones
+from workbench.ops.like import as_dense, axes_of, keep_axes, put, with_ones
+from workbench.ops.spreading import narrow, spread
 from workbench.ops.square_sums import slope_of_square_sum
 from workbench.ops.types import one_type, real
 
@@ -128,7 +129,10 @@ def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callab
     """For each way to hold x, the call of an operator whose parameters choose the reduction."""
 
     def call(way: str) -> Callable:
+        """The call for one way to hold x."""
+
         def run(x, out=None, axis=None, keepdims=False, **more):
+            """Reduce x over `axis` by what the other parameters choose."""
             return put(out, getattr(chosen(more), way)(x, axis, keepdims))
 
         return run
@@ -178,6 +182,8 @@ def _mean_gradient(head, output, x, params):
 
 
 def _squares_gradient(head, output, x, params):
+    if params["keepdims"] and (kept := narrow(head)) is not head:
+        return ops.multiply(kept, ops.multiply_scalar(x, scalar=2.0))
     return slope_of_square_sum(head, x, **_along(params))
 
 
@@ -191,7 +197,7 @@ def _norm_gradient(head, output, x, params):
 
 def _extreme_gradient(head, output, x, params):
     """All elements that equal the extreme get its gradient."""
-    chosen = ops.equal(ops.to_format(x, format="dense"), keep_axes(output, x, **_along(params)))
+    chosen = ops.equal(x, keep_axes(output, x, **_along(params)))
     return ops.multiply(chosen, keep_axes(head, x, **_along(params)))
 
 

@@ -79,6 +79,7 @@ def _with_matrices(call):
     """The call with vectors a and b made columns."""
 
     def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
+        """The call on a and b as matrices."""
         return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
 
     return wrapped
@@ -114,14 +115,17 @@ def _whole(row):
     """A rule of `dot` under a pattern that is no pattern: the whole product."""
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
+        """The product of a and b, whatever the pattern."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return row(as_matrix(a), as_matrix(b), **whole)
 
     def wanted(transpose_b):
+        """The format that this product is asked for in."""
         usual = default_result(row.x, row.y, row.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
+        """Whether the row computes that product of these shapes."""
         return row.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
 
     if row.result not in map(wanted, (False, True)):
@@ -169,6 +173,7 @@ sampled_dot = register(
             *(rule for row in ROWS for rule in _whole(row) if "ours" in row.engines),
         ),
         gradient=_gradient,
+        unread=(0, 1),
         family="products",
         doc="The product of a [R, N] and b [N, D], either transposed where its parameter says so, at the entries of "
         "`pattern` [R, D], whose values play no part; in its format, each place once. A dense or row_sparse "

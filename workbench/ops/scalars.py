@@ -12,6 +12,7 @@ import numpy as np
 from workbench import ops
 from workbench.ops import stored
 from workbench.ops.contract import REQUIRED, Op, Rule, Shape, register, same_shape
+from workbench.ops.spreading import through, times
 from workbench.ops.types import real
 
 Condition = tuple[str, Callable[[float], bool]]
@@ -23,6 +24,7 @@ def _meaning(f: Callable) -> Callable:
     """`f(x, s)` as an operator's meaning. The number becomes a Python float: NumPy's own would widen the result."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """`f(x, scalar)` in the type of x."""
         result = f(x, float(scalar))
         if out is None:
             return np.asarray(result).astype(x.dtype, copy=False)
@@ -36,6 +38,7 @@ def _direct(ufunc: np.ufunc) -> Callable:
     """The same for a NumPy function, which writes to `out` itself."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """`ufunc(x, scalar)`, into `out` where given."""
         return ufunc(x, float(scalar), out=out)
 
     return dense
@@ -46,9 +49,11 @@ def _keeping_rules(dense: Callable, condition: Condition, linear: bool) -> list[
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+        """Whether the result keeps the format, by the number."""
         return bool(holds(params["scalar"]))
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
+        """The meaning on the stored values."""
         return stored.mapped(x, lambda values: dense(values, scalar=scalar), linear)
 
     narrowed = None if condition is ALWAYS else when
@@ -65,6 +70,7 @@ def _register(
     rules: Sequence[Rule] = (),
 ) -> None:
     def gradients(head, output, inputs, params):
+        """The gradient towards x."""
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps, linear)
@@ -88,6 +94,7 @@ def _filled(sign: int) -> list[Rule]:
     """Sums with a number other than zero: dense, made as such, without a dense copy of the input."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
+        """A dense array of the number, x added."""
         return stored.onto_dense(np.asarray(sign * float(scalar), x.dtype), x, np.add, out)
 
     return [Rule((f,), "dense", call, "numpy onto a filled array", condition="scalar != 0") for f in stored.SPARSE]
@@ -98,25 +105,25 @@ def _scaled(x: Any, scalar: float) -> Any:
 
 
 def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    return ops.multiply(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
+    return times(h, _scaled(ops.power_scalar(x, scalar=s - 1), s)) if s else ops.zeros_like(x)
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
     """To x where x >= s; said by the comparison that is false at zero, so that formats are kept."""
     if s <= 0:
         return ops.subtract(h, ops.multiply(h, ops.less_scalar(x, scalar=s)))
-    return ops.multiply(h, ops.greater_equal_scalar(x, scalar=s))
+    return times(h, ops.greater_equal_scalar(x, scalar=s))
 
 
 def _minimum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
     """To x where x <= s."""
     if s >= 0:
         return ops.subtract(h, ops.multiply(h, ops.greater_scalar(x, scalar=s)))
-    return ops.multiply(h, ops.less_equal_scalar(x, scalar=s))
+    return times(h, ops.less_equal_scalar(x, scalar=s))
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    return ops.multiply(h, ops.sign(x)) if s == 0 else ops.divide(ops.multiply(h, x), y)
+    return times(h, ops.sign(x)) if s == 0 else ops.divide(ops.multiply(h, x), y)
 
 
 def _no_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
@@ -137,7 +144,7 @@ _register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - sc
 _register(
     "multiply_scalar",
     _direct(np.multiply),
-    lambda h, x, y, s: _scaled(h, s),
+    lambda h, x, y, s: through(lambda head: _scaled(head, s), h),
     f"x * scalar{UNSTORED} inf and NaN",
     ALWAYS,
     True,
@@ -145,7 +152,7 @@ _register(
 _register(
     "divide_scalar",
     _direct(np.divide),
-    lambda h, x, y, s: ops.divide_scalar(h, scalar=s),
+    lambda h, x, y, s: through(lambda head: ops.divide_scalar(head, scalar=s), h),
     f"x / scalar{UNSTORED} 0 and NaN",
     ALWAYS,
     True,
@@ -153,7 +160,7 @@ _register(
 _register(
     "subtract_from_scalar",
     _meaning(lambda x, s: s - x),
-    lambda h, x, y, s: ops.negative(h),
+    lambda h, x, y, s: through(ops.negative, h),
     "scalar - x",
     ZERO,
     True,

@@ -175,6 +175,7 @@ register(
         rules=(Rule((ANY, ...), "dense", _part),),
         dtype=type_of_first,
         gradient=_part_gradient,
+        unread=(1, None),
         family="selection",
     )
 )

@@ -100,10 +100,8 @@ register(
             Rule(("dense", ANY), "dense", _sum_to, "numpy"),
         ),
         dtype=lambda dtypes, params: dtypes[0],
-        gradient=lambda head, output, inputs, params: (
-            ops.add(ops.zeros_like(inputs[0]), head),
-            ops.zeros_like(inputs[1]),
-        ),
+        gradient=lambda head, output, inputs, params: (ops.add(ops.zeros_like(inputs[0]), head), None),
+        unread=(1, None),
         family="sums",
     )
 )

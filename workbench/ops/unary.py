@@ -12,6 +12,7 @@ import scipy.special
 from workbench import formats, ops
 from workbench.ops import stored
 from workbench.ops.contract import Op, Rule, register, same_shape
+from workbench.ops.spreading import through, times
 from workbench.ops.types import one_type, real
 
 
@@ -34,6 +35,7 @@ def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) 
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
     def gradients(head, output, inputs, params):
+        """The gradient towards x."""
         return (gradient(head, inputs[0], output, **params),)
 
     register(Op(name, ("x",), f, same_shape, doc, rules=rules, dtype=dtype, gradient=gradients, family="unary", **more))
@@ -128,11 +130,11 @@ def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
 
 
 # The gradient keeps the format of the input.
-_keeping("abs", np.abs, lambda h, x, y: ops.multiply(h, ops.sign(x)), "|x|")
-_keeping("relu", relu, lambda h, x, y: ops.multiply(h, ops.greater_scalar(x, scalar=0.0)), "max(x, 0)", dtype=real)
-_keeping("sign", np.sign, lambda h, x, y: ops.multiply(h, ops.zeros_like(x)), "-1, 0 or 1")
-_keeping("negative", np.negative, lambda h, x, y: ops.negative(h), "-x", linear=True)
-_keeping("square", np.square, lambda h, x, y: ops.multiply(h, _scaled(x, 2.0)), "x * x", dtype=real)
+_keeping("abs", np.abs, lambda h, x, y: times(h, ops.sign(x)), "|x|")
+_keeping("relu", relu, lambda h, x, y: times(h, ops.greater_scalar(x, scalar=0.0)), "max(x, 0)", dtype=real)
+_keeping("sign", np.sign, lambda h, x, y: times(h, ops.zeros_like(x)), "-1, 0 or 1")
+_keeping("negative", np.negative, lambda h, x, y: through(ops.negative, h), "-x", linear=True)
+_keeping("square", np.square, lambda h, x, y: times(h, _scaled(x, 2.0)), "x * x", dtype=real)
 _keeping("ceil", np.ceil, _nothing, "the next whole number above", dtype=real)
 _keeping("floor", np.floor, _nothing, "the next whole number below", dtype=real)
 _keeping("fix", np.trunc, _nothing, "the whole part, towards zero", dtype=real)

@@ -4,6 +4,7 @@ Three ways. `coast`: a step without gradient is a matrix, and a row takes the pr
 last missed step alone matters; `replay`: the missed steps are repeated, one by one, in registers.
 """
 
+import math
 from collections.abc import Callable, Mapping
 
 import numpy as np
@@ -26,6 +27,10 @@ def way(rule: Rule, options: Mapping[str, float]) -> str:
     return "" if matrix == (1.0,) else "coast"
 
 
+COASTING = {"decay": 0.0, "clip_weights": math.inf}
+"""Numbers with which a rule coasts that can: what it then multiplies by has a size, whatever the numbers."""
+
+
 class Missed:
     """The last step of each row, int64 [rows], and what is needed of the steps after `base`: `record`."""
 
@@ -34,8 +39,8 @@ class Missed:
         self.last = np.zeros(rows, np.int64)
         self.base = self.count = 0
         self.spans = Spans() if way == "coast" else None
-        undecayed = [0.0 if name == "decay" else value for name, value in zip(rule.numbers, rule.example, strict=True)]
-        settings = rule.settings(*undecayed)
+        example = dict(zip(rule.numbers, rule.example, strict=True))
+        settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
         self.columns = len(rule.coast(*settings)) if way == "coast" else 0
         self.table = np.empty((0, len(settings)), dtype)
         self.numbers: tuple[float, ...] = ()

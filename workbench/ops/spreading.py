@@ -1,0 +1,151 @@
+"""The gradient of a sum on its way back: spread over the elements, unless what it is multiplied with stores few.
+
+`sum(square(w))` of a row_sparse w has a gradient in the rows that w stores. Spread over all elements first, it would
+be made in all rows; so a rule that multiplies its head by a factor asks `times`, which leaves such a head unspread, and
+one that is linear asks `through`, which keeps the spreading last.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import ops
+from workbench.ops import fallback, stored
+from workbench.ops.contract import ANY, Op, Rule, Shape, Symbolic, register
+from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last, type_of_first, with_ones
+
+_PARAMS: Mapping[str, Any] = {"axis": None, "keepdims": False, "mean": False}
+
+
+def _kept(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
+    """The head with length one along the axes, divided for a mean by how many elements there are along them."""
+    axes = axes_of(axis, len(like.shape))
+    kept = np.asarray(as_dense(head)).reshape(with_ones(like.shape, axes))
+    if not mean:
+        return kept
+    count = np.prod([like.shape[axis] for axis in axes], dtype=np.int64)
+    with np.errstate(all="ignore"):
+        return kept / np.asarray(count).astype(kept.dtype)
+
+
+def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
+    whole = np.broadcast_to(_kept(head, like, axis, mean), like.shape)
+    return put(out, whole.copy() if out is None else whole)
+
+
+def _spread_sparse(head, like, out=None, **params):
+    fallback.report("spread", ("dense", like.format), (head, like))
+    return _spread(head, like, out, **params)
+
+
+def _reduced(head: Any, params: Mapping[str, Any]) -> Any:
+    """The way forward again: the sum or mean over the axes."""
+    return (ops.mean if params["mean"] else ops.sum)(head, axis=params["axis"], keepdims=params["keepdims"])
+
+
+spread = register(
+    Op(
+        "spread",
+        ("head", "like"),
+        _spread,
+        shape_of_last,
+        "The gradient of a sum over `axis`, or with `mean` of a mean: every element of `like` gets its sum's; dense. "
+        "Where `like` is sparse, that is reported as making it dense.",
+        params=_PARAMS,
+        rules=(
+            Rule((ANY, "dense"), "dense", _spread),
+            *(
+                Rule((ANY, held), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
+                for held in stored.SPARSE
+            ),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (_reduced(head, params), None),
+        unread=(1, None),
+        family="reductions",
+    )
+)
+
+
+def _spread_times(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
+    out = np.empty(like.shape, head.dtype) if out is None else out
+    return np.multiply(_kept(head, like, axis, mean), factor, out=out)
+
+
+def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
+    return stored.with_dense(factor, _kept(head, like, axis, mean), np.multiply)
+
+
+def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return tuple(shapes[1]) == tuple(shapes[2])
+
+
+def _times_gradient(head, output, inputs, params):
+    sums, factor, like = inputs
+    return (
+        _reduced(ops.multiply(head, factor), params),
+        ops.sum_to_shape_of(spread_times(sums, head, like, **params), factor),
+        None,
+    )
+
+
+spread_times = register(
+    Op(
+        "spread_times",
+        ("head", "factor", "like"),
+        _spread_times,
+        shape_of_last,
+        "`spread` times a factor, of the shape of `like` or one that is broadcast to it. Nothing is spread where a "
+        "sparse factor stores nothing: such a place stays zero, also where the head is inf or NaN.",
+        params=_PARAMS,
+        rules=(
+            *(
+                Rule((ANY, held, ANY), held, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
+                for held in stored.SPARSE
+            ),
+            Rule((ANY, "dense", ANY), "dense", _spread_times),
+        ),
+        dtype=type_of_first,
+        gradient=_times_gradient,
+        unread=(2, None),
+        family="reductions",
+    )
+)
+
+
+def _is(op: Op, head: Any) -> bool:
+    return isinstance(head, Symbolic) and head.op is op
+
+
+def _found(head: Any) -> Symbolic | None:
+    """The spreading that a head is, or that is summed back to the shape of one that was broadcast."""
+    inner = head.inputs[0] if _is(ops.sum_to_shape_of, head) else head
+    return inner if _is(spread, inner) else None
+
+
+def times(head: Any, factor: Any) -> Any:
+    """head * factor; the factor has the shape of the head, or is broadcast to it."""
+    found = _found(head)
+    if found is None:
+        return ops.multiply(head, factor)
+    sums, like = found.inputs
+    product = spread_times(sums, factor, like, **found.params)
+    return product if found is head else ops.sum_to_shape_of(product, head.inputs[1])
+
+
+def through(linear: Callable[[Any], Any], head: Any) -> Any:
+    """`linear(head)`, of a function by element that is linear in it."""
+    found = _found(head)
+    if found is None:
+        return linear(head)
+    sums, like = found.inputs
+    wide = spread(linear(sums), like, **found.params)
+    return wide if found is head else ops.sum_to_shape_of(wide, head.inputs[1])
+
+
+def narrow(head: Any) -> Any:
+    """The head, or of one that a sum spreads what broadcasts to it, with length one along the axes of the sum."""
+    if not _is(spread, head) or head.params["mean"]:
+        return head
+    return keep_axes(*head.inputs, axis=head.params["axis"], keepdims=head.params["keepdims"])
