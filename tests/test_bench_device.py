@@ -10,7 +10,8 @@ import kernels
 from kernels import devices
 from workbench import plots, store
 from workbench.analysis import bench, goals
-from workbench.bench import cells, device, device_clock, runner, suites
+from workbench.analysis.goals_cuda import FUSED
+from workbench.bench import cells, device, device_clock, runner, steps_device, suites
 from workbench.bench.cells import Cell
 from workbench.bench.device_clock import CopyLimit, Events, OnDevice, copy_rate
 from workbench.bench.measure import checked, measure
@@ -102,9 +103,12 @@ def emulator():
     build = pytest.importorskip("emulator.build")
     if build.compiler() is None:
         pytest.skip("g++, which compiles the CUDA sources for the host, is not installed")
+    from emulated_session import EmulatedSession
     from emulator.device import emulator
 
-    return emulator
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(steps_device, "CudaSession", lambda: EmulatedSession(emulator))
+        yield emulator
 
 
 def rows_of(cell: Cell, on) -> dict[str, dict]:
@@ -233,6 +237,17 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     assert of("R = 256").met is None
     both = goals.goals(store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)]))
     assert any("SciPy" in goal.what for goal in both)
+
+
+def test_the_goal_of_the_fused_update_is_of_one_size_and_of_warm_caches():
+    cell, rows = {"task": "adagrad_fused"} | dict(zip(("rows", "features", "width"), FUSED, strict=True)), []
+    for ratio, more in ((7.0, {}), (2.0, {"cache": "cold"}), (2.0, {"width": 16}), (2.0, {"features": 100_000})):
+        rows.append(device_row("adagrad_fused", "ours", 1.0, **cell | more))
+        rows.append(device_row("torch_cuda.adagrad_fused", "rival", ratio, **cell | more))
+    found = [goal for goal in goals.goals(store.BENCH.frame(rows)) if "lazy AdaGrad" in goal.what]
+    assert [(goal.wanted, goal.measured, goal.met) for goal in found] == [("≥ 6 x", "7 x over 1 cell", True)]
+    cells = suites.cells_of("kernels", quick=True, only="adagrad_fused", device="cuda")
+    assert FUSED in {(cell.shape.rows, cell.shape.features, cell.width) for cell in cells}
 
 
 @pytest.mark.parametrize("name", plots.names("bench"))

@@ -7,12 +7,15 @@ from pathlib import Path
 import numpy as np
 import pytest
 from cases import CASES
+from twins import assert_close, copies, run
 
 import kernels
+from kernels import KernelError
 
 ROOT = Path(__file__).parent.parent
 PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
 NAMES = [name for name in kernels.names() if name.split(".")[0] in PEERS]
+UPDATES = [name for name in NAMES if name.endswith("_fused")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -26,7 +29,7 @@ def test_a_rival_says_how_to_get_it_or_has_a_twin(name):
         assert not kernel.unavailable
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in UPDATES])
 def test_what_is_prepared_is_what_the_twin_computes(name):
     kernel = kernels.get(name)
     if kernel.cpu is None:
@@ -37,6 +40,44 @@ def test_what_is_prepared_is_what_the_twin_computes(name):
     kernel.cpu(*args)
     np.testing.assert_array_equal(came[0], args[-1])
     np.testing.assert_array_equal(came[1], args[-1])
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("name", UPDATES)
+def test_an_update_is_what_the_kernel_that_it_rivals_defines(name, case):
+    kernel = kernels.get(name)
+    if kernel.cpu is None:
+        pytest.skip(kernel.unavailable)
+    args = kernel.arguments(case)
+    prepared, expected = copies(args), run(kernel.reference, args)
+    step = kernel.prepare(*prepared)
+    assert step() is None
+    assert_close(case, prepared, expected)
+    assert_close(case, run(kernel.cpu, args), expected)
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_second_step_goes_on_from_the_first(name):
+    kernel, case = kernels.get(name), CASES["width 16"]
+    if kernel.cpu is None:
+        pytest.skip(kernel.unavailable)
+    args = kernel.arguments(case)
+    once = run(kernel.reference, args)
+    numbers = kernel.operands.split().index("step:s") if "step:s" in kernel.operands else None
+    twice = run(kernel.reference, tuple(arg + (place == numbers) for place, arg in enumerate(once)))
+    step = kernel.prepare(*args)
+    step(), step()
+    count = len(kernel.writes)
+    assert_close(case, list(args[:count]), twice[:count])
+
+
+@pytest.mark.parametrize("name", [*UPDATES, *[f"torch_cuda.{name.split('.')[1]}" for name in UPDATES]])
+def test_an_update_refuses_what_pytorch_cannot_do(name):
+    kernel = kernels.get(name)
+    args = kernels.get(kernel.rival_of).arguments(CASES["plain"])
+    message = "for sparse gradients has no decay 0.5, rescale 0.5, clip 0.5; pass decay 0.0, rescale 1.0, clip inf"
+    with pytest.raises(KernelError, match=message):
+        kernel.prepare(*args)
 
 
 def test_looking_rivals_up_loads_no_library():

@@ -33,6 +33,9 @@ UNAVAILABLE = (
 ALGORITHMS = {"ALG1": 4, "ALG2": 6, "ALG3": 12}
 """Of cusparseSpMMAlg_t, those for matrices in CSR form."""
 
+ONLY_PLAIN = ("ALG3",)
+"""Algorithms that cuSPARSE refuses for A.T."""
+
 TRIES = 5
 """Calls of each algorithm, of which the last is timed."""
 
@@ -45,8 +48,8 @@ class _Product:
 
     def __init__(self, indptr, indices, data, x, out, operation: int) -> None:
         self.matrix, self.dense = None, []
-        self.library = importlib.import_module("cupy_backends.cuda.libs.cusparse")
         self.cupy, self.operation, self.kept = devices.cupy(), operation, (indptr, indices, data, x, out)
+        self.library = self.cupy.cuda.cusparse  # the attribute; importing the module would not look for the library
         self.kind = _CUDA_TYPES[out.dtype.name]
         index = getattr(self.library, f"CUSPARSE_INDEX_{8 * indptr.dtype.itemsize}I")
         rows, columns = (out.shape[0], x.shape[0]) if operation == _NO_TRANSPOSE else (x.shape[0], out.shape[0])
@@ -79,7 +82,8 @@ class _Product:
 def _best(product: _Product) -> int:
     """The algorithm that is fastest on these operands."""
     cuda, seconds = devices.cupy().cuda, {}
-    for algorithm in ALGORITHMS.values():
+    left_out = ONLY_PLAIN if product.operation == _TRANSPOSE else ()
+    for algorithm in (number for name, number in ALGORITHMS.items() if name not in left_out):
         for _ in range(TRIES):
             start, end = cuda.Event(), cuda.Event()
             start.record()

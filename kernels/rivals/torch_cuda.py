@@ -13,9 +13,10 @@ Limits     z < 2**31 with int32 indices
 Source     torch.sparse_csr_tensor through DLPack, torch.addmm with out; torch.nn.functional.embedding_bag
 """
 
+import contextlib
 import functools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
 from kernels import devices
@@ -27,22 +28,36 @@ from kernels.rivals.torch_sparse import pytorch
 UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 
 
-def _tensors(*arrays):
+def tensors(*arrays):
+    """Over the memory of CuPy's arrays."""
     return [pytorch().from_dlpack(array) for array in arrays]
 
 
 def _csr(indptr, indices, data, shape):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", UserWarning)  # that its CSR tensors are in beta
-        return pytorch().sparse_csr_tensor(*_tensors(indptr, indices, data), size=shape)
+        return pytorch().sparse_csr_tensor(*tensors(indptr, indices, data), size=shape)
 
 
-def _in_stream(work: Callable[[], object]) -> Callable[[], None]:
-    """`work` in CuPy's current stream."""
-    torch, current = pytorch(), devices.cupy().cuda.get_current_stream
+@contextlib.contextmanager
+def stream() -> Iterator[None]:
+    """PyTorch works in CuPy's current stream, the default one too: of that `ExternalStream` would make another
+    (https://github.com/pytorch/pytorch/issues/182960). Its error of memory that runs out becomes a `MemoryError`."""
+    torch = pytorch()
+    current = torch.cuda.get_stream_from_external(devices.cupy().cuda.get_current_stream().ptr)
+    try:
+        with torch.cuda.stream(current):
+            yield
+    except torch.OutOfMemoryError as error:
+        raise MemoryError(str(error)) from error
+
+
+def in_stream(work: Callable[[], object]) -> Callable[[], None]:
+    """`work` in the stream that is CuPy's current one when it is called."""
 
     def call() -> None:
-        with torch.cuda.stream(torch.cuda.ExternalStream(current().ptr)):
+        """Do it."""
+        with stream():
             work()
 
     return call
@@ -51,30 +66,30 @@ def _in_stream(work: Callable[[], object]) -> Callable[[], None]:
 def _multiply(matrix, dense, out) -> Callable[[], None]:
     torch = pytorch()
     if not out.numel() or not matrix._nnz():
-        return _in_stream(functools.partial(out.fill_, 0))
-    return _in_stream(functools.partial(torch.addmm, out, matrix, dense, beta=0, out=out))
+        return in_stream(functools.partial(out.fill_, 0))
+    return in_stream(functools.partial(torch.addmm, out, matrix, dense, beta=0, out=out))
 
 
 def prepare_csr_dense(indptr, indices, data, x, out):
     """The product as a call without arguments."""
-    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *_tensors(x, out))
+    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), *tensors(x, out))
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     """The product as a call without arguments; A.T is made here."""
     matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
-    return _multiply(matrix.t().to_sparse_csr(), *_tensors(g, out))
+    return _multiply(matrix.t().to_sparse_csr(), *tensors(g, out))
 
 
 def prepare_csr_dense_ones(indptr, indices, x, out):
     """The sum of rows as a call without arguments; EmbeddingBag makes a new result, which is copied."""
-    starts, columns, table, result = _tensors(indptr, indices, x, out)
+    starts, columns, table, result = tensors(indptr, indices, x, out)
     if not columns.numel() or not out.size:
-        return _in_stream(functools.partial(result.fill_, 0))
+        return in_stream(functools.partial(result.fill_, 0))
     bag = functools.partial(
         pytorch().nn.functional.embedding_bag, columns, table, starts, mode="sum", include_last_offset=True
     )
-    return _in_stream(lambda: result.copy_(bag()))
+    return in_stream(lambda: result.copy_(bag()))
 
 
 def csr_dense(indptr, indices, data, x, out):

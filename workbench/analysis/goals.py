@@ -123,7 +123,7 @@ OF_BATCH = ("csr_dense", "csr_t_dense", "csr_dense_ones", "csr_t_dense_ones", "s
 
 def _is_kernel_of_batch(name: str) -> bool:
     """A kernel of ours whose work is the batch's alone: what does not grow with the batch is then the call's."""
-    return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and "+" not in name)
+    return name in OF_BATCH or (name.endswith(("_fused", "_lazy")) and not set("+.") & set(name))
 
 
 def _start(frame: pd.DataFrame) -> list[Goal]:

@@ -13,10 +13,13 @@ FEATURES_LARGE = 1_000_000
 ROWS_LARGE = 16_384
 SHARE = 0.6
 
+FUSED = (4096, 1_000_000, 64)
+"""Rows, features and width of the cells of the goal for a fused update."""
+
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
     """The table of goals for benchmark rows of cuda, in a fixed order."""
-    return [*_product(frame), *_step(frame), *_share(frame)]
+    return [*_product(frame), *_fused(frame), *_step(frame), *_share(frame)]
 
 
 def _product(frame: pd.DataFrame) -> list[Goal]:
@@ -31,8 +34,18 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
     ]
 
 
-def _warm(frame: pd.DataFrame, rival: str) -> list[Ratio]:
-    return [ratio for ratio in ratios(frame, "csr_dense", rival) if ratio.row["cache"] == "warm"]
+def _warm(frame: pd.DataFrame, rival: str, task: str = "csr_dense") -> list[Ratio]:
+    return [ratio for ratio in ratios(frame, task, rival) if ratio.row["cache"] == "warm"]
+
+
+def _fused(frame: pd.DataFrame) -> list[Goal]:
+    found = [
+        ratio
+        for ratio in _warm(frame, "torch_cuda.", "adagrad_fused")
+        if (ratio.row["rows"], ratio.row["features"], ratio.row["width"]) == FUSED
+    ]
+    what = "gradient + lazy AdaGrad, R = {:,}, D = {:,}, N = {}".format(*FUSED)
+    return [at_least(f"{what}, against PyTorch's sparse gradient + Adagrad, warm", found, 6.0)]
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:

@@ -39,7 +39,8 @@ def measure(
             able[entry.name] = ready
     others = OtherPrograms()
     for ready in able.values():
-        _ = ready.phases and ready.phases()  # what the check and the making took is not of the phases
+        if ready.phases:
+            ready.phases()  # asked for here to start anew: what the check and the making took is not of the phases
     calls = {name: ready.call for name, ready in able.items()}
     taken = interleave(calls, policy, clock, *([on_device.events] if on_device else []))
     busy = others.share()

@@ -60,7 +60,10 @@ class Runner:
         self, folder: str | Path, policy: Policy, threads: int | None = None, told: Told | None = None
     ) -> None:
         self.folder, self.policy, self.told = Path(folder), policy, told or (lambda *_: None)
-        self.threads = threads or numba.config.NUMBA_NUM_THREADS
+        most = numba.config.NUMBA_NUM_THREADS
+        if threads is not None and not 1 <= threads <= most:
+            raise BenchError(f"threads is {threads}; this process can use 1 to {most}.")
+        self.threads = threads or most
         self.bytes_limit = int(0.85 * memory.available_bytes())
         self.outcome = Outcome(self.folder)
         self.bandwidths: list[dict] = []

@@ -9,13 +9,13 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, final
 
 import numpy as np
 import scipy.sparse
 
 import kernels
-from kernels import Cost, Sizes, plan
+from kernels import Cost, Sizes, aligned, plan
 from workbench.bench.contenders import Ready
 from workbench.bench.shapes import Batch, BenchError, Shape, draw
 
@@ -70,7 +70,7 @@ def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0) -> Pro
     batches = tuple(draw(shape, seed + number, N=width) for number in range(TURN))
     touched = np.unique(np.concatenate([batch.indices for batch in batches]))
     targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)
-    tables = tuple(np.zeros((shape.features, width), np.float32) for _ in range(1 + len(STATES[optimizer])))
+    tables = tuple(aligned.zeros((shape.features, width), np.float32) for _ in range(1 + len(STATES[optimizer])))
     return Problem(batches, targets, touched, batches[0].dense(touched.size, width, salt=5), optimizer, tables)
 
 
@@ -137,6 +137,7 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
     once = perf_counter() - start if kept else 0.0
 
     def turn() -> None:
+        """A step on each batch of the problem."""
         for number in numbers:
             learner.step(kept[number] if kept else learner.prepare(number))
 
@@ -157,6 +158,27 @@ def _cost(problem: Problem) -> Cost:
     return Cost(*(int(sum(column) / len(problem.batches)) for column in columns))
 
 
+@final
+@dataclass
+class Phases:
+    """Seconds of each phase of steps, added up until they are asked for."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+    steps: int = 0
+
+    def lap(self, phase: str, start: float) -> float:
+        """Add the time since `start` to a phase; gives the time now."""
+        now = perf_counter()
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - start
+        return now
+
+    def __call__(self) -> dict[str, float]:
+        """Means a step since the last time this was asked."""
+        means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
+        self.seconds, self.steps = {}, 0
+        return means
+
+
 @dataclass
 class Ours:
     """The kernels of this project: plan, product, loss, then gradient and update in one kernel, or in two."""
@@ -164,41 +186,35 @@ class Ours:
     problem: Problem
     fused: bool = True
     t: int = 0
-    seconds: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
+    phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
         problem, name = self.problem, self.problem.optimizer
         rows, width = problem.targets[0].shape
-        self.scores, self.slope = np.empty((rows, width), np.float32), np.empty((rows, width), np.float32)
+        self.scores, self.slope = (aligned.empty((rows, width), np.float32) for _ in range(2))
         self.product, self.loss = kernels.get("csr_dense").cpu, kernels.get("squared").cpu
         self.gradient, self.lazy = kernels.get("csr_t_dense").cpu, kernels.get(f"{name}_lazy").cpu
         self.fused = self.fused and f"{name}_fused" in kernels.names()
         self.update = kernels.get(f"{name}_fused").cpu if self.fused else None
 
-    def prepare(self, number: int):
+    def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
         """The batch and its plan."""
         batch, start = self.problem.batches[number], perf_counter()
         made = plan.build(batch.indptr, batch.indices, batch.D)
         made.in_order(batch.data)
-        self._lap("plan", start)
+        self.phases.lap("plan", start)
         return batch, made, self.problem.targets[number]
 
-    def _lap(self, phase: str, start: float) -> float:
-        now = perf_counter()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - start
-        return now
-
-    def step(self, prepared) -> None:
+    def step(self, prepared: tuple[Batch, plan.BatchPlan, np.ndarray]) -> None:
         """One step; the time of each phase is added up."""
         batch, made, targets = prepared
         self.t += 1
-        self.steps += 1
+        self.phases.steps += 1
         now = perf_counter()
         self.product(batch.indptr, batch.indices, batch.data, self.problem.tables[0], self.scores)
-        now = self._lap("forward", now)
+        now = self.phases.lap("forward", now)
         self.loss(self.scores, targets, self.slope)
-        now = self._lap("loss", now)
+        now = self.phases.lap("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
         entries = made.segments, made.rows, made.in_order(batch.data), self.slope
         if self.fused:
@@ -206,9 +222,9 @@ class Ours:
         else:
             gradient = np.empty((made.touched, batch.N), np.float32)  # [U, N]
             self.gradient(*entries, gradient)
-            now = self._lap("gradient", now)
+            now = self.phases.lap("gradient", now)
             self.lazy(*self.problem.tables, made.columns, gradient, *numbers)
-        self._lap("update", now)
+        self.phases.lap("update", now)
 
     def start(self) -> None:
         """As at the start."""
@@ -218,12 +234,6 @@ class Ours:
     def weights(self) -> np.ndarray:
         """Of the touched rows."""
         return self.problem.tables[0][self.problem.touched]
-
-    def phases(self) -> dict[str, float]:
-        """Seconds a step of each phase since the last time this was asked."""
-        means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
-        self.seconds, self.steps = {}, 0
-        return means
 
 
 @dataclass(frozen=True)

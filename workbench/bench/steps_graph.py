@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 
 from workbench import executor, graph, ops, optimizers
-from workbench.bench.steps import Problem
+from workbench.bench.steps import Phases, Problem
 from workbench.formats import compressed
 from workbench.ops.products import make_plan
 
 
 @dataclass
 class Graph:
-    """Executor and updater on the problem's tables."""
+    """Executor and updater on the problem's tables. Its phase forward has the loss in it."""
 
     problem: Problem
-    seconds: dict[str, float] = field(default_factory=dict)
-    steps: int = 0
+    phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
         problem, batch = self.problem, self.problem.batches[0]
@@ -43,24 +42,20 @@ class Graph:
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
         made = make_plan(x)
         made.in_order(x.data)
-        self._lap("plan", start)
+        self.phases.lap("plan", start)
         return x, made, self.problem.targets[number]
-
-    def _lap(self, phase: str, start: float) -> float:
-        now = perf_counter()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - start
-        return now
 
     def step(self, prepared: tuple[Any, ...]) -> None:
         """One step."""
         x, made, targets = prepared
-        self.steps += 1
+        self.phases.steps += 1
         now = perf_counter()
         self.executor.forward(training=True, plans={"x": made}, x=x, y=targets)
-        now = self._lap("forward", now)
+        now = self.phases.lap("forward", now)
         gradients = self.executor.backward()
         self.updater.update({"w": self.problem.tables[0]}, gradients)
-        self._lap("update", now)
+        self.executor.release()
+        self.phases.lap("update", now)
 
     def start(self) -> None:
         """As at the start."""
@@ -70,9 +65,3 @@ class Graph:
     def weights(self) -> np.ndarray:
         """Of the touched rows."""
         return self.problem.tables[0][self.problem.touched]
-
-    def phases(self) -> dict[str, float]:
-        """Seconds a step of each phase since the last time this was asked; forward has the loss in it."""
-        means = {phase: seconds / max(self.steps, 1) for phase, seconds in self.seconds.items()}
-        self.seconds, self.steps = {}, 0
-        return means

@@ -29,7 +29,7 @@ class TensorFlow:
         self.t = tf.Variable(0.0)
         self.run = tf.function(self._lookup) if form == "lookup" else getattr(self, f"_{form}")
 
-    def prepare(self, number: int):
+    def prepare(self, number: int) -> tuple:
         """Tensors of the batch in the form's own structure."""
         tf, batch, targets = self.tf, self.problem.batches[number], self.problem.targets[number]
         if self.form == "lookup":
@@ -42,7 +42,7 @@ class TensorFlow:
         local = matrix_of(batch.indptr, places.numpy(), batch.data, (batch.R, len(columns)))
         return matrix, local, columns, tf.constant(targets)
 
-    def step(self, prepared) -> None:
+    def step(self, prepared: tuple) -> None:
         """One step."""
         self.run(*prepared)
 

@@ -28,13 +28,13 @@ class Torch:
         betas = options["beta1"], options["beta2"]
         return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
 
-    def prepare(self, number: int):
+    def prepare(self, number: int) -> tuple:
         """Tensors over the batch's memory: nothing is copied."""
         batch = self.problem.batches[number]
         arrays = batch.indices, batch.indptr, batch.data, self.problem.targets[number]
         return tuple(map(self.torch.from_numpy, arrays))
 
-    def step(self, prepared) -> None:
+    def step(self, prepared: tuple) -> None:
         """One step."""
         indices, offsets, values, targets = prepared
         self.optimizer.zero_grad(set_to_none=True)

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from kernels import Kernel, Sizes
+from workbench.bench.shapes import Batch
 from workbench.measure import bandwidth
 
 
@@ -25,7 +26,7 @@ class Traffic:
 UNKNOWN = Traffic()
 
 
-def traffic_of(kernel: Kernel, sizes: Sizes, batch) -> Traffic:
+def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
     """The traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
     row = sizes.N * sizes.value
     if "g" in (name for name, _, _ in kernel.parsed):

@@ -1,0 +1,141 @@
+"""PyTorch's sparse gradient of an EmbeddingBag with the optimizer's step on it: what fused updates are compared with.
+
+torch.sgd_fused           as sgd_fused, by torch.optim.SGD, on the CPU
+torch.adagrad_fused       as adagrad_fused, by torch.optim.Adagrad
+torch.adam_fused          as adam_fused, by torch.optim.SparseAdam
+torch_cuda.<rule>_fused   the same three on a CUDA device, over the memory of CuPy's arrays
+
+Arguments  as those of the kernel that each is a rival of, less what the optimizers have not: decay 0, rescale 1, clip
+           infinite
+Writes     weights and states; nothing else changes
+Assumes    indices in range, as ours do; a batch's forward pass is done once, in `prepare`, with its entries by row
+Cost       flops and bytes as of the kernel that each is a rival of; PyTorch sorts the batch's columns anew in each step
+Parallel   as PyTorch does; on a CUDA device its sums come in any order
+Limits     z < 2**31
+Source     torch.nn.EmbeddingBag(mode="sum", sparse=True), backward from g, and the optimizer's step; differs: epsilon
+           of Adagrad stands outside the root, and is too small here for that to tell
+"""
+
+import functools
+import inspect
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from kernels import rule_twins
+from kernels.contract import KernelError
+from kernels.registry import get, register
+from kernels.rivals import torch_cuda, torch_sparse
+from kernels.rivals.torch_sparse import pytorch
+from kernels.rules import Rule, get_rule
+
+NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
+"""Rules that PyTorch has an optimizer of for sparse gradients, and numbers that tests and benchmarks take of each."""
+
+WITHOUT = {"decay": 0.0, "rescale": 1.0, "clip": math.inf}
+"""What these optimizers have not is left out so."""
+
+
+def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
+    """The numbers by name; `KernelError` for what PyTorch cannot do."""
+    named = dict(zip(rule.numbers, numbers, strict=True))
+    if refused := [f"{name} {named[name]}" for name, value in WITHOUT.items() if named[name] != value]:
+        allowed = ", ".join(f"{name} {value}" for name, value in WITHOUT.items())
+        raise KernelError(f"PyTorch's {rule.name} for sparse gradients has no {', '.join(refused)}; pass {allowed}.")
+    return named
+
+
+def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) -> Any:
+    """With our states, which it changes in place."""
+    optim = pytorch().optim
+    if rule.name == "sgd":
+        return optim.SGD([weights], lr=named["rate"])
+    if rule.name == "adagrad":
+        made = optim.Adagrad([weights], lr=named["rate"], eps=named["epsilon"])
+        made.state[weights]["sum"] = states[0]
+        return made
+    betas = named["beta1"], named["beta2"]
+    made = optim.SparseAdam([weights], lr=named["rate"], betas=betas, eps=named["epsilon"])
+    made.state[weights] = {"step": int(named["step"]) - 1, "exp_avg": states[0], "exp_avg_sq": states[1]}
+    return made
+
+
+def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:
+    """The batch (column of each entry, where each of `count` rows starts, values) with its entries row after row."""
+    torch = pytorch()
+    order = torch.argsort(rows, stable=True)
+    starts = torch.zeros(count + 1, dtype=torch.int64, device=rows.device)
+    torch.cumsum(torch.bincount(rows, minlength=count), 0, out=starts[1:])
+    return torch.repeat_interleave(columns, segments.diff().long())[order], starts, values[order]
+
+
+def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], None]:
+    """Backward from g and the optimizer's step, as a call; the forward pass is done here."""
+    torch, count = pytorch(), len(rule.written)
+    (table, *states), (columns, segments, rows, values, g) = tensors[:count], tensors[count:]
+    if not rows.numel() or not g.numel():
+        return lambda: None
+    kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
+    bag = torch.nn.EmbeddingBag.from_pretrained(table, **kept)
+    indices, starts, ordered = _by_row(columns, segments, rows, values, g.shape[0])
+    scores = bag(indices, starts, per_sample_weights=ordered)
+    optimizer = _optimizer(rule, bag.weight, states, named)
+
+    def call() -> None:
+        """Gradient and update."""
+        optimizer.zero_grad(set_to_none=True)
+        scores.backward(g, retain_graph=True)
+        optimizer.step()
+
+    return call
+
+
+def _prepare(rule: Rule, *args: Any) -> Callable[[], None]:
+    """A step as a call without arguments, on the CPU."""
+    count = len(args) - len(rule.numbers)
+    named = _named(rule, args[count:])
+    return _step(rule, list(map(pytorch().from_numpy, args[:count])), named)
+
+
+def _prepare_cuda(rule: Rule, *args: Any) -> Callable[[], None]:
+    """A step as a call without arguments, on a CUDA device."""
+    count = len(args) - len(rule.numbers)
+    named = _named(rule, args[count:])
+    with torch_cuda.stream():  # of the forward pass, which backward follows
+        step = _step(rule, torch_cuda.tensors(*args[:count]), named)
+    return torch_cuda.in_stream(step)
+
+
+def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[str]) -> Callable:
+    """A function with the parameters `names` that prepares a step and does it."""
+
+    def twin(*args: Any) -> None:
+        """One step."""
+        prepare(rule, *args)()
+
+    twin.__module__ = __name__
+    twin.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return twin
+
+
+def _register(rule: Rule) -> None:
+    ours = get(f"{rule.name}_fused")
+    numbers = dict(zip(rule.numbers, rule.example, strict=True)) | WITHOUT | NUMBERS[rule.name]
+    plain = replace(rule, example=tuple(numbers[name] for name in rule.numbers))
+    arguments = functools.partial(rule_twins.arguments_fused, plain)
+    names = [name for name, _, _ in ours.parsed]
+    for library, prepare, unavailable in (
+        ("torch", _prepare, torch_sparse.UNAVAILABLE),
+        ("torch_cuda", _prepare_cuda, torch_cuda.UNAVAILABLE),
+    ):
+        twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
+        twins = {"cpu": None if on_cuda or unavailable else twin, "gpu": twin if on_cuda else None}
+        own = {"arguments": arguments, "prepare": functools.partial(prepare, rule), "unavailable": unavailable}
+        register(replace(ours, name=f"{library}.{ours.name}", rival_of=ours.name, **twins, **own))
+
+
+for _name in NUMBERS:
+    _register(get_rule(_name))
