@@ -65,6 +65,8 @@ SETTINGS = {
     "learning_rate": 0.1,
     "seed": 0,
     "device": "cpu",
+    "launch": "kernels",
+    "intercept": False,
     "round": 0,
 }
 """What all cells have in common."""

@@ -227,7 +227,7 @@ def test_the_same_frame_gives_the_same_break_even_whatever_else_it_holds():
     both = breakeven(store.frame(maker.sweep() + maker.sweep((replace(SPARSE, format="csc"),), seed=9)))
     assert both[0] == alone
     assert breakeven(store.frame()) == []
-    with pytest.raises(ValueError, match="no measure 'speed'; known: seconds_step"):
+    with pytest.raises(ValueError, match="no measure 'speed'; there is: seconds_step"):
         breakeven(frame(), "speed")
 
 

@@ -2,16 +2,20 @@
 
 import json
 import os
+import re
 import subprocess
 import sys
 
 import pytest
+import typer
 from typer.testing import CliRunner
 
 from kernels import devices
-from workbench import cli, demo, doctor, store, terminal
+from workbench import cli, data, demo, doctor, formats, models, store, terminal
 from workbench.measure import blas
+from workbench.ops.products import ENGINES
 from workbench.sweep import grid, progress, spec
+from workbench.train import DEVICES, GRADIENTS, LAUNCHES, UPDATES
 
 SPEC = """
 name = "small"
@@ -54,11 +58,52 @@ def spec_file(tmp_path, epochs: int = 0, name: str = "small"):
     return path
 
 
-@pytest.mark.parametrize("command", ["", "demo", "sweep", "report", "train", "lab", "doctor"])
+COMMANDS = [
+    "",
+    "demo",
+    "sweep",
+    "report",
+    "train",
+    "lab",
+    "doctor",
+    "bench",
+    "bench kernels",
+    "bench step",
+    "bench report",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_help(command):
     came = run(*command.split(), "--help")
     assert came.exit_code == 0
     assert "Usage" in came.output
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [
+        ("dataset", data.names()),
+        ("model", models.names()),
+        ("format", formats.names()),
+        ("engine", ENGINES),
+        ("gradient", GRADIENTS),
+        ("update", UPDATES),
+        ("device", DEVICES),
+        ("launch", LAUNCHES),
+    ],
+)
+def test_the_help_of_an_option_names_all_that_it_takes(option, known):
+    options = {each.name: each.help for each in typer.main.get_command(cli.app).commands["train"].params}
+    assert set(re.findall(r"\w+", options[option])) >= set(known)
+
+
+def test_every_option_says_what_it_is():
+    for name in COMMANDS[1:]:
+        command = typer.main.get_command(cli.app)
+        for part in name.split():
+            command = command.commands[part]
+        assert all(each.help for each in command.params), name
 
 
 def test_a_sweep_then_its_report(tmp_path):
@@ -108,10 +153,14 @@ def entry(*arguments: str) -> subprocess.CompletedProcess:
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["report", "nowhere"], "no results at"),
+        (["report", "nowhere"], "There are no results at nowhere. Give a .jsonl file"),
         (["sweep", "none.toml"], "No such file"),
         (["train", "--format", "cssr"], "there is: dense, csr"),
         (["train", "--dataset", "svmlight"], "needs the axis path"),
+        (["train", "--dataset", "npz", "--path", "x.npz"], "needs the axis labels"),
+        (["train", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
+        (["train", "--dataset", "uniform", "--rows", "999999999999", "--features", "9"], "nable to allocate"),
+        (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),
         (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
     ],
 )
@@ -120,6 +169,14 @@ def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, t
     assert came.returncode == 1
     assert text in came.stderr
     assert "Traceback" not in came.stderr
+
+
+def test_a_seed_below_zero_is_refused_where_it_is_given():
+    came = run("train", "--seed", "-1")
+    assert came.exit_code == 2
+    assert "--seed" in came.output
+    with pytest.raises(spec.SpecError, match="axis seed = -1: Input should be greater than or equal to 0"):
+        spec.parse('name = "x"\naxes.seed = -1')
 
 
 def test_the_doctor_names_what_it_looked_at():

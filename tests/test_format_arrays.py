@@ -9,6 +9,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from op_arrays import dense_of
 from small_sets import coo, csc, csr
 
 from workbench import formats
@@ -17,10 +18,6 @@ from workbench.formats import FormatError, RowSparse
 NAMES = formats.names()
 DTYPES = [*map(str, formats.VALUES)]
 COMPRESSED = ("csr", "csc", "coo")
-
-
-def dense_of(x):
-    return x if isinstance(x, np.ndarray) else x.toarray()
 
 
 def parts_of(x):

@@ -10,6 +10,7 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from op_arrays import dense_of
 from small_sets import coo, csc, csr
 
 from workbench import formats
@@ -24,10 +25,6 @@ def arrays_of(x):
         return [x]
     names = {"csr": "indptr indices data", "csc": "indptr indices data", "coo": "row col data"}
     return [getattr(x, name) for name in names.get(x.format, "indices values").split()]
-
-
-def dense_of(x):
-    return x if isinstance(x, np.ndarray) else x.toarray()
 
 
 # registry and door

@@ -25,6 +25,13 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
     assert study.planned.trials == len(grid.expand(spec).cells) * spec.measure.rounds == 7 * 5 * 2 * 2
 
 
+def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
+    study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
+    graphs = [contender for contender in study.spec().contenders if contender.get("launch") == "graph"]
+    assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
+    assert len(study.spec().contenders) == 5
+
+
 @pytest.mark.parametrize("format", choices.sparse_formats())
 def test_dense_is_measured_beside_every_format(here, format):
     contenders = lab.study(formats=[format]).spec().contenders

@@ -68,14 +68,14 @@ def test_every_choice_of_every_control_draws(name):
 
 @pytest.mark.parametrize("name", plots.names())
 def test_an_unknown_control_or_choice_lists_what_is_known(name):
-    with pytest.raises(ValueError, match=f"chart {name} has no control 'colour'; known: group"):
+    with pytest.raises(ValueError, match=f"chart {name} has no control 'colour'; it has: group"):
         drawn(name, maker.sweep(), colour="red")
     with pytest.raises(ValueError, match=f"{name}: group is 'width 3'; allowed: "):
         drawn(name, maker.sweep(), group="width 3")
 
 
 def test_an_unknown_chart_lists_the_known():
-    with pytest.raises(ValueError, match=r"no chart 'pie'; known: .*time_density"):
+    with pytest.raises(ValueError, match=r"no chart 'pie'; there is: .*time_density"):
         plots.get("pie")
 
 
@@ -93,7 +93,7 @@ def test_controls_must_be_the_parameters():
     def table(frame, *, group):
         return pd.DataFrame()
 
-    with pytest.raises(ValueError, match=r"chart c: controls \['group'\], but draw takes \['density'\]"):
+    with pytest.raises(ValueError, match=r"chart c declares the controls \['group'\]; draw takes \['density'\]"):
         Chart("c", "C", draw, table, (control,))
     assert Chart("c", "C", lambda frame, figure, *, group: "", table, (control,)).name == "c"
 

@@ -34,7 +34,9 @@ def test_unknown_keys_list_the_known_and_the_nearest():
     ],
 )
 def test_values_are_checked_axis_by_axis(axes, text):
-    assert text in error_of(axes=axes)
+    said = error_of(axes=axes)
+    assert text in said
+    assert said.startswith("axis ")
 
 
 def test_an_axis_that_is_also_a_contenders_setting_is_refused():

@@ -149,7 +149,7 @@ def test_rows_of_a_newer_schema_or_with_unknown_columns_are_refused_with_their_l
     with pytest.raises(store.RowError, match=r"line 1 has schema .* update the workbench"):
         store.read(path)
     path.write_text(json.dumps({"schema": store.SCHEMA, "speed": 1}) + "\n")
-    with pytest.raises(store.RowError, match=r"line 1 has unknown column 'speed'"):
+    with pytest.raises(store.RowError, match=r"line 1 has the unknown column 'speed'"):
         store.read(path)
 
 
@@ -160,7 +160,7 @@ def test_an_older_row_gets_null_for_a_column_it_lacks(tmp_path):
 
 
 def test_a_path_without_results_says_what_to_give(tmp_path):
-    with pytest.raises(FileNotFoundError, match=r"give a \.jsonl file, or a run folder that holds trials\.jsonl"):
+    with pytest.raises(FileNotFoundError, match=r"Give a \.jsonl file, or a run folder that holds trials\.jsonl"):
         store.read(tmp_path)
 
 
@@ -171,7 +171,7 @@ def test_done_keys_are_those_that_need_no_second_try(tmp_path):
         store.append(path, some(key, status=status))
     assert store.done_keys(path) == {"a", "b", "d", "e"}
     assert store.done_keys(tmp_path, again=("stopped", "failed")) == {"a", "d", "e"}
-    with pytest.raises(ValueError, match="unknown status broken; known: ok, skipped"):
+    with pytest.raises(ValueError, match="no status broken; there is: ok, skipped"):
         store.done_keys(path, again=("broken",))
 
 

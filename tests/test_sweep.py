@@ -196,9 +196,9 @@ def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_res
     spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 4})
     folder, total, orphans = tmp_path / "run", 48, []
     seen: dict[tuple, str] = {}
-    for _ in range(10):
+    for kill in range(10):
         progress.start(spec, folder)
-        pid = wait_until_running(folder)
+        pid = wait_until_running(folder, done=int(kill == 9))  # a busy machine may have no row before
         time.sleep(rng.uniform(0.0, 1.0))
         orphans += children_of(pid)
         os.kill(pid, signal.SIGKILL)
@@ -216,12 +216,12 @@ def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_res
     assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
 
 
-def wait_until_running(folder, seconds: float = 60.0) -> int:
-    """Until the supervisor that was just started is at its first trial; returns its pid."""
+def wait_until_running(folder, done: int = 0, seconds: float = 60.0) -> int:
+    """Until the supervisor that was just started is at a trial and has `done` rows; returns its pid."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         state = progress.read(folder)
-        if state.state == "running" and state.current:
+        if state.state == "running" and state.current and state.done >= done:
             return state.pid
         assert state.state in ("starting", "running"), state
         time.sleep(0.01)

@@ -12,7 +12,7 @@ from typing import Any
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench import plots, report, store
+from workbench import page, plots, store
 from workbench.analysis import bench, goals
 from workbench.plots import contenders
 
@@ -27,16 +27,16 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
     frame = store.BENCH.frame(store.BENCH.read(folder))
     machine = folder / "machine.json"
     known = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}
-    content = _content(frame, known, command or f"workbench bench report {folder}")
+    content = _content(frame, known, command or f"workbench bench report {folder}", MOST_ROWS if markdown else None)
     kind = "md.jinja" if markdown else "html"
     path = Path(out) if out else folder / ("report.md" if markdown else "report.html")
     charts = [] if markdown else _charts(frame)
-    text = report.templates().get_template(f"bench_template.{kind}").render(content | {"charts": charts})
+    text = page.templates().get_template(f"bench_template.{kind}").render(content | {"charts": charts})
     path.write_text(text, encoding="utf-8")
     return path
 
 
-def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str) -> dict[str, Any]:
+def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
     found = goals.goals(frame)
     met = [goal.met for goal in found if goal.met is not None]
     lost = Counter(
@@ -48,23 +48,24 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str) -> dict
     return {
         "title": "Sparse kernels against their rivals",
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
-        "goals": report.table_of(
+        "goals": page.table_of(
             ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, told[g.met]] for g in found)
         ),
-        "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task))) for task in _tasks(frame)],
-        "lost": report.table_of(
+        "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
+        "lost": page.table_of(
             ("contender", "task", "cells", "why"),
             ([contender, task, str(n), reason] for (contender, task, reason), n in lost.items()),
         ),
-        "machine": report.table_of(("what", "value"), report.flat(machine)),
+        "machine": page.table_of(("what", "value"), page.flat(machine)),
         "command": command,
         "rows": len(frame),
     }
 
 
-def _cut(table: pd.DataFrame) -> dict[str, Any]:
-    rows = table.to_numpy().tolist()
-    return report.table_of(table.columns, rows[:MOST_ROWS]) | {"left": len(rows[MOST_ROWS:])}
+def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
+    """The table with at most so many rows; all of them where `most` is None."""
+    rows = table.to_numpy().tolist()[:most]
+    return page.table_of(table.columns, rows) | {"left": len(table) - len(rows)}
 
 
 def _tasks(frame: pd.DataFrame) -> list[str]:
@@ -87,5 +88,5 @@ def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None
     figure, controls = Figure(figsize=FIGURE_INCHES), {"batches": batches} if batches else {}
     sentence = plots.draw(name, frame, figure, task=task, **controls)
     heading = ", ".join(filter(None, (f"{plots.get(name).title}: {task}", batches and f"{batches} batches")))
-    svg = report.inline(figure, re.sub(r"\W+", "-", f"{name} {task} {batches or ''}").strip("-"), heading, sentence)
+    svg = page.inline(figure, re.sub(r"\W+", "-", f"{name} {task} {batches or ''}").strip("-"), heading, sentence)
     return {"heading": heading, "sentence": sentence, "svg": svg}

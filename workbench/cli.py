@@ -6,7 +6,8 @@ from typing import Annotated
 import typer
 
 app = typer.Typer(
-    help="Would sparse tensors reduce my training time and memory: in which format, from which density on?",
+    help="Would sparse tensors reduce my training time and memory: in which format, on which device, from which "
+    "density on?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
@@ -14,11 +15,15 @@ app = typer.Typer(
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 bench = typer.Typer(help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
-Quick = Annotated[bool, typer.Option(help="A selection that takes about two minutes.")]
-Rows = Annotated[Path | None, typer.Option(help="Run folder, runs/bench-SUITE by default; resumed if it has rows.")]
-Only = Annotated[str, typer.Option(help="One task alone.")]
-OnShape = Annotated[str, typer.Option(help="One shape alone.")]
-Threads = Annotated[int | None, typer.Option(min=1, help="All cores by default.")]
+Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML.")]
+Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
+Rows = Annotated[
+    Path | None, typer.Option(help="Run folder, by default runs/bench-SUITE[-DEVICE]; resumed if it has rows.")
+]
+Only = Annotated[str, typer.Option(help="One task alone, such as csr_dense; a wrong name lists all.")]
+OnShape = Annotated[str, typer.Option(help="One shape alone; a wrong name lists all.")]
+Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of this machine; by default all.")]
 OnDevice = Annotated[str, typer.Option("--device", help="cpu, or cuda: our GPU twins against rivals on the same GPU.")]
 
 
@@ -36,8 +41,8 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 @app.command()
 def sweep(
     spec: Annotated[Path, typer.Argument(help="A TOML file; workbench/specs has examples.")],
-    run: Annotated[Path | None, typer.Option(help="Run folder, runs/NAME by default; resumed if it has rows.")] = None,
-    detach: Annotated[bool, typer.Option(help="Start it and return at once.")] = False,
+    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
+    detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
 ) -> None:
     """Run the sweep that a spec describes, or the rest of it; stop with Ctrl-C and lose nothing."""
     from workbench import terminal
@@ -56,8 +61,8 @@ def sweep(
 @app.command()
 def report(
     run: Annotated[Path, typer.Argument(help="A run folder, or a .jsonl file of rows.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; by default report.html in the run folder.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Markdown instead of HTML.")] = False,
+    out: Out = None,
+    markdown: Markdown = False,
 ) -> None:
     """Write the report of a run: verdict in words, charts, tables, the machine, the command that made it."""
     from workbench import export
@@ -65,37 +70,74 @@ def report(
     typer.echo(export.write_report(run, out, markdown=markdown))
 
 
+DEFAULT_FORMAT = "by default what suits the format."
+SYNTHETIC = "of a synthetic set 16,384"
+DataSet = Annotated[str, typer.Option(help="stdlib, uniform, power_law, svmlight or npz.")]
+Model = Annotated[str, typer.Option(help="linear, logistic or softmax.")]
+Format = Annotated[str, typer.Option(help="dense, csr, csc, coo or row_sparse.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(help=f"Whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS); {DEFAULT_FORMAT}"),
+]
+Gradient = Annotated[
+    str | None, typer.Option(help=f"dense, row_sparse (touched rows) or fused (with the update); {DEFAULT_FORMAT}")
+]
+Update = Annotated[
+    str | None,
+    typer.Option(
+        help="standard (all rows), lazy (touched rows) or exact (lazy, and rows catch up on what they missed); "
+        "by default what suits the gradient."
+    ),
+]
+Optimizer = Annotated[str, typer.Option(help="sgd, momentum, adagrad, adam, ftrl and others; a wrong name lists all.")]
+LearningRate = Annotated[float | None, typer.Option(help="Above 0; by default the optimizer's own.")]
+Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training rows.")]
+BatchRows = Annotated[int, typer.Option(min=1, help="Rows of a mini-batch.")]
+DataRows = Annotated[int | None, typer.Option(min=1, help=f"Rows, picked by the seed; by default all, {SYNTHETIC}.")]
+Features = Annotated[int | None, typer.Option(min=1, help=f"Columns, the most frequent; by default all, {SYNTHETIC}.")]
+Density = Annotated[
+    float | None,
+    typer.Option(help="nnz / size, above 0, at most 1; by default the data's own, of a synthetic set 0.01."),
+]
+Width = Annotated[int | None, typer.Option(min=1, help="Outputs of the model; by default what the data asks for.")]
+DataFile = Annotated[str | None, typer.Option(help="Your file, for the data sets svmlight and npz.")]
+LabelFile = Annotated[str | None, typer.Option(help="Your file of labels (.npy), for the data set npz.")]
+TrainDevice = Annotated[str, typer.Option(help="cpu, or cuda for a CUDA device.")]
+Launch = Annotated[str, typer.Option(help="kernels, or graph: on cuda, each step as one CUDA graph.")]
+Intercept = Annotated[
+    bool, typer.Option("--intercept", help="Add a trained number for each output to the scores; on cpu.")
+]
+Seed = Annotated[int, typer.Option(min=0, help="Draws rows, held-out rows, and the order of batches.")]
+
+
 @app.command()
 def train(
-    dataset: Annotated[str, typer.Option(help="stdlib, uniform, power_law, svmlight or npz.")] = "stdlib",
-    model: Annotated[str, typer.Option(help="linear, logistic or softmax.")] = "softmax",
-    format: Annotated[str, typer.Option(help="dense, csr, csc, coo or row_sparse.")] = "csr",
-    engine: Annotated[str | None, typer.Option(help="ours, vendor or dense; by default what suits the format.")] = None,
-    gradient: Annotated[
-        str | None, typer.Option(help="dense, row_sparse or fused; by default what suits the format.")
-    ] = None,
-    update: Annotated[
-        str | None, typer.Option(help="standard, lazy or exact; by default what suits the gradient.")
-    ] = None,
-    optimizer: Annotated[
-        str, typer.Option(help="sgd, momentum, adagrad, adam, ftrl and others; a wrong name lists all.")
-    ] = "adagrad",
-    learning_rate: Annotated[float | None, typer.Option(help="By default the optimizer's own.")] = None,
-    epochs: Annotated[int, typer.Option(min=1)] = 3,
-    batch_rows: Annotated[int, typer.Option(min=1)] = 256,
-    rows: Annotated[int | None, typer.Option(min=1, help="Rows drawn; all if not given.")] = None,
-    features: Annotated[int | None, typer.Option(min=1, help="Most frequent columns kept; all if not given.")] = None,
-    density: Annotated[float | None, typer.Option(help="nnz / size; the data's own if not given.")] = None,
-    width: Annotated[int | None, typer.Option(min=1, help="Outputs; the data's own if not given.")] = None,
-    path: Annotated[str | None, typer.Option(help="The file of svmlight or npz.")] = None,
-    labels: Annotated[str | None, typer.Option(help="The labels (.npy) of npz.")] = None,
-    device: Annotated[str, typer.Option(help="cpu, or cuda for a CUDA device.")] = "cpu",
-    seed: int = 0,
+    dataset: DataSet = "stdlib",
+    model: Model = "softmax",
+    format: Format = "csr",
+    engine: Engine = None,
+    gradient: Gradient = None,
+    update: Update = None,
+    optimizer: Optimizer = "adagrad",
+    learning_rate: LearningRate = None,
+    epochs: Epochs = 3,
+    batch_rows: BatchRows = 256,
+    rows: DataRows = None,
+    features: Features = None,
+    density: Density = None,
+    width: Width = None,
+    path: DataFile = None,
+    labels: LabelFile = None,
+    device: TrainDevice = "cpu",
+    launch: Launch = "kernels",
+    intercept: Intercept = False,
+    seed: Seed = 0,
 ) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    settings = {name: value for name, value in locals().items() if value is not None}
     from workbench import live
 
-    live.train({name: value for name, value in locals().items() if value is not None and name != "live"})
+    live.train(settings)
 
 
 @app.command()
@@ -112,7 +154,7 @@ def lab(
 
 @app.command()
 def doctor() -> None:
-    """Say what this machine has, cores, BLAS, threads, Numba layer, GPU or why none, memory, and what to fix."""
+    """Say what this machine has (cores, memory, BLAS, threads, GPU or why none) and what to fix before measuring."""
     from workbench import doctor, terminal
 
     terminal.console.print(terminal.findings_table(doctor.examine()))
@@ -142,8 +184,8 @@ def bench_step(
 @bench.command("report")
 def bench_report(
     run: Annotated[Path, typer.Argument(help="A run folder of the benchmark.")],
-    out: Annotated[Path | None, typer.Option(help="Where to write; by default report.html in the run folder.")] = None,
-    markdown: Annotated[bool, typer.Option(help="Markdown instead of HTML.")] = False,
+    out: Out = None,
+    markdown: Markdown = False,
 ) -> None:
     """Write what was to be reached and what was, the charts, and every cell."""
     from workbench import bench_report as reports
@@ -171,8 +213,9 @@ def main() -> None:
     """Run the command line; errors a user can mend are one message and exit status 1, others a traceback."""
     try:
         app()
-    except (ValueError, LookupError, OSError, RuntimeError, ImportError) as error:
-        if type(error).__module__.split(".")[0] in ("workbench", "kernels") or isinstance(error, OSError | ImportError):
+    except (ValueError, LookupError, OSError, RuntimeError, ImportError, MemoryError) as error:
+        ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
+        if ours or isinstance(error, OSError | ImportError | MemoryError):
             typer.secho(f"workbench: {error}", fg="red", err=True)
             raise SystemExit(1) from None
         raise

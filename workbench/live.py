@@ -12,10 +12,11 @@ from workbench.measure import memory
 from workbench.ops.products import default_engine
 from workbench.sweep.grid import setup_of, why_dropped
 from workbench.sweep.problem import Problem, make_problem
-from workbench.sweep.spec import Cell, SpecError, validate
-from workbench.sweep.trial import warm_kernels
+from workbench.sweep.spec import FILES, Cell, SpecError, validate
+from workbench.sweep.trial import no_device
+from workbench.sweep.warm import warm_kernels
 from workbench.terminal import console
-from workbench.train import PHASES, Run, make_run
+from workbench.train import PHASES, Run, make_run, why_impossible
 from workbench.train.device import DeviceRun
 
 SECONDS_SHOWN = 0.2
@@ -32,8 +33,10 @@ def cell_of(settings: dict) -> Cell:
     settings.setdefault("update", "standard" if settings["gradient"] == "dense" else "lazy")
     validate({"name": "train", "axes": settings})
     cell = Cell(**settings)
-    if reason := why_dropped(cell):
+    if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
         raise SpecError(reason)
+    if unread := [axis for axis in FILES if axis in settings and axis not in data.get(cell.dataset).parameters]:
+        raise SpecError(f"The data set {cell.dataset} takes no {unread[0]}; leave --{unread[0]} out.")
     return cell
 
 
@@ -41,7 +44,7 @@ def train(settings: dict) -> None:
     """Train the cell that the settings describe, show loss and phases, print quality on held-out rows."""
     cell = cell_of(settings)
     if cell.device == "cuda" and not (gpu := devices.probe()).present:
-        raise SpecError(f"No CUDA device: {gpu.reason.removeprefix('no CUDA device: ')}. Take --device cpu.")
+        raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     problem = make_problem(cell)
     show_problem(cell, problem)
     with console.status("loading kernels, or compiling them the first time"):

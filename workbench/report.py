@@ -3,29 +3,24 @@
 Both are made from rows alone and open without a network, a server or a script.
 """
 
-import io
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import jinja2
-import matplotlib
 import pandas as pd
-from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.page import Table, flat, inline, table_of, templates
 
 FIRST = ("time_density", "memory_density", "phases", "loss_seconds")  # charts not named here follow
 GROUPS_DRAWN = 4
 FIGURE_INCHES = (9.0, 6.0)
 MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
-Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
 
 
 def html(frame: pd.DataFrame, path: str | Path, *, title: str, command: str, machine: Mapping[str, Any]) -> Path:
@@ -98,11 +93,6 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
     return [(name, sentences) for name, sentences in named.items() if sentences]
 
 
-def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
-    """A table as the templates take it."""
-    return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
-
-
 def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
     """One row a configuration and measure; the group is named where there are several."""
     labels = {tuple(group.settings.items()): group.label for group in groups}
@@ -151,18 +141,6 @@ def _failures(groups: Sequence[cells.Group]) -> Table:
 
 def _needed(row: cells.Row) -> str:
     return words.bytes_(row["bytes_needed"]) if row["bytes_needed"] else ""
-
-
-def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
-    """Names and values of nested mappings, as text."""
-    found = []
-    for name, value in mapping.items():
-        if isinstance(value, Mapping):
-            found += flat(value, f"{prefix}{name}: ")
-        else:
-            told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            found.append((f"{prefix}{name}", told))
-    return found
 
 
 def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
@@ -228,22 +206,6 @@ def _svg_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict
     return chart | {"id": place, "svg": inline(figure, place, chart["heading"], chart["sentence"])}
 
 
-def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
-    """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
-    buffer = io.StringIO()
-    unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
-    with matplotlib.rc_context({"svg.hashsalt": place, "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata=unsigned)
-    text = buffer.getvalue()
-    text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = re.sub(r'\bid="', f'id="{place}-', text)
-    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
-    start, rest = text.split(">", 1)
-    named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
-    told = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{told}{rest}")
-
-
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
     group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower()
@@ -264,33 +226,3 @@ def _cut(value: Any, most: int) -> Any:
 def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
     left = len(sentences) - most
     return (*sentences[:most], f"{left} more are left out here.") if left > 0 else tuple(sentences)
-
-
-def _plain(value: Any) -> str:
-    """Text that Markdown takes literally, on one line."""
-    return re.sub(r"([\\`*<>|\[\]])", r"\\\1", " ".join(str(value).split()))
-
-
-def _unbroken(value: Any) -> str:
-    """Text whose numbers stay on the line of their unit."""
-    return re.sub(r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))", "\u00a0", str(value))
-
-
-def _fenced(value: str) -> str:
-    """A code block that no run of backticks in the text can end."""
-    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
-    return f"{fence}\n{value}\n{fence}"
-
-
-@cache
-def templates() -> jinja2.Environment:
-    """The templates of this folder, with the filters that they use."""
-    found = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(Path(__file__).parent),
-        autoescape=jinja2.select_autoescape(["html"]),
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    found.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
-    return found

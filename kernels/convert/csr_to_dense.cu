@@ -10,6 +10,7 @@ __global__ void __launch_bounds__(THREADS) csr_to_dense(
     const Group<32> warp;
     for (i64 r = warp.first(); r < rows; r += warp.count()) {
         for (i64 c = warp.lane; c < columns; c += 32) out[r * columns + c] = 0;
+        warp.sync();  // entries are added to what other lanes cleared
         const i64 first = starts.shared(r), last = starts.shared(r + 1);
         for (i64 base = first; base < last; base += 32) {
             const i64 k = base + warp.lane;
@@ -25,7 +26,7 @@ __global__ void __launch_bounds__(THREADS) csr_to_dense(
                     if (is_first && lane > warp.lane && (alike >> lane & 1)) total += value;
                 }
             if (is_first) out[r * columns + c] = total;
-            __syncwarp();  // the next entries may add to what other lanes wrote
+            warp.sync();  // the next entries may add to what other lanes wrote
         }
     }
 }

@@ -138,7 +138,7 @@ def _at(contest: Contest) -> str:
 
 def _is_of(even: BreakEven, group: cells.Group, row: Mapping[str, Any]) -> bool:
     same_line = all(row[name] == getattr(even, name) for name in ("format", "engine", "gradient", "update"))
-    return same_line and even.group == group.settings | {"index_dtype": row["index_dtype"]}
+    return same_line and even.group == group.settings | {name: row[name] for name in ("index_dtype", "launch")}
 
 
 def _told(group: cells.Group, measure: str, several: bool) -> list[str]:

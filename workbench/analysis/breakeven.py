@@ -90,7 +90,7 @@ def breakeven(
     """
     if not measure.startswith(("seconds_", "bytes_")) or measure not in frame.columns:
         known_names = [name for name in frame.columns if name.startswith(("seconds_", "bytes_"))]
-        raise ValueError(f"no measure {measure!r}; known: {', '.join(known_names)}")
+        raise ValueError(f"There is no measure {measure!r}; there is: {', '.join(known_names)}.")
     return [even for group in cells.groups(frame) for even in of_group(group, measure, resamples=resamples, seed=seed)]
 
 
@@ -119,7 +119,7 @@ def _of_line(
     head = rows[0]
     line = {name: head[name] for name in ("format", "engine", "gradient", "update")}
     sentence = of_breakeven(status, ends, rows, pairs, dense, measure)
-    settings = group.settings | {"index_dtype": head["index_dtype"]}
+    settings = group.settings | {name: head[name] for name in ("index_dtype", "launch")}
     return BreakEven(settings, **line, measure=measure, density=ends[0], low=ends[1], high=ends[2],
                      status=status, sentence=sentence)  # fmt: skip
 

@@ -15,10 +15,10 @@ from workbench.analysis.intervals import known, median_interval
 Row = Mapping[str, Any]
 
 CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
-LINE = ("format", "engine", "gradient", "update", "index_dtype")
+LINE = ("format", "engine", "gradient", "update", "index_dtype", "launch")
 GROUP = (
     *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
-    *("dtype", "threads", "shuffle", "ahead", "epochs", "device", "machine"),
+    *("dtype", "threads", "shuffle", "ahead", "epochs", "device", "intercept", "machine"),
 )
 NATURAL = "the data's own"
 _POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
@@ -90,7 +90,9 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     found: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(latest(frame)), key=lambda row: row["status"] != "ok"):
-        row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
+        row["device"] = row["device"] or "cpu"  # rows without these are from when there were no others
+        row["launch"] = row["launch"] or "kernels"
+        row["intercept"] = row["intercept"] or False
         key = tuple(row[name] for name in GROUP)
         found.setdefault(next((other for other in found if _agrees(key, other)), key), []).append(row)
     varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
@@ -119,9 +121,11 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
         "ahead": lambda v: "batches prepared ahead" if v else "batches prepared in the step",
         "epochs": lambda v: words.plural(v, "epoch") if v else "steps alone",
         "device": lambda v: f"on {v}",
+        "intercept": lambda v: "with an intercept" if v else "",
         "machine": lambda v: f"machine {v}",
     }
-    return ", ".join(tell.get(name, str)(group[name]) for name in names if group.get(name) is not None)
+    told = (tell.get(name, str)(group[name]) for name in names if group.get(name) is not None)
+    return ", ".join(filter(None, told))
 
 
 def sparse_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:

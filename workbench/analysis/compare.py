@@ -141,7 +141,7 @@ def trained_worse(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, 
     return found
 
 
-_ALIKE = tuple(name for name in cells.LINE if name != "update")
+_ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))
 
 
 def _last_step(row: Mapping[str, Any]) -> int | None:

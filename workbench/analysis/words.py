@@ -90,10 +90,12 @@ def join(items: Iterable[str], last: str = "and") -> str:
 
 
 def line(row: Mapping[str, Any]) -> str:
-    """The configuration of a row: format, engine, gradient, update, and the device where that is not the CPU.
+    """The configuration of a row: format, engine, gradient, update, what is not on the CPU or kernel by kernel.
 
     >>> line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours (row_sparse gradient, lazy update)'
+    >>> line({"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "graph"})
+    'CSR ours (fused gradient, lazy update, one graph)'
     >>> line({"format": "dense", "device": "cuda"})
     'dense on cuda'
     """
@@ -102,7 +104,13 @@ def line(row: Mapping[str, Any]) -> str:
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    return f"{name} ({row['gradient']} gradient, {row['update']} update{index})"
+    graph = ", one graph" if _setting(row, "launch") == "graph" else ""
+    return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{graph})"
+
+
+def _setting(row: Mapping[str, Any], name: str) -> Any:
+    """A setting of a row, or of a break-even, which has it in its group."""
+    return row.get(name) or row.get("group", {}).get(name)
 
 
 def on_device(row: Mapping[str, Any]) -> str:
@@ -111,7 +119,7 @@ def on_device(row: Mapping[str, Any]) -> str:
     >>> on_device({"device": "cuda"}), on_device({"device": "cpu"}), on_device({"group": {"device": "cuda"}})
     (' on cuda', '', ' on cuda')
     """
-    device = row.get("device") or row.get("group", {}).get("device")
+    device = _setting(row, "device")
     return f" on {device}" if device not in (None, "cpu") else ""
 
 
@@ -127,7 +135,8 @@ def short_line(row: Mapping[str, Any]) -> str:
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    return f"{name} · {row['gradient']} gradient{lazy}{index}"
+    graph = " · graph" if _setting(row, "launch") == "graph" else ""
+    return f"{name} · {row['gradient']} gradient{lazy}{index}{graph}"
 
 
 def plural(count: int, noun: str) -> str:

@@ -67,7 +67,14 @@ class Graph(ABC):
         """
         return inference.infer(self, shapes, dtypes, formats, densities=densities, partial=partial)
 
-    def explain(self, shapes=None, dtypes=None, formats=None, *, densities=None) -> explanation.Explanation:
+    def explain(
+        self,
+        shapes: Mapping[str, Shape] | None = None,
+        dtypes: Mapping[str, DTypeLike] | None = None,
+        formats: Mapping[str, str] | None = None,
+        *,
+        densities: Mapping[str, float] | None = None,
+    ) -> explanation.Explanation:
         """What every node computes, in which formats, by which kernel, with how many bytes, and what it makes dense.
 
         Takes what `infer` takes. The result prints as text, shows itself in notebooks, and has `svg()`.

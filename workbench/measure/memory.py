@@ -61,18 +61,6 @@ def available_bytes() -> int:
     return available
 
 
-def limit_address_space(more: int) -> None:
-    """Refuse allocations that would take this process more than `more` bytes beyond its address space now.
-
-    They raise `MemoryError`. Where the system keeps no such figure nothing is limited; the parent still watches.
-    """
-    if not STATUS.exists():
-        return
-    soft = _status_bytes("VmSize") + more
-    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
-    resource.setrlimit(resource.RLIMIT_AS, (soft if hard == resource.RLIM_INFINITY else min(soft, hard), hard))
-
-
 def predicted_training_bytes(
     *,
     format: str,
@@ -101,14 +89,15 @@ def predicted_training_bytes(
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == held and not shuffle else batch
     plan = int((8 + value) * batch_nnz + 12 * touched) if gradient != "dense" and format in ("csr", "coo") else 0
-    full = features * width * value
-    rows_only = touched * (width * value + 8)
+    table, rows_touched = features * width * value, touched * (width * value + 8)
+    gradients = table if gradient == "dense" or update == "standard" else 0
+    gradients += rows_touched if gradient == "row_sparse" else 0
+    missed = 8 * features if update == "exact" else 0
     return {
         "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
-        "weights": full,
-        "states": states * (features * value if states_by_row else full) + (8 * features if update == "exact" else 0),
-        "gradient": (full if gradient == "dense" or update == "standard" else 0)
-        + (rows_only if gradient == "row_sparse" else 0),
+        "weights": table,
+        "states": states * (features * value if states_by_row else table) + missed,
+        "gradient": gradients,
         "scores": 2 * batch_rows * width * value,
     }

@@ -16,6 +16,7 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple
     """
     ordered = np.sort(np.asarray(samples, dtype=np.float64))
     if ordered.size == 0 or not np.isfinite(ordered).all():
-        raise ValueError(f"a median needs finite samples; got {ordered.size} samples, {np.isnan(ordered).sum()} NaN")
+        bad = np.count_nonzero(~np.isfinite(ordered))
+        raise ValueError(f"A median needs finite samples; {ordered.size} came, of which {bad} are not finite.")
     rank = max(int(stats.binom.ppf((1 - confidence) / 2, ordered.size, 0.5)), 1)
     return float(np.median(ordered)), float(ordered[rank - 1]), float(ordered[-rank])

@@ -10,12 +10,13 @@ and nothing is lost.
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from workbench import data, models, optimizers
 from workbench.sweep import grid
-from workbench.sweep.spec import DEVICES, ENGINES, Cell, Spec, SpecError, format_names, unknown, validate
+from workbench.sweep.spec import DEVICES, ENGINES, LAUNCHES, Cell, Spec, SpecError, format_names, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
@@ -47,14 +48,15 @@ class Choice:
     main: bool = True
 
 
-def contenders(formats: Sequence[str], engines: Sequence[str], updates: Sequence[str]) -> Iterator[dict[str, str]]:
+def contenders(
+    formats: Sequence[str], engines: Sequence[str], updates: Sequence[str], launches: Sequence[str] = ("kernels",)
+) -> Iterator[dict[str, str]]:
     """Every sparse configuration of these that there is."""
-    for format in formats:
-        for engine in engines:
-            for update in updates:
-                shared = {"format": format, "engine": engine, "update": update}
-                ways = [{**shared, "gradient": gradient} for gradient in UPDATES[update]]
-                yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
+    for format, engine, update, launch in product(formats, engines, updates, launches):
+        shared = {"format": format, "engine": engine, "update": update}
+        shared |= {"launch": launch} if launch != "kernels" else {}
+        ways = [{**shared, "gradient": gradient} for gradient in UPDATES[update]]
+        yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
 
 
 def sparse_formats() -> tuple[str, ...]:
@@ -89,6 +91,8 @@ CHOICES = (
            "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
     Choice("devices", "Devices", "Where steps run: cpu, or cuda for a CUDA device; without one, cells there say so.",
            "many", ("cpu",), "device", lambda: DEVICES, main=False),
+    Choice("launches", "Launches", "kernels: one by one. graph: on cuda, each csr step as one; cells on cpu say so.",
+           "many", ("kernels",), options=lambda: LAUNCHES, main=False),
     Choice("batch_rows", "Rows a batch", "Rows of the data in each training step.",
            "numbers", "256", "batch_rows", whole=True, main=False),
     Choice("rows", "Rows of the data", "Use so many rows only; empty: all there are.",
@@ -178,7 +182,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
             wrong.append(str(error))
     if wrong:
         raise ChoiceError("\n".join(wrong))
-    sparse = contenders(read["formats"], read["engines"], read["updates"])
+    sparse = contenders(read["formats"], read["engines"], read["updates"], read["launches"])
     settings = {
         "name": name,
         "description": description,
@@ -189,7 +193,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
     try:
         made = validate(settings)
     except SpecError as error:
-        raise ChoiceError(str(error).replace("axes: ", "")) from None
+        raise ChoiceError(str(error)) from None
     _refuse_empty(made, read["formats"])
     return made
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from workbench.analysis import advise, breakeven
+from workbench.analysis.advisor import MEASURES
 from workbench.panels import pages, picture
 from workbench.panels.state import LabState
 
@@ -40,6 +41,7 @@ def chart(study: LabState, name: str, **controls: Any) -> Shown:
     """A chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
 
     def make() -> Shown:
+        """The picture and its sentence."""
         drawn = picture.draw(name, study.frame, **controls)
         return Shown(drawn.html, f"{drawn.title}: {drawn.sentence}")
 
@@ -50,6 +52,7 @@ def verdict(study: LabState) -> Shown:
     """The answer and its grounds."""
 
     def make() -> Shown:
+        """The answer and its grounds, as a page and as text."""
         frame = study.frame
         return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
@@ -60,8 +63,9 @@ def break_evens(study: LabState) -> Shown:
     """Below which density each sparse configuration wins, in time and in memory."""
 
     def make() -> Shown:
+        """A table of break-evens, and a sentence for each."""
         frame = study.frame
-        told = [even.sentence for measure in ("seconds_step", "bytes_peak") for even in breakeven(frame, measure)]
+        told = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
         return Shown(pages.break_evens(frame), "\n".join(told))
 
     return _unless_empty(study, make)
@@ -71,6 +75,7 @@ def trials(study: LabState, most: int = 100) -> Shown:
     """The newest trials, failures with their reasons."""
 
     def make() -> Shown:
+        """A table of trials, and how many ended how."""
         text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
         return Shown(pages.latest_rows(study.rows, most), text)
 

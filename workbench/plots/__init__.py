@@ -29,7 +29,7 @@ def charts() -> dict[str, "Chart"]:
     for module in pkgutil.iter_modules(__path__, f"{__name__}."):
         chart = getattr(importlib.import_module(module.name), "CHART", None)
         if chart is not None and found.setdefault(chart.name, chart) is not chart:
-            raise ValueError(f"two charts are named {chart.name}; the second is in {module.name}")
+            raise ValueError(f"Two charts are named {chart.name!r}, the second in {module.name}; rename one.")
     return found
 
 
@@ -41,7 +41,7 @@ def names(rows: str = "trials") -> list[str]:
 def get(name: str) -> "Chart":
     """The chart of that name; ValueError lists the known ones."""
     if name not in charts():
-        raise ValueError(f"no chart {name!r}; known: {', '.join(charts())}")
+        raise ValueError(f"There is no chart {name!r}; there is: {', '.join(charts())}.")
     return charts()[name]
 
 

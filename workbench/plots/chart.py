@@ -56,13 +56,16 @@ class Chart:
         for function, given in ((self.draw, 2), (self.table, 1)):
             takes = list(inspect.signature(function).parameters)[given:]
             if takes != declared:
-                raise ValueError(f"chart {self.name}: controls {declared}, but {function.__name__} takes {takes}")
+                raise ValueError(
+                    f"The chart {self.name} declares the controls {declared}; {function.__name__} takes {takes}."
+                )
 
     def chosen(self, frame: pd.DataFrame, given: dict[str, Any]) -> dict[str, Any]:
         """A value for every control: those given, checked, and the initial ones."""
         names = [control.name for control in self.controls]
         if unknown := [name for name in given if name not in names]:
-            raise ValueError(f"chart {self.name} has no control {unknown[0]!r}; known: {', '.join(names) or 'none'}")
+            known = ", ".join(names) or "none"
+            raise ValueError(f"The chart {self.name} has no control {unknown[0]!r}; it has: {known}.")
         return {control.name: _value(self, control, frame, given.get(control.name)) for control in self.controls}
 
 
@@ -70,7 +73,7 @@ def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> A
     if given is None:
         return control.initial(frame)
     if (options := control.options(frame)) and given not in options:
-        raise ValueError(f"{chart.name}: {control.name} is {given!r}; allowed: {'; '.join(options)}")
+        raise ValueError(f"The chart {chart.name}: {control.name} is {given!r}; allowed: {'; '.join(options)}.")
     return given
 
 

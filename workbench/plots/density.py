@@ -72,7 +72,7 @@ class Shown:
 
 
 def _line(even: BreakEven) -> tuple:
-    return even.format, even.engine, even.gradient, even.update, even.group["index_dtype"]
+    return even.format, even.engine, even.gradient, even.update, even.group["index_dtype"], even.group["launch"]
 
 
 def controls() -> tuple[Control, ...]:

@@ -21,8 +21,9 @@ PHASES = {
     "loss": "#CC79A7",
     "gradient": "#009E73",
     "update": "#D55E00",
+    "graph": "#000000",
 }
-DARK = ("forward", "gradient", "update")  # white letters can be read on these
+DARK = ("forward", "gradient", "update", "graph")  # white letters can be read on these
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.075  # share of the axis that a segment needs to carry its name
 

@@ -2,7 +2,7 @@
 
 Colours are Okabe and Ito's, told apart by most colour-blind readers, and never the only sign: a format has a marker, an
 engine a line style, a lazy update a hollow marker and an exact one a half-filled, a dense gradient a paler colour, a
-CUDA device a black edge around the marker.
+CUDA device a black edge around the marker, a step in one graph a line of dashes and dots.
 """
 
 import textwrap
@@ -22,6 +22,7 @@ COLOURS = {"csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "
 MARKERS = {"csr": "o", "csc": "s", "coo": "^", "row_sparse": "D", "dense": "P"}
 LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#56B4E9", "v", ":")
+GRAPH = "-."
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
 
@@ -32,7 +33,8 @@ def look(row: cells.Row) -> dict[str, Any]:
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
     colour = colors.to_hex([0.55 * part + 0.45 for part in colors.to_rgb(base)]) if pale else base
     face = "white" if row["update"] == "lazy" else colour
-    style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": LINES.get(row["engine"], OTHER[2])}
+    line = GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
+    style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": line}
     half = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}

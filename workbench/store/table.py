@@ -111,7 +111,9 @@ class Table:
             line = _closing(file.fileno()) + line
             written = file.write(line)  # unbuffered: one system call
             if written != len(line):
-                raise OSError(f"{path}: only {written} of {len(line)} bytes written; is the disk full? The row is lost")
+                raise OSError(
+                    f"{path}: only {written} of {len(line)} bytes written; is the disk full? The row is lost."
+                )
             os.fsync(file)
         if not existed:
             folder = os.open(Path(path).parent, os.O_RDONLY)
@@ -126,8 +128,8 @@ class Table:
         """
         path = self._file(path)
         if not path.exists():
-            told = f"give a .jsonl file, or a run folder that holds {self.file}"
-            raise FileNotFoundError(f"no results at {path}: {told}")
+            told = f"Give a .jsonl file, or a run folder that holds {self.file}."
+            raise FileNotFoundError(f"There are no results at {path}. {told}")
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
             lines = file.read().split(b"\n")
@@ -145,7 +147,7 @@ class Table:
         Integers are Int64, flags boolean, numbers float64 (null is NaN), the rest objects. RowError on unknown columns.
         """
         for row in (rows := list(rows)):
-            self._refuse_unknown(row, "a row")
+            self._refuse_unknown(row, "A row")
         values = {name: [_plain(row.get(name), []) for row in rows] for name in self.columns}
         kinds = {name: KINDS[column.kind][1] for name, column in self.columns.items()}
         return pd.DataFrame({name: pd.Series(values[name], dtype=kinds[name]) for name in self.columns})
@@ -156,7 +158,7 @@ class Table:
         A file that is not there yet has none. Give `again=("stopped", "failed", "timeout")` to retry failures.
         """
         if unknown := (again := set(again)) - set(STATUSES):
-            raise ValueError(f"unknown status {', '.join(sorted(unknown))}; known: {', '.join(STATUSES)}")
+            raise ValueError(f"There is no status {', '.join(sorted(unknown))}; there is: {', '.join(STATUSES)}.")
         rows = self.read(path) if self._file(path).exists() else []
         return {row["key"] for row in rows if row["status"] not in again}
 
@@ -167,14 +169,14 @@ class Table:
         for name in row:
             if name not in self.columns:
                 near = "".join(f" (did you mean {n}?)" for n in difflib.get_close_matches(str(name), self.columns, n=1))
-                raise RowError(f"{what} has unknown column {name!r}{near}; known: {', '.join(self.columns)}")
+                raise RowError(f"{what} has the unknown column {name!r}{near}; known: {', '.join(self.columns)}.")
 
     def _encode(self, row: Mapping[str, Any]) -> bytes:
         """One line of ASCII JSON; refuses what the columns do not allow."""
-        self._refuse_unknown(row, "the row")
+        self._refuse_unknown(row, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
             made = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
-            raise RowError(f"the row lacks {', '.join(missing)}; make rows with {made}")
+            raise RowError(f"The row lacks {', '.join(missing)}; make rows with {made}.")
         lost: dict[str, list] = {name: [] for name in self.columns}
         plain = {name: _plain(row.get(name), lost[name]) for name in self.columns}
         plain["not_finite"] = sorted({*(plain["not_finite"] or []), *(name for name in self.columns if lost[name])})
@@ -186,23 +188,23 @@ class Table:
             column = self.columns[name]
             if value is not None and not KINDS[column.kind][0](value):
                 came = f"{type(value).__name__} {value!r:.80}"
-                raise RowError(f"column {name} ({column.kind}: {column.meaning}) got {came}")
+                raise RowError(f"The column {name} is of kind {column.kind} ({column.meaning}); {came} came.")
         if row["status"] not in STATUSES:
-            raise RowError(f"status is {row['status']!r}; allowed: {', '.join(STATUSES)}")
+            raise RowError(f"status is {row['status']!r}; allowed: {', '.join(STATUSES)}.")
         if not row["key"] or row["schema"] != self.schema:
             came = f"key is {row['key']!r} and schema {row['schema']!r}"
-            raise RowError(f"{came}; a key and schema {self.schema} are needed")
+            raise RowError(f"{came}; a key and schema {self.schema} are needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
         try:
             row = json.loads(line)
         except ValueError as error:
-            raise RowError(f"{where} is not JSON ({error}); mend or remove that line") from None
+            raise RowError(f"{where} is not JSON ({error}); mend or remove that line.") from None
         if not isinstance(row, dict):
-            raise RowError(f"{where} is a {type(row).__name__}, a row is an object")
+            raise RowError(f"{where} is a {type(row).__name__}; a row is an object.")
         if (row.get("schema") or self.schema) > self.schema:
             known = f"this version reads up to {self.schema}; update the workbench"
-            raise RowError(f"{where} has schema {row['schema']}, {known}")
+            raise RowError(f"{where} has schema {row['schema']}, {known}.")
         self._refuse_unknown(row, where)
         return dict.fromkeys(self.columns) | row
 

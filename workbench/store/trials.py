@@ -34,6 +34,8 @@ _TABLE = {
         learning_rate number step length of the optimizer
         seed integer seed of data, order and starting weights
         device text where the step runs: cpu, or cuda for a CUDA device, named in gpu
+        launch text how it is launched: kernels, one by one, or graph, as one CUDA graph; null means kernels
+        intercept flag whether the model adds a number for each output to its scores; null means no
         round integer how often this cell was measured before in this run
     """,
     "measured": """
@@ -62,6 +64,7 @@ _TABLE = {
         seconds_loss number loss and its gradient, mean seconds a step
         seconds_gradient number gradient of the weights, mean seconds a step
         seconds_update number optimizer, mean seconds a step
+        seconds_graph number scores, loss and update where they are one launch, mean seconds a step
         bytes_predicted integer bytes by the formulas of the formats
         bytes_held integer bytes of the arrays held
         bytes_peak integer peak of the trial's process above its start, bytes

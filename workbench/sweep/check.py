@@ -57,17 +57,20 @@ def check_step(run: Run | DeviceRun) -> Checked:
     x = formats.to_format(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)
     run.write_rows(touched, 0.1 * generator.standard_normal((touched.size, run.width)).astype(run.dtype))
+    before = _draw_intercept(run, generator)
     scores = run.scores_of(batch.x)
     run.forward(prepared)
     slope = run.slope()
     errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
     columns = touched[_sampled(touched.size, generator)]
-    part = x[:, columns].T @ slope.astype(np.float64)
+    part, sums = x[:, columns].T @ slope.astype(np.float64), slope.astype(np.float64).sum(axis=0)
     gradient = run.backward()
     if (came := run.gradient_rows(gradient, columns)) is not None:
         came = came.astype(np.float64)
         errors["gradient"], part = _error(came, part), came
     errors["update"] = _update(run, part, columns, gradient)
+    if before is not None:
+        errors["intercept"] = _error(run.intercept, _stepped(run, before[:, None], sums[:, None], decay=0.0)[:, 0])
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
 
@@ -77,7 +80,7 @@ def _forward(run: Run | DeviceRun, scores: np.ndarray, x, generator) -> float:
     part = x[rows]
     used = np.unique(part.indices)
     expected = part[:, used] @ run.read_rows(used).astype(np.float64)
-    return _error(scores[rows], expected)
+    return _error(scores[rows], expected + run.intercept if run.setup.intercept else expected)
 
 
 def _loss(run: Run | DeviceRun, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator) -> float:
@@ -92,12 +95,25 @@ def _loss(run: Run | DeviceRun, scores: np.ndarray, slope: np.ndarray, y: np.nda
 
 def _update(run: Run | DeviceRun, part: np.ndarray, columns: np.ndarray, gradient) -> float:
     """Rows `columns` of the weights after the update, against the optimizer's reference on the gradient's rows."""
-    optimizer = optimizers.get(run.setup.optimizer)
     weights = run.read_rows(columns).astype(np.float64)
-    expected = [weights, *optimizer.new_states(weights)]
     run.update(gradient)
+    return _error(run.read_rows(columns), _stepped(run, weights, part))
+
+
+def _stepped(run: Run | DeviceRun, weights: np.ndarray, gradient: np.ndarray, **numbers: float) -> np.ndarray:
+    """The weights after the first step of the optimizer's reference, with other `numbers` than the setup's."""
+    optimizer = optimizers.get(run.setup.optimizer)
+    expected = [weights, *optimizer.new_states(weights)]
     kernel = kernels.get(f"{optimizer.name}_dense")
     names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
-    numbers = {**optimizer.resolve(run.setup.options), "step": 1}
-    kernel.reference(*expected, part, *(numbers[name] for name in names))
-    return _error(run.read_rows(columns), expected[0])
+    numbers = {**optimizer.resolve(run.setup.options), "step": 1, **numbers}
+    kernel.reference(*expected, gradient, *(numbers[name] for name in names))
+    return weights
+
+
+def _draw_intercept(run: Run | DeviceRun, generator) -> np.ndarray | None:
+    """Give the intercept random numbers, where there is one; a copy of them, float64."""
+    if not run.setup.intercept:
+        return None
+    run.intercept[...] = 0.1 * generator.standard_normal(run.width)
+    return run.intercept.astype(np.float64)

@@ -1,14 +1,15 @@
 """From a spec's axes to cells: every combination, less the impossible ones, each with its reason."""
 
 import hashlib
+import inspect
 import itertools
 import json
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-from workbench import models
+from workbench import data, models
 from workbench.sweep.sources import source_hash
-from workbench.sweep.spec import Cell, Spec
+from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
 
 SCHEMA = 1
@@ -26,16 +27,20 @@ def why_dropped(cell: Cell) -> str:
     """Why a combination of settings means nothing, or "" when it is a cell."""
     if cell.width is not None and not models.get(cell.model).allows(cell.width):
         return f"The {cell.model} model has {models.get(cell.model).widths}."
-    if cell.dataset in ("svmlight", "npz") and cell.path is None:
-        return f"The data set {cell.dataset} needs the axis path, a file of yours."
-    return why_impossible(setup_of(cell))
+    needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
+    if missing := [axis for axis in needed if getattr(cell, axis) is None]:
+        return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
+    setup = setup_of(cell)
+    if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
+        setup = replace(setup, device="cuda")
+    return why_impossible(setup)
 
 
 def setup_of(cell: Cell) -> Setup:
     """The training setup of a cell."""
     shared = (
         *("model", "format", "gradient", "update", "engine", "optimizer"),
-        *("batch_rows", "shuffle", "ahead", "seed", "dtype", "device"),
+        *("batch_rows", "shuffle", "ahead", "seed", "dtype", "device", "launch", "intercept"),
     )
     options = {} if cell.learning_rate is None else {"rate": cell.learning_rate}
     return Setup(**{name: getattr(cell, name) for name in shared}, options=options)

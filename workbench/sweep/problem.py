@@ -4,10 +4,11 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 from workbench import data, formats
 from workbench.data import cache
-from workbench.sweep.spec import Cell
+from workbench.sweep.spec import FILES, Cell
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2
@@ -20,14 +21,14 @@ class Problem:
     `rows_total` is the number of rows before any were joined or held out.
     """
 
-    x: object
+    x: scipy.sparse.csr_array
     y: np.ndarray
     width: int
     rows_total: int
-    x_held_out: object = None
+    x_held_out: scipy.sparse.csr_array | None = None
     y_held_out: np.ndarray | None = None
 
-    def held(self, cell: Cell):
+    def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
         """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made."""
         return formats.to_format(self.x, "dense") if cell.format == "dense" else self.x
 
@@ -71,6 +72,7 @@ def _cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
 
     def fingerprint(**parameters) -> str:
+        """Name, size and time of the files that the data is read from."""
         return origin.fingerprint(**_of_file(parameters)) if not is_synthetic(parameters["dataset"]) else ""
 
     derived = data.Source(f"{origin.name}-derived", _make, origin.origin, origin.licence, fingerprint)
@@ -80,7 +82,7 @@ def _cached(parameters: dict) -> data.Dataset:
 def _of_file(parameters: dict) -> dict:
     """The parameters of a source that reads a file of the user's."""
     known = data.get(parameters["dataset"]).parameters
-    return {name: parameters[name] for name in ("path", "labels") if name in known and parameters[name] is not None}
+    return {name: parameters[name] for name in FILES if name in known and parameters[name] is not None}
 
 
 def _make(dataset, rows, features, density, seed, model, width, path, labels) -> data.Dataset:

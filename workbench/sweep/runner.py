@@ -15,7 +15,8 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 import psutil
@@ -79,6 +80,7 @@ def _child(connection, text: str) -> None:
     sentinel = multiprocessing.parent_process().sentinel
 
     def follow() -> None:
+        """End this process when the supervisor has ended."""
         wait([sentinel])
         os._exit(1)
 
@@ -167,7 +169,7 @@ class Supervisor:
             row["seconds_overhead"] = seconds - measured
         return store.new_row(**row)
 
-    def await_row(self, child, connection, started: float) -> dict:
+    def await_row(self, child: BaseProcess, connection: Connection, started: float) -> dict:
         """The row the child sends, or one that says why none came: time, memory, a stop, a crash."""
         ended = {}
         while not connection.poll(SECONDS_POLL):
@@ -182,7 +184,7 @@ class Supervisor:
         connection.close()
         return row
 
-    def receive(self, child, connection) -> dict:
+    def receive(self, child: BaseProcess, connection: Connection) -> dict:
         """The child's own row; a child that ended without one was killed, by the system when memory ran out."""
         try:
             return json.loads(connection.recv_bytes())
@@ -194,7 +196,7 @@ class Supervisor:
         why = " (the system kills a process when memory runs out)" if status == "memory" else ""
         return {"status": status, "reason": f"The trial's process ended by {name}{why}."}
 
-    def why_end(self, child, started: float) -> dict:
+    def why_end(self, child: BaseProcess, started: float) -> dict:
         """The status and reason to end a child for, or nothing."""
         seconds = self.spec.limits.seconds_cell
         if time.monotonic() - started > seconds:
@@ -215,7 +217,9 @@ def describe(cell: Cell) -> str:
     """The settings of a cell that tell it from the default, in one line."""
     shown = ("dataset", "model", "format", "engine", "gradient", "update", "density", "features", "width", "batch_rows")
     told = [f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None]
-    return " ".join(told if cell.device == "cpu" else [*told, f"device={cell.device}"])
+    more = {"device": "cpu", "launch": "kernels", "intercept": False}
+    told += [f"{name}={getattr(cell, name)}" for name, usual in more.items() if getattr(cell, name) != usual]
+    return " ".join(told)
 
 
 def supervise(folder: Path) -> int:

@@ -26,6 +26,7 @@ SHARED = (
     "workbench.measure.clock",
     "workbench.measure.memory",
     "workbench.sweep.trial",
+    "workbench.sweep.warm",
 )
 PACKAGES = (
     "kernels.convert",

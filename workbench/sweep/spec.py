@@ -13,6 +13,7 @@
 
 import difflib
 import tomllib
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -22,7 +23,7 @@ from workbench import data, models, optimizers
 from workbench.formats import names as format_names
 from workbench.measure.clock import Policy
 from workbench.ops.products import ENGINES
-from workbench.train import DEVICES, GRADIENTS, UPDATES
+from workbench.train import DEVICES, GRADIENTS, LAUNCHES, UPDATES
 
 
 class SpecError(ValueError):
@@ -32,16 +33,17 @@ class SpecError(ValueError):
 Positive = Annotated[int, pydantic.Field(ge=1)]
 Density = Annotated[float, pydantic.Field(gt=0, le=1)]
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
+FILES = ("path", "labels")
+"""Axes that name files of the user's."""
 
 
 def _named(known) -> Any:
     """A string that must be one of `known()`, which is asked late so that entries can be added."""
 
     def check(value: str) -> str:
+        """The name itself, or an error that lists the known ones."""
         if value not in known():
-            near = difflib.get_close_matches(value, known(), 1)
-            hint = f" Did you mean {near[0]!r}?" if near else ""
-            raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{hint}")
+            raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{_nearest(value, known())}")
         return value
 
     return Annotated[str, pydantic.AfterValidator(check)]
@@ -53,7 +55,7 @@ class Cell(pydantic.BaseModel):
     `density` None is the data's own; `features` and `width` None likewise; `rows` None is all rows of a real data set.
     `path` and `labels` are the files of a data set of the user's; `threads` None is all cores, `epochs` 0 times steps
     alone, and above 0 trains that many epochs from new weights and measures quality on held-out rows. On a machine
-    without a CUDA device, cells of `device` cuda give rows that say so.
+    without a CUDA device, cells of `device` cuda give rows that say so; so do those of `launch` graph on cpu.
     """
 
     model_config = STRICT
@@ -77,7 +79,9 @@ class Cell(pydantic.BaseModel):
     learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
     epochs: Annotated[int, pydantic.Field(ge=0)] = 0
     device: Literal[*DEVICES] = "cpu"
-    seed: int = 0
+    launch: Literal[*LAUNCHES] = "kernels"
+    intercept: bool = False
+    seed: Annotated[int, pydantic.Field(ge=0)] = 0
     path: str | None = None
     labels: str | None = None
 
@@ -158,9 +162,12 @@ def _refuse_unknown(settings: dict) -> None:
 
 def unknown(what: str, came: str, known: list[str]) -> str:
     """The text of an error about an unknown name: what came, the nearest known one, all known ones."""
-    near = difflib.get_close_matches(came, known, 1)
-    hint = f" Did you mean {near[0]!r}?" if near else ""
-    return f"unknown {what} {came!r}.{hint} Known: {', '.join(known)}"
+    return f"unknown {what} {came!r}.{_nearest(came, known)} Known: {', '.join(known)}"
+
+
+def _nearest(came: str, known: Iterable[str]) -> str:
+    """What a misspelt name may have been meant to be, as a question; nothing where no name is near."""
+    return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(came, list(known), 1))
 
 
 def _each(axis: str, values: Any) -> tuple:
@@ -186,7 +193,7 @@ def _one(axis: str, value: Any) -> Any:
 def _message(error: pydantic.ValidationError) -> str:
     lines = []
     for entry in error.errors():
-        place = ".".join(str(part) for part in entry["loc"])
+        place = ".".join(str(part) for part in entry["loc"] if part != "axes")  # the text names the axis
         text = entry["msg"].removeprefix("Value error, ")
         if entry["type"] == "extra_forbidden":
             models_by_table = {"measure": Measure, "limits": Limits}
@@ -221,7 +228,7 @@ def load(path: str | Path) -> Spec:
         raise SpecError(f"{path}: {error}") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror or error}") from None
-    files = {axis: _beside(path, spec.axes[axis]) for axis in ("path", "labels") if axis in spec.axes}
+    files = {axis: _beside(path, spec.axes[axis]) for axis in FILES if axis in spec.axes}
     return spec.model_copy(update={"axes": {**spec.axes, **files}})
 
 

@@ -1,6 +1,5 @@
 """One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
 
-import collections
 import os
 import time
 import traceback
@@ -19,7 +18,8 @@ from workbench.sweep.check import check_step
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
-from workbench.train import PHASES, Run, StepEvent, make_run
+from workbench.sweep.warm import warm_kernels
+from workbench.train import PHASES, Run, StepEvent, make_run, why_impossible
 from workbench.train.device import DeviceRun
 
 CURVE_POINTS = 200
@@ -41,6 +41,7 @@ def run_trial(request: dict) -> dict:
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
     try:
         gpu = devices.Gpu(**request["gpu"]) if "gpu" in request else None
+        require_possible(cell)
         row |= require_device(cell.device, gpu)
         with threadpoolctl.threadpool_limits(limits=row["threads"]):
             threads.set_threads(row["threads"])
@@ -57,14 +58,25 @@ def run_trial(request: dict) -> dict:
     return row
 
 
+def require_possible(cell: Cell) -> None:
+    """End the trial where a setting asks for what its device does not have."""
+    if reason := why_impossible(setup_of(cell)):
+        raise _Ended("unsupported", reason)
+
+
 def require_device(device: str, found: devices.Gpu | None = None) -> dict:
     """End the trial where it asks for a device that is not there; columns about the one that is."""
     if device == "cpu":
         return {}
     found = found or devices.probe()
     if not found.present:
-        raise _Ended("unsupported", f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}.")
+        raise _Ended("unsupported", no_device(found))
     return {"gpu": found.name, "bytes_device_limit": found.bytes_memory, "versions": found.versions}
+
+
+def no_device(found: devices.Gpu) -> str:
+    """Why there is no CUDA device, as a sentence."""
+    return f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}."
 
 
 def out_of_memory(device: str, error: MemoryError) -> str:
@@ -77,7 +89,7 @@ def settings_of(cell: Cell) -> dict:
     """The columns of a row that a cell settles before anything ran."""
     same = (
         *("dataset", "density", "model", "optimizer", "format", "gradient", "update", "engine"),
-        *("dtype", "shuffle", "ahead", "batch_rows", "seed", "device", "epochs"),
+        *("dtype", "shuffle", "ahead", "batch_rows", "seed", "device", "launch", "intercept", "epochs"),
     )
     row = {name: getattr(cell, name) for name in same}
     rate = optimizers.get(cell.optimizer).options["rate"] if cell.learning_rate is None else cell.learning_rate
@@ -229,6 +241,7 @@ class _Curve:
         self.events: list[StepEvent] = []
 
     def add(self, event: StepEvent) -> StepEvent:
+        """Keep the event, and give it back."""
         self.events.append(event)
         return event
 
@@ -244,27 +257,3 @@ class _Curve:
         picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
         points = [[float(seconds[i]), losses[i], self.events[i].step] for i in picked]
         return {"curve": points, "loss_first": losses[0], "loss_last": losses[-1]}
-
-
-def warm_kernels(cell: Cell) -> None:
-    """Load or compile every kernel the cell uses, on one and on all threads.
-
-    What that takes in time and memory is the library's, not the training's; both are read apart.
-    """
-    cut_off = threads.SERIAL_WORK
-    try:
-        for threads.SERIAL_WORK in (cut_off, 0):
-            run_tiny(cell)
-    finally:
-        threads.SERIAL_WORK = cut_off
-
-
-def run_tiny(cell: Cell) -> None:
-    """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
-    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
-    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
-    y = data.with_labels(made, cell.model, width, cell.dtype)
-    problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
-    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
-    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width)
-    collections.deque(run.events(1), maxlen=0)

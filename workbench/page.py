@@ -1,0 +1,79 @@
+"""What the pages of reports are made with: the templates of this folder, their filters, tables, and inline charts."""
+
+import io
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import jinja2
+import matplotlib
+from markupsafe import Markup, escape
+from matplotlib.figure import Figure
+
+Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
+
+
+@cache
+def templates() -> jinja2.Environment:
+    """The templates of this folder, with the filters that they use."""
+    found = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(Path(__file__).parent),
+        autoescape=jinja2.select_autoescape(["html"]),
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    found.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
+    return found
+
+
+def _plain(value: Any) -> str:
+    """Text that Markdown takes literally, on one line."""
+    return re.sub(r"([\\`*<>|\[\]])", r"\\\1", " ".join(str(value).split()))
+
+
+def _unbroken(value: Any) -> str:
+    """Text whose numbers stay on the line of their sign and of their unit."""
+    units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
+    return re.sub(rf"(?<=≤) (?=\d)|{units}", "\u00a0", str(value))
+
+
+def _fenced(value: str) -> str:
+    """A code block that no run of backticks in the text can end."""
+    fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
+    return f"{fence}\n{value}\n{fence}"
+
+
+def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
+    """A table as the templates take it."""
+    return {"columns": list(columns), "rows": [list(row) for row in rows], "left": 0}
+
+
+def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
+    """Names and values of nested mappings, as text."""
+    found = []
+    for name, value in mapping.items():
+        if isinstance(value, Mapping):
+            found += flat(value, f"{prefix}{name}: ")
+        else:
+            told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+            found.append((f"{prefix}{name}", told))
+    return found
+
+
+def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
+    """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
+    buffer = io.StringIO()
+    unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
+    with matplotlib.rc_context({"svg.hashsalt": place, "svg.fonttype": "path"}):
+        figure.savefig(buffer, format="svg", metadata=unsigned)
+    text = buffer.getvalue()
+    text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
+    text = re.sub(r'\bid="', f'id="{place}-', text)
+    text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
+    start, rest = text.split(">", 1)
+    named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
+    told = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
+    return Markup(f"{start}{named}>{told}{rest}")

@@ -1,0 +1,35 @@
+"""Before a trial's clock starts: the code of every kernel that its steps use, loaded or compiled."""
+
+import collections
+
+from kernels import threads
+from workbench import data
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import Problem
+from workbench.sweep.spec import Cell
+from workbench.train import make_run
+
+
+def warm_kernels(cell: Cell) -> None:
+    """Load or compile every kernel the cell uses, on one and on all threads.
+
+    What that takes in time and memory is the library's, not the training's; both are read apart.
+    """
+    cut_off = threads.SERIAL_WORK
+    try:
+        run_tiny(cell)
+        threads.SERIAL_WORK = 0  # so that the same little work goes to all threads
+        run_tiny(cell)
+    finally:
+        threads.SERIAL_WORK = cut_off
+
+
+def run_tiny(cell: Cell) -> None:
+    """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
+    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
+    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
+    y = data.with_labels(made, cell.model, width, cell.dtype)
+    problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
+    tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
+    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width)
+    collections.deque(run.events(1), maxlen=0)
