@@ -14,6 +14,7 @@ from kernels.devices import Device
 from kernels.gpu import plan as plan_on_device
 from kernels.rivals import cusparse
 from workbench.bench import contenders as of_kernels
+from workbench.bench import variants
 from workbench.bench.contenders import BYTES_DENSE, Contender, Ready, Setting, operand_bytes
 from workbench.bench.definition import error, judge
 from workbench.bench.shapes import BenchError, Shape
@@ -53,7 +54,7 @@ def contenders(task: str, shape: Shape, on: Device | None) -> list[Contender]:
     if task == "csr_t_dense":
         found += [_of_kernel(rival, on, "rival") for rival in _rivals("csr_t_dense_full")]
     if task == "csr_dense":
-        found += [_dense(library, on) for library in DENSE]
+        found += [*variants.contenders(on), *(_dense(library, on) for library in DENSE)]
     return [*found, _two_kernels(task, on)] if task.endswith("_fused") else found
 
 
