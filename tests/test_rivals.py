@@ -1,5 +1,6 @@
 """Rivals from the extra `peers`: registered with the reason where it is absent, right where it is there."""
 
+import contextlib
 import subprocess
 import sys
 from pathlib import Path
@@ -11,11 +12,13 @@ from twins import assert_close, copies, run
 
 import kernels
 from kernels import KernelError
+from kernels.rivals import torch_cuda
 
 ROOT = Path(__file__).parent.parent
 PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
 NAMES = [name for name in kernels.names() if name.split(".")[0] in PEERS]
 UPDATES = [name for name in NAMES if name.endswith("_fused")]
+ON_CUDA = [name for name in kernels.names() if name.startswith("torch_cuda.")]
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -71,13 +74,26 @@ def test_a_second_step_goes_on_from_the_first(name):
     assert_close(case, list(args[:count]), twice[:count])
 
 
-@pytest.mark.parametrize("name", [*UPDATES, *[f"torch_cuda.{name.split('.')[1]}" for name in UPDATES]])
+@pytest.mark.parametrize("name", [*UPDATES, *[name for name in ON_CUDA if name.endswith("_fused")]])
 def test_an_update_refuses_what_pytorch_cannot_do(name):
     kernel = kernels.get(name)
     args = kernels.get(kernel.rival_of).arguments(CASES["plain"])
     message = "for sparse gradients has no decay 0.5, rescale 0.5, clip 0.5; pass decay 0.0, rescale 1.0, clip inf"
     with pytest.raises(KernelError, match=message):
         kernel.prepare(*args)
+
+
+@pytest.mark.parametrize("case_name", ["plain", "no entries", "width 16", "64 bits", "many rows", "full column"])
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_what_runs_on_cuda_computes_the_same_with_arrays_of_the_cpu(monkeypatch, name, case_name):
+    """Of its steps only the stream is the device's own."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
+    monkeypatch.setattr(torch_cuda, "stream", contextlib.nullcontext)
+    kernel, case = kernels.get(name), CASES[case_name]
+    args = kernel.arguments(case)
+    expected = run(kernel.reference, args)
+    assert kernel.prepare(*args)() is None
+    assert_close(case, list(args), expected)
 
 
 def test_looking_rivals_up_loads_no_library():

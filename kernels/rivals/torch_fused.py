@@ -26,8 +26,8 @@ from typing import Any
 from kernels import rule_twins
 from kernels.contract import KernelError
 from kernels.registry import get, register
-from kernels.rivals import torch_cuda, torch_sparse
-from kernels.rivals.torch_sparse import pytorch
+from kernels.rivals import cusparse, torch_cuda
+from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
 from kernels.rules import Rule, get_rule
 
 NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
@@ -128,8 +128,8 @@ def _register(rule: Rule) -> None:
     arguments = functools.partial(rule_twins.arguments_fused, plain)
     names = [name for name, _, _ in ours.parsed]
     for library, prepare, unavailable in (
-        ("torch", _prepare, torch_sparse.UNAVAILABLE),
-        ("torch_cuda", _prepare_cuda, torch_cuda.UNAVAILABLE),
+        ("torch", _prepare, UNAVAILABLE),
+        ("torch_cuda", _prepare_cuda, UNAVAILABLE or cusparse.UNAVAILABLE),
     ):
         twin, on_cuda = _twin(rule, prepare, names), library == "torch_cuda"
         twins = {"cpu": None if on_cuda or unavailable else twin, "gpu": twin if on_cuda else None}
