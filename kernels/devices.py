@@ -207,18 +207,21 @@ class _Graph:
     """Work as a CUDA graph, captured in the first call: nothing of it runs then, and none of it may be compiled."""
 
     def __init__(self, module: ModuleType, work: Callable[[], None]) -> None:
-        self.work, self.graph = work, None
-        self.stream = module.cuda.Stream(non_blocking=True)
-        self.current = module.cuda.get_current_stream
+        self.cuda, self.work, self.graph = module.cuda, work, None
 
     def run(self) -> None:
         """In the current stream."""
         if self.graph is None:
-            with self.stream:
-                self.stream.begin_capture()
-                self.work()
-                self.graph = self.stream.end_capture()
-        self.graph.launch(self.current())
+            self.graph = self._capture()
+        self.graph.launch(self.cuda.get_current_stream())
+
+    def _capture(self) -> Any:
+        """By a stream of its own, which goes after it: there may be hundreds of graphs, and work may raise an error."""
+        stream = self.cuda.Stream(non_blocking=True)
+        with stream:
+            stream.begin_capture()
+            self.work()
+            return stream.end_capture()
 
 
 _BOOLS = np.int32(0), np.int32(1)

@@ -1,6 +1,6 @@
 """The whole step on the emulated device against the CPU's kernels one by one; copies beside it, with no new arrays."""
 
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 import numpy as np
 import pytest
@@ -103,6 +103,20 @@ def test_a_wait_that_is_left_out_is_found(session, order: str, method: str, plac
     forget(session, method, places)
     with pytest.raises(OrderError, match=told):
         after(session, order)
+
+
+@pytest.mark.parametrize("is_awaited", [True, False])
+def test_memory_that_goes_back_while_the_other_stream_may_be_at_it_is_found(session, is_awaited: bool) -> None:
+    with session.beside() as work:
+        made = session.copy(np.arange(3.0), work)
+    session.wait_for(work.marks["end"])
+    session.device.clear(made)
+    if is_awaited:
+        session.finish()
+    del made
+    expected = pytest.raises(OrderError, match="the second stream takes memory again that the first one may be at")
+    with nullcontext() if is_awaited else expected:
+        session.mark()
 
 
 def test_the_host_waits_for_pinned_memory_alone(session) -> None:

@@ -1,5 +1,7 @@
 """Training on a device, on the host emulator: the losses, weights and phases of the training on the CPU."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -69,6 +71,19 @@ def test_a_step_that_does_not_wait_for_its_batch_is_found() -> None:
     there.session.wait_for = lambda mark: None
     with pytest.raises(OrderError, match="the first stream uses an array that the second one may be at"):
         next(there.events())
+
+
+@pytest.mark.parametrize("launch", ["kernels", "graph"])
+def test_a_run_that_ends_early_gives_back_no_memory_that_copies_are_at(launch: str) -> None:
+    _, there = both(**WAYS["fused"], ahead=True)
+    session, setup = there.session, train.Setup(**{**vars(there.setup), "launch": launch})
+    run = DeviceRun(setup, there.batches.x, there.batches.y, 3, session)
+    steps = run.events()
+    next(steps)
+    steps.close()
+    del run, steps
+    gc.collect()
+    session.mark()  # tells what was given back too early
 
 
 def test_predictions_and_quality_are_those_of_the_cpu() -> None:

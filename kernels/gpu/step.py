@@ -31,7 +31,8 @@ class Step:
     """The step that changes `arrays`, weights [D, N] and states on the session's device, by one of `kernels.rules`.
 
     Weights may be float16, or bfloat16 as uint16: states and all that is computed are float32 then, and new weights are
-    rounded to the nearest, or with a `seed` stochastically. `KernelError` for a loss that is not among `LOSSES`.
+    rounded to the nearest, or with a `seed` stochastically. Wait for the loads that were queued, by `session.until`,
+    before a step is let go: their memory goes with it. `KernelError` for a loss that is not among `LOSSES`.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-// flags[u] = 1 for the stored indices that are wanted; they start at 0. Whoever finds one writes the same.
+// flags[u] = 1 for the stored indices that are wanted, some of them more than once; they start at 0.
 #include "../gpu/device.cuh"
 
 __global__ void __launch_bounds__(THREADS)
@@ -6,7 +6,7 @@ __global__ void __launch_bounds__(THREADS)
     const Indices index(indices, wide), want(wanted, wide);
     for (i64 v = this_thread(); v < asked; v += all_threads()) {
         const i64 own = want[v], u = lower_bound(index, stored, own);
-        if (u < stored && index.shared(u) == own) flags[u] = 1;
+        if (u < stored && index.shared(u) == own) atomicMax(&flags[u], (i64)1);
     }
 }
 

@@ -13,7 +13,7 @@ from kernels.gpu.source import Source
 
 HERE = Path(__file__).parent
 CACHE = HERE.parent.parent / ".pytest_cache" / "emulator"
-FLAGS = ("-std=c++17", "-O1", "-fPIC", "-shared", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
+FLAGS = ("-std=c++17", "-O1", "-fPIC", "-fno-strict-aliasing", "-ffp-contract=off", "-Wall", "-Wextra")
 FLAGS += (
     "-Wno-unknown-pragmas",
     "-Wno-maybe-uninitialized",
@@ -21,6 +21,8 @@ FLAGS += (
     "-Wno-unused-parameter",
     "-Werror",
 )
+TOLD = ("-fsanitize=thread",)
+"""Kernels call the runtime before each access; linked without it, so that the functions are ours."""
 KERNEL = """
 extern "C" void body_{number}(void** args) {{ emulator::call(&{name}, args); }}
 extern "C" void kinds_{number}(char* letters) {{ emulator::kinds(&{name}, letters); }}
@@ -36,18 +38,20 @@ def compiler() -> str | None:
     return shutil.which("g++")
 
 
-def compiled(text: str, name: str) -> Path:
+def compiled(text: str, name: str, flags: tuple[str, ...] = TOLD) -> Path:
     """The shared library of a C++ text; `name` is for people."""
     headers = [header.read_text() for header in sorted(HERE.glob("*.h"))]
-    key = hashlib.sha256("\n".join((text, *headers, *FLAGS)).encode()).hexdigest()[:20]
+    key = hashlib.sha256("\n".join((text, *headers, *FLAGS, *flags)).encode()).hexdigest()[:20]
     library = CACHE / f"{name}-{key}.so"
     if not library.exists():
         CACHE.mkdir(parents=True, exist_ok=True)
-        made = library.with_suffix(f".{os.getpid()}.so")
-        command = [compiler() or "g++", *FLAGS, f"-I{HERE}", "-x", "c++", "-", "-o", str(made)]
+        unlinked, made = (library.with_suffix(f".{os.getpid()}.{kind}") for kind in ("o", "so"))
+        command = [compiler() or "g++", *FLAGS, *flags, f"-I{HERE}", "-x", "c++", "-", "-c", "-o", str(unlinked)]
         done = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
         if done.returncode:
             raise BuildError(f"g++ refuses {name}:\n{done.stderr[:4000]}")
+        subprocess.run([command[0], "-shared", str(unlinked), "-o", str(made)], check=True)
+        unlinked.unlink()
         made.replace(library)
     return library
 
@@ -55,8 +59,9 @@ def compiled(text: str, name: str) -> Path:
 @functools.cache
 def runtime() -> ctypes.CDLL:
     """The fibers; loaded before any kernel, which take their symbols from it."""
-    library = ctypes.CDLL(compiled((HERE / "runtime.cpp").read_text(), "runtime"), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(compiled((HERE / "runtime.cpp").read_text(), "runtime", ()), mode=ctypes.RTLD_GLOBAL)
     pointers = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
+    library.emulator_watch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     library.emulator_run.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint64, *pointers]
     return library
 

@@ -7,12 +7,6 @@
 #include <type_traits>
 #include <utility>
 
-// What is loaded past the caches: the kernel must not write it.
-template <class T>
-const T* read_only(const T* place) {
-    return place;
-}
-
 #define __global__
 #define __device__
 #define __host__
@@ -40,6 +34,10 @@ struct Place {
 };
 
 enum Operation { SYNC, SHUFFLE, SHUFFLE_XOR, SHUFFLE_UP, SHUFFLE_DOWN, BALLOT, MATCH };
+
+enum Access { READ, READ_ONLY, WRITE, ATOMIC };
+// An access is coming, which must be ordered after those before it: see `accesses.h`.
+void touch(const void* place, size_t bytes, Access access);
 
 void barrier(Place place);
 // Lanes of `mask` meet; returns what the operation gives this lane.
@@ -144,22 +142,30 @@ unsigned __match_any_sync(unsigned mask, T value, PLACE) {
 inline int __popc(unsigned bits) { return __builtin_popcount(bits); }
 inline int __ffs(int bits) { return __builtin_ffs(bits); }
 inline int __clz(int bits) { return bits ? __builtin_clz(bits) : 32; }
-inline void __threadfence() {}
 
+// What is loaded past the caches, which do not see what the kernel writes.
 template <class T>
-T atomicAdd(T* place, T value) {
+const T* read_only(const T* place) {
+    emulator::touch(place, sizeof(T), emulator::READ_ONLY);
+    return place;
+}
+
+#define ATOMICALLY template <class T> __attribute__((no_sanitize("thread")))
+
+ATOMICALLY T atomicAdd(T* place, T value) {
+    emulator::touch(place, sizeof(T), emulator::ATOMIC);
     const T old = *place;
     *place = old + value;
     return old;
 }
-template <class T>
-T atomicMin(T* place, T value) {
+ATOMICALLY T atomicMin(T* place, T value) {
+    emulator::touch(place, sizeof(T), emulator::ATOMIC);
     const T old = *place;
     if (value < old) *place = value;
     return old;
 }
-template <class T>
-T atomicMax(T* place, T value) {
+ATOMICALLY T atomicMax(T* place, T value) {
+    emulator::touch(place, sizeof(T), emulator::ATOMIC);
     const T old = *place;
     if (old < value) *place = value;
     return old;

@@ -24,24 +24,29 @@ class Emulator(devices.Device):
 
     With seed 0 the order is ascending; with an odd one threads take turns in an order that changes; with another even
     one the first of them runs whenever it can, so that some are far ahead of others. What a kernel writes is seen by
-    all at once: a barrier that only makes writes visible is not missed.
+    all at once, but two accesses to a place, one of them a write, that nothing orders are an error, and so is a write
+    of what the kernel loads past the caches; see `accesses.h`.
     """
 
     def __init__(self) -> None:
         self.seed = 0
         self.turn = threading.Lock()  # the fibers are one thread's
         self.launches: dict[str, int] = {}
+        self.made: Callable[[Array], None] = lambda array: None  # called with each new array
+        self.waited: Callable[[], None] = lambda: None  # called when the host has waited for the device
 
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Array:
-        return new_array(shape, dtype)
+        made = new_array(shape, dtype)
+        self.made(made)
+        return made
 
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Array:
-        made = new_array(shape, dtype)
+        made = self.empty(shape, dtype)
         made.host[...] = 0
         return made
 
     def put(self, array: np.ndarray) -> Array:
-        made = new_array(array.shape, array.dtype)
+        made = self.empty(array.shape, array.dtype)
         made.host[...] = array
         return made
 
@@ -54,6 +59,7 @@ class Emulator(devices.Device):
 
     def read(self, array: Array) -> np.ndarray:
         array.region.used()
+        self.waited()
         return array.host.copy()
 
     def contiguous(self, array: Array) -> Array:
@@ -84,7 +90,12 @@ def run(source: Source, name: str, blocks: int, threads: int, args: tuple, seed:
     pointers = (ctypes.c_void_p * len(args))(*[ctypes.addressof(value) for _, value in values])
     message = ctypes.create_string_buffer(2000)
     body = ctypes.cast(getattr(library, f"body_{number}"), ctypes.c_void_p)
-    if build.runtime().emulator_run(name.encode(), blocks, threads, seed, body, pointers, message, 2000):
+    for place, arg in enumerate(args):
+        if isinstance(arg, Array):
+            build.runtime().emulator_watch(arg.region.start, arg.region.end, place)
+    has_failed = build.runtime().emulator_run(name.encode(), blocks, threads, seed, body, pointers, message, 2000)
+    build.runtime().emulator_forget()
+    if has_failed:
         raise EmulatorError(_with_array(message.value.decode(), args))
     for place, arg in enumerate(args):
         if isinstance(arg, Array) and not arg.region.is_whole():

@@ -1,15 +1,15 @@
 // Runs the threads of a block as fibers, block after block, and tells what goes wrong by kernel, block and thread.
+#include "accesses.h"
 #include "cuda.h"
+#include "order.h"
 #include "switch.h"
 
-#include <algorithm>
 #include <csetjmp>
 #include <csignal>
 #include <cstdarg>
 #include <cstdio>
 #include <sys/mman.h>
 #include <map>
-#include <utility>
 #include <vector>
 
 namespace emulator {
@@ -109,34 +109,11 @@ void report_deadlock() {
     report(0, {"", 0}, "threads wait for each other");
 }
 
-uint64_t random_state;
-bool is_unfair;
-unsigned draw(unsigned below) {
-    random_state ^= random_state << 13;
-    random_state ^= random_state >> 7;
-    random_state ^= random_state << 17;
-    return (unsigned)(random_state % below);
-}
-
-void permute(std::vector<unsigned>& order) {
-    if (random_state)
-        for (unsigned k = (unsigned)order.size(); k > 1; k--) std::swap(order[k - 1], order[draw(k)]);
-}
-
-// Threads take turns in an order that is drawn anew for every round; or, where the draw is unfair, the first in it runs
-// whenever it can, warp by warp, so that some are as far ahead of the others as barriers allow.
-void order_warps(std::vector<unsigned>& order) {
-    std::vector<unsigned> warps((order.size() + WARP - 1) / WARP);
-    for (unsigned w = 0; w < warps.size(); w++) warps[w] = w;
-    permute(warps);
-    permute(order);
-    std::stable_sort(order.begin(), order.end(), [&](unsigned a, unsigned b) { return warps[a / WARP] < warps[b / WARP]; });
-}
-
 void run_block(std::vector<unsigned>& order) {
     std::memset(shared_memory, 0xff, SHARED_BYTES);  // NaN and -1
+    begin_block(shared_memory, SHARED_BYTES);
     for (unsigned t = 0; t < block_size.x; t++) prepare(fibers[t]);
-    if (is_unfair) order_warps(order);
+    if (is_unfair) order_warps(order, WARP);
     for (unsigned finished = 0; finished < block_size.x;) {
         bool has_run = false;
         if (!is_unfair) permute(order);
@@ -222,10 +199,9 @@ void barrier(Place place) {
     }
     own.state = AT_BARRIER;
     own.place = place;
-    if (waiting == block_size.x)
-        for (unsigned t = 0; t < block_size.x; t++) fibers[t].state = READY;
-    else
-        leave();
+    if (waiting < block_size.x) return leave();
+    barriers_passed++;
+    for (unsigned t = 0; t < block_size.x; t++) fibers[t].state = READY;
 }
 
 uint64_t meet(Operation operation, unsigned mask, uint64_t value, int argument, int width, Place place) {
@@ -255,6 +231,7 @@ uint64_t meet(Operation operation, unsigned mask, uint64_t value, int argument, 
         if (mask >> other & 1) lanes[other].result = result_of(lanes, other);
     for (int other = 0; other < WARP; other++)
         if (mask >> other & 1) lanes[other].state = READY;
+    if (operation == SYNC) lanes_met(first, mask);
     return own.result;
 }
 

@@ -140,14 +140,24 @@ class DeviceRun:
             return
         kept: dict[int, Batch] = {}
         made = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
-        for number, ready in enumerate(made):
-            batch, of = ready.value, ready.value.seconds
-            if self.launching.keeps:
-                kept[number] = batch
-            host = ready.seconds_prepare - of["inside"]
-            here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
-            yield self.do_step(batch, epoch, {"wait": ready.seconds_wait} if self.setup.ahead else here, host)
+        try:
+            for number, ready in enumerate(made):
+                batch, of = ready.value, ready.value.seconds
+                if self.launching.keeps:
+                    kept[number] = batch
+                host = ready.seconds_prepare - of["inside"]
+                here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
+                yield self.do_step(batch, epoch, {"wait": ready.seconds_wait} if self.setup.ahead else here, host)
+        finally:
+            made.close()
+            self._until_copied()
         self.kept = kept
+
+    def _until_copied(self) -> None:
+        """Wait for copies of a batch that no step came to: what they read and write may be given back after this."""
+        with self.session.beside() as work:
+            pass
+        self.session.until(work.marks["end"])  # synchronize!
 
     def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
         """The steps of `epochs` epochs, or without end."""
