@@ -8,8 +8,10 @@ import time
 import numpy as np
 import pytest
 
+from kernels import threads
 from workbench import data, train
 from workbench.measure import blas, clock, machine, memory, stats
+from workbench.sweep import trial
 
 
 def spin(seconds: float) -> dict[str, float]:
@@ -81,6 +83,22 @@ def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
     assert predicted - passing == pytest.approx(run.bytes_held, rel=0.1)
 
 
+def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch, tmp_path):
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+    left, real = [], trial.check_step
+
+    def check_step(run):
+        if not left:  # as code does that is compiled for the first step
+            left.append(np.ones(8 * 2**20))
+        return real(run)
+
+    monkeypatch.setattr(trial, "check_step", check_step)
+    cell = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20}
+    row = trial.run_trial({"cell": cell, "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
+    assert (row["status"], left[0].nbytes) == ("ok", 2**26)
+    assert row["bytes_peak"] < 2**25
+
+
 def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
     record = machine.record()
     assert record["cores"] >= 1
@@ -94,6 +112,13 @@ def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
     environment = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "HOME": "/h"}
     assert blas.holding_back(environment) == {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1"}
     assert blas.own_environment(environment) == {"HOME": "/h"}
+
+
+def test_what_our_kernels_set_for_themselves_holds_nothing_back():
+    ours = {"GOMP_SPINCOUNT": threads.SPIN_COUNT}
+    assert blas.holding_back(ours) == {}
+    assert blas.own_environment(ours) == ours
+    assert blas.holding_back({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
 
 
 def test_other_programs_are_seen_and_this_one_is_not():

@@ -9,6 +9,8 @@ from collections.abc import Mapping
 
 import threadpoolctl
 
+from kernels import threads
+
 HOLD_BACK = ("OPENBLAS_CORETYPE", "OPENBLAS_L2_SIZE", "MKL_DEBUG_CPU_TYPE", "MKL_ENABLE_INSTRUCTIONS", "BLIS_ARCH_TYPE")
 THREADS = (
     *("OPENBLAS_NUM_THREADS", "GOTO_NUM_THREADS", "OMP_NUM_THREADS", "OMP_THREAD_LIMIT", "MKL_NUM_THREADS"),
@@ -31,8 +33,13 @@ def name() -> str:
 
 
 def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables that pin BLAS or its threads to something else than they would choose, with their values."""
-    return {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
+    """Variables that pin BLAS or its threads to something else than they would choose, with their values.
+
+    What `kernels.threads` itself sets in this process is none of them.
+    """
+    own = ("GOMP_SPINCOUNT", threads.SPIN_COUNT)
+    found = {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
+    return {name: value for name, value in found.items() if (name, value) != own}
 
 
 def own_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
