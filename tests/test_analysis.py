@@ -83,6 +83,9 @@ def test_groups_come_largest_first_with_labels_that_tell_them_apart():
     assert [group.label for group in found] == ["width 16", "width 64"]
     assert len(found[0].rows) > len(found[1].rows)
     assert groups(store.frame()) == []
+    both = maker.sweep(batch_rows=4096) + maker.sweep(batch_rows=4096, intercept=True)
+    assert [group.label for group in groups(store.frame(both))] == ["without an intercept", "with an intercept"]
+    assert ", 4,096 rows a batch, " in only(groups(store.frame(maker.sweep(batch_rows=4096)))).label
 
 
 def test_a_row_that_failed_before_its_data_was_read_joins_the_group_it_agrees_with():

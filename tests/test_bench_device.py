@@ -234,7 +234,7 @@ def test_goals_of_the_device_are_told_apart_from_those_of_the_cpu():
     assert (of("against cuSPARSE").measured, of("against cuSPARSE").met) == ("2.5 x over 1 cell", True)
     assert of("at N ≤ 32").met is True
     assert of("against cupyx").met is False
-    assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70% over 1 cell", True)
+    assert (of("csr_dense: share").measured, of("csr_dense: share").met) == ("70 % over 1 cell", True)
     assert of("R = 256").met is None
     both = goals.goals(store.BENCH.frame([*rows, device_row("csr_dense", "ours", 1.0, device="cpu", cache=None)]))
     assert any("SciPy" in goal.what for goal in both)

@@ -67,6 +67,25 @@ def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
     assert "goal 20 x" in lines_of(figure)
 
 
+def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_apart():
+    cells = [(cache, rows, width) for cache in ("warm", "cold") for rows in (256, 4096) for width in (1, 16)]
+    rows = [
+        maker.row(name, width, ratio, key=f"{cache}{count}{width}", cache=cache, rows=count, device="cuda")
+        for name, ratio in maker.SPEEDS.items()
+        for cache, count, width in cells
+    ]
+    figure = Figure(figsize=(9, 6))
+    plots.draw("rival_ratio", store.BENCH.frame(rows), figure)
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    told = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
+    assert set(told) <= set(labels)
+    assert "on cuda; cache cold; cache warm; bench-1" in figure.axes[0].get_title(loc="left")
+    alone = [row for row in rows if row["key"] == "warm25616"]
+    plots.draw("rival_ratio", store.BENCH.frame(alone), figure)
+    points = [line.get_xdata().tolist() for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
+    assert [16] in points
+
+
 def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
     figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
     plots.draw("roofline", frame, figure)
@@ -78,6 +97,9 @@ def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
     }
     slope = roofs["stream, 512 MiB: 30 GB/s"]
     np.testing.assert_allclose(slope.get_ydata() / slope.get_xdata(), 3e10)
+    assert "roofs measured in the same run" in figure.axes[0].get_title(loc="left")
+    plots.draw("roofline", store.BENCH.frame([maker.row("csr_dense")]), figure)
+    assert "roofs" not in figure.axes[0].get_title(loc="left")
     faces = {line.get_marker(): line.get_markerfacecolor() for line in lines if line.get_marker() in "os^"}
     assert faces["o"] != "white"
     assert faces["s"] == faces["^"] == "white"

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernels import devices
-from workbench import cli, data, demo, doctor, formats, models, store, terminal
+from workbench import cli, data, demo, doctor, formats, live, models, store, terminal
 from workbench.measure import blas
 from workbench.ops.products import ENGINES
 from workbench.sweep import grid, progress, spec
@@ -117,8 +117,43 @@ def test_a_sweep_then_its_report(tmp_path):
     assert came.output.strip() == "runs/small/report.html"
     assert page.count("<svg") >= 3
     assert "workbench report runs/small" in page
-    assert run("report", "runs/small", "--markdown", "--out", "r.md").exit_code == 0
-    assert "Break-even" in (tmp_path / "r.md").read_text(encoding="utf-8")
+    for arguments in (("--markdown", "--out", "r.txt"), ("--out", "r.md")):
+        assert run("report", "runs/small", *arguments).exit_code == 0
+        assert "## Break-evens" in (tmp_path / arguments[-1]).read_text(encoding="utf-8")
+
+
+def test_what_a_sweep_leaves_out_is_told_with_the_reason_and_how_to_get_its_report(tmp_path):
+    (tmp_path / "none.toml").write_text(
+        'name = "none"\naxes.dataset = "svmlight"\naxes.rows = [5, 6]', encoding="utf-8"
+    )
+    came = " ".join(run("sweep", "none.toml").output.split())
+    assert "2 of the cells left out: The data set svmlight needs the axis path" in came
+    assert came.endswith("Its report: workbench report runs/none")
+
+
+def test_the_clock_of_a_training_starts_after_a_step_at_full_size(monkeypatch):
+    log, made = [], live.make_run
+    monkeypatch.setattr(live, "make_run", lambda *given: Watched(made(*given), log))
+    assert run("train", "--dataset", "uniform", "--rows", "60", "--features", "20", "--epochs", "2").exit_code == 0
+    assert log == ["events", "reset", "events 2"]
+
+
+class Watched:
+    """A run that notes what starts its steps."""
+
+    def __init__(self, run, log: list[str]) -> None:
+        self.run, self.log = run, log
+
+    def __getattr__(self, name: str):
+        return getattr(self.run, name)
+
+    def events(self, *epochs: int):
+        self.log.append(" ".join(["events", *map(str, epochs)]))
+        return self.run.events(*epochs)
+
+    def reset(self) -> None:
+        self.log.append("reset")
+        self.run.reset()
 
 
 def test_a_detached_sweep_goes_on_by_itself(tmp_path):
@@ -155,9 +190,10 @@ def entry(*arguments: str) -> subprocess.CompletedProcess:
     [
         (["report", "nowhere"], "There are no results at nowhere. Give a .jsonl file"),
         (["sweep", "none.toml"], "No such file"),
-        (["train", "--format", "cssr"], "there is: dense, csr"),
-        (["train", "--dataset", "svmlight"], "needs the axis path"),
-        (["train", "--dataset", "npz", "--path", "x.npz"], "needs the axis labels"),
+        (["train", "--format", "cssr"], "workbench: --format 'cssr': 'cssr' is not known; there is: dense, csr"),
+        (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
+        (["train", "--dataset", "svmlight"], "needs the option --path"),
+        (["train", "--dataset", "npz", "--path", "x.npz"], "needs the option --labels"),
         (["train", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
         (["train", "--dataset", "uniform", "--rows", "999999999999", "--features", "9"], "nable to allocate"),
         (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),

@@ -1,6 +1,7 @@
 """Trials of device cuda, whole, on the host emulator; their rows; what a machine or device lacks; charts and words."""
 
 import json
+from dataclasses import replace
 
 import pytest
 import rows as made
@@ -58,6 +59,7 @@ def test_what_the_device_cannot_hold_is_a_row_with_the_bytes(gpu, monkeypatch):
     assert row["bytes_needed"] > 1000
     assert f"Needs {row['bytes_needed']} bytes of device memory" in row["reason"]
     assert "the limit is 1000" in row["reason"]
+    assert row["bytes_limit"] == 1000
 
 
 def test_an_allocation_that_fails_on_the_device_is_a_row_with_the_bytes(gpu, monkeypatch):
@@ -66,7 +68,7 @@ def test_an_allocation_that_fails_on_the_device_is_a_row_with_the_bytes(gpu, mon
 
     monkeypatch.setattr(on_device.DeviceRun, "reset", full)
     row = trial_row(device="cuda", density=0.1)
-    assert (row["status"], row["bytes_needed"]) == ("memory", 2**33)
+    assert (row["status"], row["bytes_needed"], row["bytes_limit"]) == ("memory", 2**33, 141 * 10**9)
     assert row["reason"].startswith("Out of device memory: Out of memory allocating 8,589,934,592 bytes")
     assert sessions.bytes_asked(MemoryError()) is None
 
@@ -123,6 +125,34 @@ def test_a_group_never_mixes_devices_and_names_them():
         assert {row["device"] for row in group.rows} == {group.settings["device"]}
     told = "\n".join(advisor.advise(store.frame(on_both())).sentences)
     assert "on cuda" in told
+
+
+def test_the_verdict_and_what_moves_it_name_a_device_once():
+    quick = made.sweep((made.DENSE, replace(made.SPARSE, slope=0.05)), device="cuda")
+    quick += made.sweep((replace(made.SPARSE, format="coo"),), device="cuda")  # so that this group is the largest
+    advice = advisor.advise(store.frame([*made.sweep(), *quick]))
+    assert advice.verdict.endswith("This is for cells on cuda, the largest of 2 groups measured.")
+    moves = next(line for line in advice.would_change if "moves with device" in line)
+    assert ": CSR ours (row_sparse gradient, standard update) crosses at " in moves
+
+
+def test_memory_on_a_device_is_that_of_the_device():
+    def on_the_device(row: dict) -> dict:
+        """Dense takes ten times there of what it takes in the process, sparse a tenth."""
+        times = 10 if row["format"] == "dense" else 0.1
+        sizes = {f"bytes_device_{name}": int(times * row[f"bytes_{name}"]) for name in ("predicted", "held", "peak")}
+        return {**row, **sizes}
+
+    rows = [on_the_device(row) for row in made.sweep(device="cuda")]
+    pooled = cells.latest(store.frame(rows))
+    assert pooled["bytes_peak"].tolist() == [row["bytes_device_peak"] for row in rows]
+    assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in rows]
+    assert cells.latest(store.frame(made.sweep()))["bytes_peak"].equals(store.frame(made.sweep())["bytes_peak"])
+    told = advisor.advise(store.frame(rows)).memory[0]
+    assert "at its peak on the device instead of 999 MB" in told or "at its peak on the device instead of 1 GB" in told
+    figure = Figure(figsize=(8, 5))
+    plots.draw("memory_density", pooled, figure)
+    assert "peak of the device" in figure.axes[0].get_title(loc="left").replace("\n", " ")
 
 
 def a_tenth(row: dict) -> dict:

@@ -51,15 +51,19 @@ def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
 
 
 def test_work_of_both_sides_overlaps() -> None:
-    start = time.perf_counter()
-    waits = []
-    for ready in ahead(range(8), lambda _: time.sleep(0.02)):
+    made, waits = [threading.Event() for _ in range(8)], []
+
+    def prepare(item: int) -> int:
+        time.sleep(0.02)
+        made[item].set()
+        return item
+
+    for ready in ahead(range(8), prepare):
         waits.append(ready.seconds_wait)
         assert ready.seconds_prepare >= 0.02
-        time.sleep(0.06)
-    assert time.perf_counter() - start < 8 * 0.08
-    assert waits[0] >= 0.02
-    assert max(waits[1:]) < 0.02
+        assert all(each.wait(60) for each in made[ready.value + 1 : ready.value + 2])  # while this one is in hand
+    assert waits[0] > 0.01
+    assert np.median(waits[1:]) < 0.01
 
 
 def test_without_overlap_all_preparation_is_waited_for() -> None:

@@ -9,11 +9,13 @@ import numpy as np
 import pandas as pd
 import pytest
 import rows as maker
+from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control
+from workbench.plots.phases import PHASES
 
 FRAMES = {
     "rich": maker.rich(),
@@ -168,6 +170,23 @@ def test_phases_add_up_and_name_what_is_left_out():
     assert scale.initial(store.frame(maker.sweep(densities=(0.001,)))) == "share", "one bar would be too short to read"
     figure, _ = drawn("phases", maker.sweep(densities=(0.05,)), scale="share")
     assert max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("count", [5, 8, 10])
+def test_the_name_of_a_phase_is_written_where_there_is_room_for_it(count):
+    phases = dict.fromkeys(list(PHASES)[-count:], 1e-3)
+    rows = [
+        row | {f"seconds_{name}": phases.get(name, 0.0) for name in PHASES}
+        for row in maker.sweep(launch="graph", device="cuda")
+    ]
+    figure = Figure(figsize=(9, 6))
+    plots.draw("phases", store.frame(rows), figure)
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    lengths = [bar.get_window_extent().width for bar in axes.patches if bar.get_width()]
+    names = [text.get_window_extent().width for text in axes.texts if text.get_text() in PHASES]
+    assert names
+    assert max(names) < min(lengths)
 
 
 def test_a_loss_that_was_not_finite_breaks_the_line():

@@ -7,8 +7,8 @@ from itertools import pairwise
 import pytest
 import rows as maker
 
-from workbench import report, store
-from workbench.analysis import advise
+from workbench import page, report, store
+from workbench.analysis import advise, cells
 
 GIVEN = {
     "title": "Known law",
@@ -109,6 +109,19 @@ def test_the_answer_comes_first_then_break_evens_charts_failures_method_machine(
     assert "The largest relative error against the reference is 2.0e-07; 1.0e-05 is allowed there" in page.text
 
 
+def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
+    told = " ".join(report._method(cells.records(cells.latest(store.frame(maker.sweep(device="cuda"))))))
+    assert "There are 20 samples a cell" in told
+    assert "Dense is the BLAS product on as many threads, on cuda that of cuBLAS, with" in told
+    assert "cuBLAS" not in " ".join(report._method(cells.records(cells.latest(store.frame(maker.sweep())))))
+
+
+def test_a_list_of_mappings_is_told_in_words():
+    blas = [{"internal_api": "openblas", "num_threads": 2}, {"internal_api": "mkl", "num_threads": 1}]
+    told = "internal_api openblas num_threads 2, internal_api mkl num_threads 1"
+    assert page.flat({"blas": blas, "layers": ["omp", "tbb"]}) == [("blas", told), ("layers", "omp, tbb")]
+
+
 def test_all_tags_are_closed_and_all_ids_are_used_once(rich):
     _, page = rich
     assert (page.open, page.unclosed) == ([], [])
@@ -205,5 +218,14 @@ def test_markdown_stays_short_and_says_what_it_leaves_out(tmp_path):
 def test_groups_that_are_not_drawn_are_counted(tmp_path):
     rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
     _, page = page_of(tmp_path, rows)
-    assert "The 2 smallest groups of cells are in the tables above but not drawn." in page.text
+    assert "Not drawn, but in the tables: 2 groups of cells, smaller ones or without a result." in page.text
     assert len(page.named("svg")) == 4 + 4 + 1 + 1
+
+
+def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path):
+    lost = [maker.failed(row, "unsupported", "No CUDA device.") for row in maker.sweep(device="cuda", rounds=2)]
+    rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
+    _, page = page_of(tmp_path, rows)
+    assert len(page.named("svg")) == 4
+    assert "Not drawn, but in the tables: 1 group of cells" in page.text
+    assert len(page_of(tmp_path, lost)[1].named("svg")) == 4

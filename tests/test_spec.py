@@ -58,6 +58,9 @@ def test_a_file_names_itself_in_errors_and_its_data_paths_are_beside_it(tmp_path
         load(file)
     file.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
     assert load(file).axes["path"] == (str(tmp_path / "d.txt"),)
+    file.write_text('name = "s"\n[[contenders]]\npath = "x.npz"\nlabels = "y.npy"\nformat = "csr"', encoding="utf-8")
+    beside = {"path": str(tmp_path / "x.npz"), "labels": str(tmp_path / "y.npy"), "format": "csr"}
+    assert load(file).contenders == (beside,)
 
 
 def test_a_dumped_spec_is_read_back_the_same():

@@ -22,8 +22,11 @@ MOST_ROWS = 400
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run folder of the benchmark, beside its rows unless `out` says where; returns its path."""
-    folder = Path(folder)
+    """Write the report of a run folder of the benchmark, beside its rows unless `out` says where; returns its path.
+
+    HTML, unless `markdown` or a file .md.
+    """
+    folder, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
     frame = store.BENCH.frame(store.BENCH.read(folder))
     machine = folder / "machine.json"
     known = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}

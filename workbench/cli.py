@@ -16,7 +16,7 @@ Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 bench = typer.Typer(help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
 Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML.")]
+Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
 Rows = Annotated[
     Path | None, typer.Option(help="Run folder, by default runs/bench-SUITE[-DEVICE]; resumed if it has rows.")
@@ -56,6 +56,7 @@ def sweep(
     terminal.follow(spec.stem, folder)
     if progress.read(folder).state == "failed":
         raise typer.Exit(1)
+    typer.echo(f"Its report: workbench report {folder}")
 
 
 @app.command()

@@ -32,8 +32,12 @@ def title_of(run: str | Path) -> str:
 
 
 def write_report(run: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run, HTML unless `markdown`, beside its rows unless `out` says where; returns its path."""
+    """Write the report of a run, HTML unless `markdown` or a file .md, beside its rows unless `out` says where.
+
+    Returns its path.
+    """
     run = Path(run)
+    markdown = markdown or Path(out or "").suffix == ".md"
     name = "report.md" if markdown else "report.html"
     path = Path(out) if out is not None else (run if run.is_dir() else run.parent) / name
     write = report.markdown if markdown else report.html

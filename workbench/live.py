@@ -1,5 +1,6 @@
 """Training one configuration in this process, its loss shown live in the terminal."""
 
+import re
 import time
 from collections import Counter
 
@@ -31,13 +32,22 @@ def cell_of(settings: dict) -> Cell:
         best = "fused" if format in ("csr", "coo") else "row_sparse"
         settings["gradient"] = best if sparse else "dense"
     settings.setdefault("update", "standard" if settings["gradient"] == "dense" else "lazy")
-    validate({"name": "train", "axes": settings})
+    try:
+        validate({"name": "train", "axes": settings})
+    except SpecError as error:
+        raise SpecError(_as_options(str(error))) from None
     cell = Cell(**settings)
     if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
-        raise SpecError(reason)
+        raise SpecError(_as_options(reason))
     if unread := [axis for axis in FILES if axis in settings and axis not in data.get(cell.dataset).parameters]:
         raise SpecError(f"The data set {cell.dataset} takes no {unread[0]}; leave --{unread[0]} out.")
     return cell
+
+
+def _as_options(text: str) -> str:
+    """The text of an error about a sweep's axes, in the words of this command."""
+    named = re.sub(r"\baxis (\w+) = ", lambda found: f"--{found[1].replace('_', '-')} ", text)
+    return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
 def train(settings: dict) -> None:
@@ -47,9 +57,11 @@ def train(settings: dict) -> None:
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
     problem = make_problem(cell)
     show_problem(cell, problem)
+    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
     with console.status("loading kernels, or compiling them the first time"):
         warm_kernels(cell)
-    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
+        next(run.events())  # some code is made for the sizes at hand
+        run.reset()
     phases, shown, start, losses = Counter(), 0.0, time.perf_counter(), []
     with Live(console=console, refresh_per_second=8) as live:
         for event in run.events(cell.epochs):

@@ -58,9 +58,13 @@ def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
         if isinstance(value, Mapping):
             found += flat(value, f"{prefix}{name}: ")
         else:
-            told = ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-            found.append((f"{prefix}{name}", told))
+            items = value if isinstance(value, list | tuple) else [value]
+            found.append((f"{prefix}{name}", ", ".join(map(_item, items))))
     return found
+
+
+def _item(value: Any) -> str:
+    return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:

@@ -78,7 +78,7 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "method": _method(rows),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
         "rows": len(frame),
-        "groups_left": max(len(groups) - GROUPS_DRAWN, 0),
+        "groups_left": len(groups) - len(_shown(groups)),
     }
 
 
@@ -157,6 +157,7 @@ def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
 def _method(rows: Sequence[cells.Row]) -> list[str]:
     """How the numbers came about, with the figures of these rows."""
     ok = [row for row in rows if row["status"] == "ok"]
+    blas_there = ", on cuda that of cuBLAS" if any(row["device"] == "cuda" for row in ok) else ""
     told = [
         "Each cell was measured in a process of its own. The output of the timed call was checked against a float64 "
         "reference first; compiling and warm-up are in no time.",
@@ -164,12 +165,13 @@ def _method(rows: Sequence[cells.Row]) -> list[str]:
         "distribution. A side wins where the intervals lie apart, else it is undecided.",
         "A break-even is where sparse / dense crosses 1 between two measured densities, linear in the logarithms; its "
         "interval comes from drawing the samples of every cell again 1000 times.",
-        "Dense is the BLAS product on as many threads, with the same rows, batches, model and optimizer.",
+        f"Dense is the BLAS product on as many threads{blas_there}, with the same rows, batches, model and optimizer.",
     ]
     samples = [len(row["samples"] or ()) for row in ok]
     if samples:
         rounds = words.plural(max(row["rounds"] for row in ok), "round")
-        told.append(f"There are {min(samples)} to {max(samples)} samples a cell, from up to {rounds}.")
+        count = f"{min(samples)} to {max(samples)}" if min(samples) < max(samples) else f"{max(samples)}"
+        told.append(f"There are {count} samples a cell, from up to {rounds}.")
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
@@ -178,11 +180,17 @@ def _method(rows: Sequence[cells.Row]) -> list[str]:
     return told
 
 
+def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
+    """The groups that are drawn: the largest of those with a result, or the largest where none has one."""
+    known = [group for group in groups if any(row["status"] == "ok" for row in group.rows)]
+    return (known or groups[:1])[:GROUPS_DRAWN]
+
+
 def _charts(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
     """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
     pooled = cells.latest(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    labels = [group.label for group in cells.groups(pooled)][:GROUPS_DRAWN] or [None]
+    labels = [group.label for group in _shown(cells.groups(pooled))] or [None]
     drawn = []
     for name in order:
         controls = {control.name for control in plots.get(name).controls}

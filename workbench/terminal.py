@@ -58,6 +58,8 @@ def summarize(folder: Path) -> None:
     bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped")}
     for reason in sorted(bad):
         console.print(f"  {reason}", style="yellow", markup=False)
+    for reason, count in progress.dropped(folder).items():
+        console.print(f"  {count} of the cells left out: {reason}", style="yellow", markup=False)
 
 
 def trained_table(rows: Iterable[dict]) -> Table:

@@ -61,7 +61,8 @@ def advise(frame: pd.DataFrame) -> Advice:
 def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> str:
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
-    where = f" This is for {group.label}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
+    which = f"cells {group.label}" if group.label.startswith(("on ", "with ")) else group.label
+    where = f" This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
     return " ".join(parts) + where
 
 
@@ -182,7 +183,8 @@ def _gains(first: Contest, last: Contest, measure: str) -> str:
     """What the winner takes instead of what the loser takes, and how many times less, at both ends of a stretch."""
     values = [words.quantity(row[measure], measure) for row in (first.sparse, first.dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
-    what = "a step" if measure.startswith("seconds") else "at its peak"
+    peak = "at its peak on the device" if first.sparse["device"] == "cuda" else "at its peak"
+    what = "a step" if measure.startswith("seconds") else peak
     gain = f"{less} {what} instead of {more}, {first.ratio.gain()} {MEASURES[measure][2]}"
     return gain if first is last else f"{gain},{_at(first)}; {last.ratio.gain()}{_at(last)}"
 

@@ -20,6 +20,7 @@ GROUP = (
     *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
     *("dtype", "threads", "shuffle", "ahead", "epochs", "device", "intercept", "machine"),
 )
+MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
 NATURAL = "the data's own"
 _POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
 _EXTRA = ("rounds", "rounds_failed", "round_values")
@@ -40,6 +41,14 @@ def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
 
 
+def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the memory of where it trains: on a CUDA device the device's, as far as it was measured there."""
+    if row["device"] != "cuda":
+        return row
+    there = {name: row[f"bytes_device_{name.removeprefix('bytes_')}"] for name in MEMORY}
+    return row | {name: value for name, value in there.items() if value is not None}
+
+
 def latest(frame: pd.DataFrame) -> pd.DataFrame:
     """One row a cell: what is known now of each cell of a frame whose rows are in the order they were written.
 
@@ -48,13 +57,14 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     - only rows of the newest code (`source`) count, and of a round measured twice the later row,
     - rounds are pooled: samples are joined, `seconds_step` and its interval are recomputed from them, every other
       number is the median over rounds, and the rest is as in the last round.
-    Where none is ok the last failure stands. Three columns are added: `rounds` pooled, `rounds_failed`, and
-    `round_values`, a dictionary of each number's values by round. A frame that has these columns is returned as it is.
+    Where none is ok the last failure stands. Bytes are those of the device that trained (`on_its_device`).
+    Three columns are added: `rounds` pooled, `rounds_failed`, and `round_values`, a dictionary of each number's values
+    by round. A frame that has these columns is returned as it is.
     """
     if "rounds" in frame.columns:
         return frame
     cells: dict[tuple, list[dict[str, Any]]] = {}
-    for row in records(frame):
+    for row in map(on_its_device, records(frame)):
         cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
     pooled = [_pool(rows) for rows in cells.values()]
     result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
@@ -98,7 +108,12 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
     settings = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
-    return [Group(group, describe(group, varying) or describe(group), rows) for group, rows in settings]
+    return [Group(group, _label(group, varying), rows) for group, rows in settings]
+
+
+def _label(group: Row, varying: list[str]) -> str:
+    """What tells a group from the others; only one without an intercept among some with one has nothing to tell."""
+    return describe(group, varying or GROUP) or "without an intercept"
 
 
 def _agrees(key: tuple, other: tuple) -> bool:
@@ -115,7 +130,7 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
         "rows_total": lambda v: f"{v:,} rows",
         "features": lambda v: f"{v:,} features",
         "width": lambda v: f"width {v}",
-        "batch_rows": lambda v: f"{v} rows a batch",
+        "batch_rows": lambda v: f"{v:,} rows a batch",
         "threads": lambda v: words.plural(v, "thread"),
         "shuffle": lambda v: "shuffled" if v else "in order",
         "ahead": lambda v: "batches prepared ahead" if v else "batches prepared in the step",

@@ -82,7 +82,8 @@ def _moves(name: str, evens: Sequence[Any]) -> Iterator[str]:
     if found:
         at = [(value, even) for value, even in found.items() if even.density is not None]
         each = words.join(f"{words.density(even.density)} at {_SETTINGS[name]} {value}" for value, even in sorted(at))
-        yield f"The break-even in time moves with {_SETTINGS[name]}: {words.line(vars(at[0][1]))} crosses at {each}."
+        line = words.line(vars(at[0][1]) | ({"device": "cpu"} if name == "device" else {}))
+        yield f"The break-even in time moves with {_SETTINGS[name]}: {line} crosses at {each}."
 
 
 def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:

@@ -70,5 +70,6 @@ def _share_of(name: str, found: list[float]) -> Goal:
     what = f"{name}: share of the bound of a copy, R ≥ {ROWS_LARGE:,}, cold, geometric mean"
     mean = geometric_mean(found)
     if mean is None:
-        return Goal(what, f"≥ {SHARE:.0%}", "not measured", None)
-    return Goal(what, f"≥ {SHARE:.0%}", f"{mean:.0%} over {words.plural(len(found), 'cell')}", mean >= SHARE)
+        return Goal(what, f"≥ {words.density(SHARE)}", "not measured", None)
+    over = words.plural(len(found), "cell")
+    return Goal(what, f"≥ {words.density(SHARE)}", f"{words.density(mean)} over {over}", mean >= SHARE)

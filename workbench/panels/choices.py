@@ -85,7 +85,7 @@ CHOICES = (
            "numbers", "2048", "features", whole=True),
     Choice("formats", "Sparse formats", "What a sparse batch is held in; dense is always measured too.",
            "many", ("csr",), options=sparse_formats),
-    Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's (SciPy).",
+    Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's: SciPy, cuSPARSE.",
            "many", ("ours", "vendor"), options=sparse_engines),
     Choice("updates", "Updates", "lazy: the rows a batch touches. exact: those, others catch up. standard: all.",
            "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
@@ -221,13 +221,17 @@ def _known(choice: Choice, value: str) -> str:
 
 
 def _refuse_empty(made: Spec, formats: Sequence[str]) -> None:
-    """What cannot be measured at all is told, with the reason; a part that cannot is told too."""
+    """What cannot be measured at all is told, with the reason; a part that cannot is told too.
+
+    What trains on cpu alone may be chosen beside cuda: it is left out there, and the plan says so.
+    """
     for format in formats:
         if not any(one["format"] == format for one in made.contenders):
             raise ChoiceError(
                 f"Sparse formats: there is no {format} with these kernels and updates; choose more of them."
             )
-    whole = grid.expand(made)
+    devices = tuple(device for device in made.axes["device"] if device == "cpu") or made.axes["device"]
+    whole = grid.expand(made.model_copy(update={"axes": made.axes | {"device": devices}}))
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]
         part = f" for {count} of {count + len(whole.cells)} cells" if whole.cells else ""

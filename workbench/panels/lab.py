@@ -90,7 +90,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     if panel is not None:
         tell("Press Run in the panel. Run the cells below whenever you want their results as they are.")
         return
-    tell(f"{study.planned} The rows are kept in {study.folder}.")
+    tell(f"{study.planned} {study.planned.without}".strip() + f" The rows are kept in {study.folder}.")
     if not study.is_current:
         study.start()
     try:

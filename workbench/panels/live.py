@@ -18,7 +18,8 @@ def plan_line(state: LabState) -> str:
         lines = "<br>".join(map(html.escape, state.problem.splitlines()))
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
     configurations = "; ".join(map(html.escape, state.planned.configurations))
-    return f"<div><strong>{html.escape(str(state.planned))}</strong> Configurations: {configurations}.</div>"
+    told = f"<strong>{html.escape(str(state.planned))}</strong> {html.escape(state.planned.without)}"
+    return f"<div>{told} Configurations: {configurations}.</div>"
 
 
 def status_line(state: LabState) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis import advise, breakeven, words
-from workbench.analysis.cells import density_of
+from workbench.analysis.cells import density_of, on_its_device
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
 SIGNS |= {"stopped": "■"}
@@ -41,6 +41,7 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
         """A value in words, nothing where there is none."""
         return "" if value is None else tell(value)
 
+    row = on_its_device(dict(row))
     return (
         f"{SIGNS.get(row['status'], '')} {row['status']}",
         words.short_line(row),

@@ -1,7 +1,7 @@
 """What Run would do: how many trials, of which configurations, what is measured already, and roughly how long."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.analysis import words
@@ -18,12 +18,16 @@ SECONDS_OVERHEAD = 1.2
 
 @dataclass(frozen=True)
 class Planned:
-    """`trials` in all, `reused` of them measured before; `configurations` in words; `seconds` for the rest."""
+    """`trials` in all, `reused` of them measured before; `configurations` in words; `seconds` for the rest.
+
+    `left_out` counts the combinations that cannot be measured, by reason.
+    """
 
     trials: int
     reused: int
     configurations: tuple[str, ...]
     seconds: float
+    left_out: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def rest(self) -> int:
@@ -36,12 +40,20 @@ class Planned:
         known = f", {self.reused} of them measured already" if self.reused else ""
         return f"{words.plural(self.trials, 'trial')}{known}; Run takes about {lasting(self.seconds)}."
 
+    @property
+    def without(self) -> str:
+        """How many cells are left out, and why, or why one of them is; "" where none is."""
+        if not self.left_out:
+            return ""
+        example = "for example: " if len(self.left_out) > 1 else ""
+        return f"{words.plural(sum(self.left_out.values()), 'cell')} left out: {example}{next(iter(self.left_out))}"
+
 
 def plan(spec: Spec, found: Sequence[Mapping[str, Any]]) -> Planned:
     """The plan of a sweep whose run folder holds the `found` rows."""
     made = make_plan(spec, list(found))
     seconds = len(made.tasks) * _seconds_trial(spec, found)
-    return Planned(len(made.tasks) + made.reused, made.reused, _configurations(spec), seconds)
+    return Planned(len(made.tasks) + made.reused, made.reused, _configurations(spec), seconds, dict(made.dropped))
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from workbench.analysis import bench
+from workbench.analysis import bench, words
 from workbench.plots import style
 from workbench.plots.chart import Control
 
@@ -73,7 +73,10 @@ def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], mo
     machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))
     on = ", ".join(sorted(machines)) or "machine unknown"
     count = " or ".join(map(str, sorted(threads))) or "?"
-    told = f"{more}; float32; {count} threads; {on}"
+    devices = sorted({row["device"] for row in rows} - {"cpu"})
+    caches = {row["cache"] for row in rows if row["cache"]}
+    at = [f"on {words.join(devices)}" if devices else f"{count} threads", *(f"cache {one}" for one in sorted(caches))]
+    told = "; ".join([more, "float32", *at, on])
     axes.set_title(textwrap.fill(told, int(13 * width)), loc="left", fontsize=style.SMALL, color=style.GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)

@@ -28,7 +28,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     _attempted(axes, shown.rows)
     density.marks(axes, shown, MEASURE, crossings)
     title, sentence = headline(shown.group, MEASURE, shown.evens)
-    note = f"markers, set side by side: peak of the process above its start{_rows_trained(shown.rows)}"
+    of = "the device" if shown.group.settings["device"] == "cuda" else "the process above its start"
+    note = f"markers, set side by side: peak of {of}{_rows_trained(shown.rows)}"
     style.finish(figure, axes, title, shown.group, note)
     return sentence
 

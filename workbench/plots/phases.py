@@ -25,7 +25,7 @@ PHASES = {
 }
 DARK = ("forward", "gradient", "update", "graph")  # white letters can be read on these
 READABLE = 8  # times the fastest bar that the slowest may take
-ROOM = 0.075  # share of the axis that a segment needs to carry its name
+ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None, scale: str) -> str:
@@ -57,7 +57,7 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
         axes.barh(place, width, left=start, height=0.62, color=PHASES[name], edgecolor="white", linewidth=edge)
-        if width > ROOM * longest:
+        if width > ROOM * len(name) * longest:
             colour = "white" if name in DARK else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)
         start += width

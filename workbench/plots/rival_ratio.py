@@ -32,10 +32,11 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     if not found:
         return message(figure, f"No cell of {task} has a time of ours and of a rival ({rival}).")
     axes = figure.add_subplot()
-    for number, (label, line) in enumerate(_lines(found).items()):
+    lines = _lines(found)
+    for number, (label, line) in enumerate(lines.items()):
         colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
         ends = [[r.value - r.low for r in line], [r.high - r.value for r in line]]
-        shift = 1 + 0.012 * (number - 4)  # or whiskers of different shapes would cover each other
+        shift = 1 + 0.012 * (number - (len(lines) - 1) / 2)  # or whiskers of different shapes would cover each other
         x, y = [r.row["width"] * shift for r in line], [r.value for r in line]
         look = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2, "elinewidth": 0.9, "capsize": 2}
         axes.errorbar(x, y, yerr=ends, label=label, **look)
@@ -84,12 +85,14 @@ def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> 
 
 
 def _lines(found: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
-    """Ratios of each shape, by width."""
+    """Ratios of each shape, by width; what else sets points of one width apart is named too."""
     lines: dict[str, list[bench.Ratio]] = {}
+    varied = [name for name in ("rows", "device", "cache") if len({ratio.row[name] for ratio in found}) > 1]
     for ratio in sorted(found, key=lambda r: r.row["width"]):
         row = ratio.row
         more = [row[name] for name in ("optimizer", "batches") if row[name]]
-        rows = f"R {row['rows']:,}" if not more else ""
+        rows = f"R {row['rows']:,}" if not more or "rows" in varied else ""
+        more += [row[name] for name in varied if name != "rows" and row[name]]
         lines.setdefault(", ".join(filter(None, (row["shape"], rows, *more))), []).append(ratio)
     return lines
 

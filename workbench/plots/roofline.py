@@ -39,8 +39,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
     style.log_axis(axes.yaxis, lambda value: f"{words.number(value / 1e9)}", "speed (Gflop/s)")
     title, sentence = _finding(rows, task)
     shown = "all widths" if width == contenders.ALL else f"N {width}"
-    roofs = f"roofs measured in the same run; gather roofs: rows of {ROW} B"
-    contenders.finish(figure, axes, title, rows, f"{task}; {shown}; {roofs}")
+    measured = bool(_streams(frame) or _gathers(frame))
+    roofs = f"; roofs measured in the same run; gather roofs: rows of {ROW} B" if measured else ""
+    contenders.finish(figure, axes, title, rows, f"{task}; {shown}{roofs}")
     return sentence
 
 

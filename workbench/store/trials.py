@@ -69,7 +69,7 @@ _TABLE = {
         bytes_held integer bytes of the arrays held
         bytes_peak integer peak of the trial's process above its start, bytes
         bytes_needed integer bytes it would have needed; null unless it did not fit
-        bytes_limit integer bytes allowed to the trial
+        bytes_limit integer bytes allowed to the trial; of the device where it did not fit there
         bytes_device_predicted integer bytes on the CUDA device by the formulas of the formats; null on cpu
         bytes_device_held integer bytes of the arrays held on the CUDA device; null on cpu
         bytes_device_peak integer most bytes in use at once on the CUDA device, by its memory pool; null on cpu

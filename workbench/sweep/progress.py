@@ -116,6 +116,12 @@ def rows(folder: str | Path) -> list[dict]:
     return list(last.values())
 
 
+def dropped(folder: str | Path) -> dict[str, int]:
+    """How many combinations of settings the run in `folder` left out, by reason; none before it was planned."""
+    plan = Path(folder) / PLAN
+    return json.loads(plan.read_text(encoding="utf-8"))["dropped"] if plan.exists() else {}
+
+
 def runs(root: str | Path = ROOT) -> list[Path]:
     """The run folders under `root`, the newest first."""
     found = [path.parent for path in Path(root).glob("*/progress.json")]

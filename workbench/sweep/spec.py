@@ -228,12 +228,13 @@ def load(path: str | Path) -> Spec:
         raise SpecError(f"{path}: {error}") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror or error}") from None
-    files = {axis: _beside(path, spec.axes[axis]) for axis in FILES if axis in spec.axes}
-    return spec.model_copy(update={"axes": {**spec.axes, **files}})
+    axes = {axis: tuple(_beside(path, axis, value) for value in values) for axis, values in spec.axes.items()}
+    contenders = tuple({name: _beside(path, name, one[name]) for name in one} for one in spec.contenders)
+    return spec.model_copy(update={"axes": axes, "contenders": contenders})
 
 
-def _beside(spec_file: Path, values: tuple) -> tuple:
-    return tuple(value and str((spec_file.parent / value).resolve()) for value in values)
+def _beside(spec_file: Path, axis: str, value: Any) -> Any:
+    return str((spec_file.parent / value).resolve()) if axis in FILES and value else value
 
 
 def dump(spec: Spec) -> str:

@@ -50,6 +50,8 @@ def run_trial(request: dict) -> dict:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
     except MemoryError as error:
         row |= {"status": "memory", "reason": out_of_memory(cell.device, error), "bytes_needed": bytes_asked(error)}
+        if cell.device == "cuda" and bytes_asked(error):
+            row["bytes_limit"] = row["bytes_device_limit"]
     except (data.DataError, formats.FormatError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
     except Exception as error:
@@ -118,12 +120,10 @@ class _Trial:
         start = time.perf_counter()
         warm_kernels(self.cell)
         self.row["seconds_compile"] = time.perf_counter() - start
-        make_problem(self.cell)  # now it is cached: what making data takes in memory is not the training's
+        self.rehearse()
         memory.give_back()
         baseline = memory.resident_bytes()
         problem = make_problem(self.cell)
-        self.describe(problem)
-        self.predict_bytes(problem)
         run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width)
         self.check(run)
         self.watch_device(run)
@@ -137,6 +137,16 @@ class _Trial:
             self.row["bytes_device_held"] = run.bytes_device_held
         versions = machine.versions() | self.row.get("versions", {})
         return self.row | {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
+
+    def rehearse(self) -> None:
+        """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.
+
+        What both take in memory is not the training's, and is there before the baseline is read.
+        """
+        problem = make_problem(self.cell)
+        self.describe(problem)
+        self.predict_bytes(problem)
+        self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width))
 
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
@@ -181,7 +191,7 @@ class _Trial:
         if needed > limit:
             largest = max(parts, key=parts.get)
             reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {limit}."
-            raise _Ended("memory", reason, bytes_needed=needed)
+            raise _Ended("memory", reason, bytes_needed=needed, bytes_limit=limit)
 
     def check(self, run: Run | DeviceRun) -> None:
         """The step that will be timed, against the reference; a wrong one is never timed."""

@@ -13,7 +13,7 @@ from workbench import data, executor, formats, graph, models, optimizers
 from workbench.data import loader
 from workbench.ops.products import Unsummed, make_plan
 from workbench.train.events import Laps, StepEvent
-from workbench.train.setup import LAZY, Setup, refuse_impossible
+from workbench.train.setup import LAZY, Setup, SetupError, refuse_impossible
 
 PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
 """The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
@@ -48,6 +48,8 @@ class Run:
     def __init__(self, setup: Setup, x, y: np.ndarray, width: int) -> None:
         self.setup, self.model = setup, models.get(setup.model)
         refuse_impossible(setup, self.model, width)
+        if setup.device != "cpu":
+            raise SetupError(f"A Run trains on cpu; its setup says {setup.device}. Call make_run, which does both.")
         self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
         self.width, self.dtype = width, np.dtype(setup.dtype)
         self.weights = aligned.zeros((x.shape[1], width), self.dtype)
