@@ -1,5 +1,6 @@
 """The command line: every command as a user types it, its errors, and how fast its help is there."""
 
+import html
 import json
 import os
 import re
@@ -116,7 +117,8 @@ def test_a_sweep_then_its_report(tmp_path):
     page = (tmp_path / "runs/small/report.html").read_text(encoding="utf-8")
     assert came.output.strip() == "runs/small/report.html"
     assert page.count("<svg") >= 3
-    assert "workbench report runs/small" in page
+    assert "workbench sweep spec.json" in page
+    assert (tmp_path / "runs/small/spec.json").read_text(encoding="utf-8") in html.unescape(page)
     for arguments in (("--markdown", "--out", "r.txt"), ("--out", "r.md")):
         assert run("report", "runs/small", *arguments).exit_code == 0
         assert "## Break-evens" in (tmp_path / arguments[-1]).read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 import pytest
 
 from workbench.sweep import grid, sources
-from workbench.sweep.spec import Cell, SpecError, dump, load, parse, validate
+from workbench.sweep.spec import Cell, SpecError, dump, load, parse, parse_json, validate
 
 MINIMAL = {"name": "x", "axes": {"format": ["csr"]}}
 
@@ -69,10 +69,16 @@ def test_a_dumped_spec_is_read_back_the_same():
     assert parse_json(dump(spec)) == spec
 
 
-def parse_json(text: str):
-    import json
-
-    return validate(json.loads(text))
+def test_the_spec_that_a_run_keeps_is_a_file_to_sweep_from(tmp_path):
+    made, kept = tmp_path / "s.toml", tmp_path / "runs" / "spec.json"
+    made.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
+    kept.parent.mkdir()
+    kept.write_text(dump(load(made)), encoding="utf-8")
+    assert load(kept) == load(made)
+    for text, words in (("{", r"spec\.json: This is not JSON"), ('{"name": "s", "axis": 1}', "axis")):
+        kept.write_text(text, encoding="utf-8")
+        with pytest.raises(SpecError, match=words):
+            load(kept)
 
 
 def test_impossible_combinations_are_dropped_with_their_reasons():

@@ -40,7 +40,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 
 @app.command()
 def sweep(
-    spec: Annotated[Path, typer.Argument(help="A TOML file; workbench/specs has examples.")],
+    spec: Annotated[Path, typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples.")],
     run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
 ) -> None:

@@ -31,6 +31,12 @@ def title_of(run: str | Path) -> str:
     return spec.description or spec.name
 
 
+def spec_of(run: str | Path) -> str:
+    """The spec that a run was started with, as `workbench sweep` takes it from a file; empty where there is none."""
+    path = Path(run) / progress.SPEC
+    return path.read_text(encoding="utf-8") if path.exists() else ""
+
+
 def write_report(run: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
     """Write the report of a run, HTML unless `markdown` or a file .md, beside its rows unless `out` says where.
 
@@ -41,8 +47,9 @@ def write_report(run: str | Path, out: str | Path | None = None, *, markdown: bo
     name = "report.md" if markdown else "report.html"
     path = Path(out) if out is not None else (run if run.is_dir() else run.parent) / name
     write = report.markdown if markdown else report.html
-    command = command or f"workbench report {run}"
-    write(frame_of(run), path, title=title_of(run), command=command, machine=machine_of(run))
+    spec = spec_of(run)
+    command = command or (f"workbench sweep {progress.SPEC}" if spec else f"workbench report {run}")
+    write(frame_of(run), path, title=title_of(run), command=command, machine=machine_of(run), spec=spec)
     return path
 
 

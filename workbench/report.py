@@ -23,13 +23,17 @@ FIGURE_INCHES = (9.0, 6.0)
 MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
 
 
-def html(frame: pd.DataFrame, path: str | Path, *, title: str, command: str, machine: Mapping[str, Any]) -> Path:
+def html(
+    frame: pd.DataFrame, path: str | Path, *, title: str, command: str, machine: Mapping[str, Any], spec: str = ""
+) -> Path:
     """Write one self-contained HTML file and return its path.
 
-    `frame` is what `store.frame` gives, also empty; `command` makes the same rows again; `machine` is shown as a table,
-    nested mappings flattened. Text from rows is escaped. About 100 kB a chart.
+    `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
+    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened. Text from rows is
+    escaped. About 100 kB a chart.
     """
-    content = _content(frame, title, command, machine) | {"charts": [_svg_chart(*spec) for spec in _charts(frame)]}
+    content = _content(frame, title, command, machine) | {"spec": spec}
+    content |= {"charts": [_svg_chart(*chart) for chart in _charts(frame)]}
     path = Path(path)
     path.write_text(templates().get_template("report_template.html").render(content), encoding="utf-8")
     return path
@@ -42,6 +46,7 @@ def markdown(
     title: str,
     command: str,
     machine: Mapping[str, Any],
+    spec: str = "",
     pictures: bool = False,
 ) -> Path:
     """Write the same without charts as Markdown under 60 kB, and return its path.
@@ -49,8 +54,8 @@ def markdown(
     Long lists are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
     """
     path = Path(path)
-    specs = _charts(frame) if pictures else []
-    content = _content(frame, title, command, machine) | {"charts": [_png_chart(path, *spec) for spec in specs]}
+    charts = [_png_chart(path, *chart) for chart in _charts(frame)] if pictures else []
+    content = _content(frame, title, command, machine) | {"spec": spec, "charts": charts}
     template = templates().get_template("report_template.md.jinja")
     for most in (1000, 100, 30, 10, 3):
         text = template.render({name: _cut(value, most) for name, value in content.items()})

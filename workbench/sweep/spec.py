@@ -12,6 +12,7 @@
 """
 
 import difflib
+import json
 import tomllib
 from collections.abc import Iterable
 from pathlib import Path
@@ -219,11 +220,23 @@ def parse(text: str) -> Spec:
         raise SpecError(f"This is not TOML: {error}") from None
 
 
-def load(path: str | Path) -> Spec:
-    """The spec in a TOML file; paths of data files in it are taken from its folder. `SpecError` names the file."""
-    path = Path(path)
+def parse_json(text: str) -> Spec:
+    """The spec of what `dump` gave (`SpecError`)."""
     try:
-        spec = parse(path.read_text(encoding="utf-8"))
+        return validate(json.loads(text))
+    except json.JSONDecodeError as error:
+        raise SpecError(f"This is not JSON: {error}") from None
+
+
+def load(path: str | Path) -> Spec:
+    """The spec in a TOML file, or in the `spec.json` of a run; paths of data files in it are taken from its folder.
+
+    `SpecError` names the file.
+    """
+    path = Path(path)
+    read = parse_json if path.suffix == ".json" else parse
+    try:
+        spec = read(path.read_text(encoding="utf-8"))
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
     except OSError as error:
