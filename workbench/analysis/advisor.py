@@ -62,8 +62,8 @@ def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEv
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
     which = f"cells {group.label}" if group.label.startswith(("on ", "with ")) else group.label
-    where = f" This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
-    return " ".join(parts) + where
+    where = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
+    return " ".join(filter(None, (*parts, where, flags.doubt(group.rows))))
 
 
 def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:

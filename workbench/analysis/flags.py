@@ -9,6 +9,7 @@ from workbench.analysis.compare import LEAST_SAMPLES, trained_worse
 from workbench.analysis.intervals import interval_of
 
 BUSY = 0.1  # other programs on more of the cores than this hold up parallel code
+DOUBTFUL = 0.2  # with more than this share of the cells so disturbed, the verdict says so itself
 NOISY = 0.1  # an interval wider than this share of its median says little about differences of that size
 _SETTINGS = {"width": "width", "batch_rows": "batch rows", "threads": "threads", "dataset": "data", "model": "model",
              "optimizer": "optimizer", "dtype": "dtype", "machine": "machine", "device": "device"}  # fmt: skip
@@ -24,9 +25,9 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     noisy = sum(_is_noisy(row) for row in ok)
     if noisy:
         yield f"{_of(noisy, ok)} timed with an interval wider than {words.number(100 * NOISY)} % of the median."
-    busy = [row["busy_others"] for row in ok if (row["busy_others"] or 0.0) > BUSY]
+    busy = disturbed(ok)
     if busy:
-        most = words.number(100 * max(busy))
+        most = words.number(100 * max(row["busy_others"] for row in busy))
         yield (
             f"{_of(len(busy), ok)} timed while other programs took up to {most} % of the cores; "
             "times there are too long, those on several threads most of all."
@@ -40,6 +41,19 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     if lost:
         counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())
         yield f"Values that were not finite are missing: {counts}."
+
+
+def disturbed(rows: Iterable[cells.Row]) -> list[cells.Row]:
+    """Of rows with a result, those that were timed while other programs were at work."""
+    return [row for row in rows if row["status"] == "ok" and (row["busy_others"] or 0.0) > BUSY]
+
+
+def doubt(rows: Sequence[cells.Row]) -> str:
+    """A sentence to stand beside a verdict that rests on disturbed rows, or nothing."""
+    ok, busy = sum(row["status"] == "ok" for row in rows), len(disturbed(rows))
+    if busy <= DOUBTFUL * ok:
+        return ""
+    return f"Doubtful: other programs were at work beside {busy} of {words.plural(ok, 'cell')}; measure again alone."
 
 
 def failures(groups: Sequence[cells.Group]) -> list[str]:
