@@ -100,11 +100,6 @@ def cupy() -> ModuleType:
     return __import__("cupy")
 
 
-def array_module(array: object) -> ModuleType:
-    """NumPy or CuPy, whichever `array` belongs to; loads CuPy only for one of its own arrays."""
-    return cupy() if type(array).__module__.split(".")[0] == "cupy" else np
-
-
 class Device(ABC):
     """Where a launcher puts its arrays and runs its kernels: a GPU through CuPy, or what stands in for one in tests."""
 

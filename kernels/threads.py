@@ -46,9 +46,6 @@ CLEARED = 4
 BLOCK = 4096
 """Elements of a block of fixed size: sums added up block by block have the same bits at every thread count."""
 
-LINE = 16
-"""Values of a cache line, float32."""
-
 ROW_COST = 4
 """What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
 
@@ -209,15 +206,6 @@ def equal_count(size: int, count: int) -> np.ndarray:
     bounds = np.empty(count + 1, np.int64)
     _equal_count(size, bounds)
     return bounds
-
-
-def column_slices(width: int) -> np.ndarray:
-    """Cut `width` columns into one slice a thread, each a multiple of `LINE` values: int64 [slices + 1].
-
-    Threads that own columns of the same rows then seldom write the same cache line.
-    """
-    lines = -(-width // LINE)
-    return np.minimum(LINE * equal_count(lines, max(min(lines, get_threads()), 1)), width)
 
 
 def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:

@@ -46,13 +46,6 @@ def test_equal_count_parts_differ_by_one(size: int) -> None:
 
 
 @needs_two
-@pytest.mark.parametrize(("width", "bounds"), [(0, [0, 0]), (5, [0, 5]), (32, [0, 16, 32]), (45, [0, 16, 45])])
-def test_column_slices_are_whole_cache_lines(width: int, bounds: list[int]) -> None:
-    threads.set_threads(2)
-    assert threads.column_slices(width).tolist() == bounds
-
-
-@needs_two
 def test_little_work_or_one_thread_is_serial(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads, "SERIAL_WORK", 100)
     threads.set_threads(2)

@@ -15,6 +15,7 @@ from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
 from kernels.sessions import CudaSession, Session
 from workbench.bench.shapes import BenchError
 from workbench.bench.steps import Problem, StepContender
+from workbench.bench.steps_torch import bag_of, optimizer_of, take_step
 
 
 def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
@@ -106,23 +107,11 @@ class Torch:
         self.torch, self.problem = pytorch(), problem
         if not self.torch.cuda.is_available():
             raise BenchError(f"PyTorch {self.torch.__version__} sees no CUDA device; install a build of it for CUDA.")
-        kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
-        table = self._there(problem.tables[0])
-        self.bag = self.torch.nn.EmbeddingBag.from_pretrained(table, **kept)
-        self.optimizer = self._optimizer()
+        self.bag = bag_of(self.torch, self._there(problem.tables[0]))
+        self.optimizer = optimizer_of(self.torch, problem, self.bag)
 
     def _there(self, array: np.ndarray) -> Any:
         return self.torch.from_numpy(array).to("cuda")
-
-    def _optimizer(self) -> Any:
-        options, optim = self.problem.options, self.torch.optim
-        parameters = list(self.bag.parameters())
-        if self.problem.optimizer == "sgd":
-            return optim.SGD(parameters, lr=options["rate"])
-        if self.problem.optimizer == "adagrad":
-            return optim.Adagrad(parameters, lr=options["rate"], eps=options["epsilon"])
-        betas = options["beta1"], options["beta2"]
-        return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
 
     def prepare(self, number: int) -> tuple:
         """Tensors on the device, through pinned memory."""
@@ -132,19 +121,14 @@ class Torch:
 
     def step(self, prepared: tuple) -> None:
         """One step."""
-        indices, offsets, values, targets = prepared
-        self.optimizer.zero_grad(set_to_none=True)
-        scores = self.bag(indices, offsets, per_sample_weights=values)
-        loss = self.torch.nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
-        loss.backward()
-        self.optimizer.step()
+        take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
         """As at the start."""
         self.problem.reset()
         with self.torch.no_grad():
             self.bag.weight.copy_(self._there(self.problem.tables[0]))
-        self.optimizer = self._optimizer()
+        self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
 
     def weights(self) -> np.ndarray:
         """Of the touched rows."""

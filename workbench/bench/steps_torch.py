@@ -1,9 +1,38 @@
 """PyTorch's training step: EmbeddingBag(mode="sum", sparse=True) with its own optimizers for sparse gradients."""
 
+from typing import Any
+
 import numpy as np
 
 from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
 from workbench.bench.steps import Problem, StepContender
+
+
+def bag_of(torch: Any, table: Any) -> Any:
+    """The embedding bag of a table [D, N], which it shares."""
+    kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
+    return torch.nn.EmbeddingBag.from_pretrained(table, **kept)
+
+
+def optimizer_of(torch: Any, problem: Problem, bag: Any) -> Any:
+    """PyTorch's optimizer for sparse gradients by the problem's name and options, its states new."""
+    options, optim, parameters = problem.options, torch.optim, list(bag.parameters())
+    if problem.optimizer == "sgd":
+        return optim.SGD(parameters, lr=options["rate"])
+    if problem.optimizer == "adagrad":
+        return optim.Adagrad(parameters, lr=options["rate"], eps=options["epsilon"])
+    betas = options["beta1"], options["beta2"]
+    return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
+
+
+def take_step(torch: Any, bag: Any, optimizer: Any, prepared: tuple) -> None:
+    """One step by a batch (indices, offsets, values, targets [R, N])."""
+    indices, offsets, values, targets = prepared
+    optimizer.zero_grad(set_to_none=True)
+    scores = bag(indices, offsets, per_sample_weights=values)
+    loss = torch.nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
+    loss.backward()
+    optimizer.step()
 
 
 class Torch:
@@ -12,21 +41,10 @@ class Torch:
     def __init__(self, problem: Problem) -> None:
         self.torch, self.problem = pytorch(), problem
         self.tables = [self.torch.from_numpy(table) for table in problem.tables]
-        kept = {"freeze": False, "mode": "sum", "sparse": True, "include_last_offset": True}
-        self.bag = self.torch.nn.EmbeddingBag.from_pretrained(self.tables[0], **kept)
-        self.optimizer = self._optimizer()
-
-    def _optimizer(self):
-        options, optim = self.problem.options, self.torch.optim
-        parameters = list(self.bag.parameters())
-        if self.problem.optimizer == "sgd":
-            return optim.SGD(parameters, lr=options["rate"])
-        if self.problem.optimizer == "adagrad":
-            made = optim.Adagrad(parameters, lr=options["rate"], eps=options["epsilon"])
-            made.state[parameters[0]]["sum"] = self.tables[1]
-            return made
-        betas = options["beta1"], options["beta2"]
-        return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
+        self.bag = bag_of(self.torch, self.tables[0])
+        self.optimizer = optimizer_of(self.torch, problem, self.bag)
+        if problem.optimizer == "adagrad":
+            self.optimizer.state[self.bag.weight]["sum"] = self.tables[1]
 
     def prepare(self, number: int) -> tuple:
         """Tensors over the batch's memory: nothing is copied."""
@@ -36,12 +54,7 @@ class Torch:
 
     def step(self, prepared: tuple) -> None:
         """One step."""
-        indices, offsets, values, targets = prepared
-        self.optimizer.zero_grad(set_to_none=True)
-        scores = self.bag(indices, offsets, per_sample_weights=values)
-        loss = self.torch.nn.functional.mse_loss(scores, targets, reduction="sum") * (0.5 / len(targets))
-        loss.backward()
-        self.optimizer.step()
+        take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
         """As at the start."""
