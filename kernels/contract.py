@@ -6,7 +6,7 @@ How to add a kernel. Write one file in the folder of its kind (`products`, `grad
 1. the module docstring: the formula, then the headings of `HEADINGS`, and no other prose;
 2. `reference`: plain Python loops, the definition, never optimised;
 3. `cpu`: the same parameters in the same order, Numba;
-4. `gpu`: the launcher of the `.cu` file of the same name, which tests run on the host (`tests/emulator`);
+4. `gpu`: the launcher of the `.cu` file of the same name, which tests run on the host (`tests/support/emulator`);
 5. `cost`: flops and bytes as a formula of `Sizes`;
 6. `register(Kernel(...))`.
 

@@ -1,5 +1,5 @@
 """`python -m workbench` is the command `workbench`."""
 
-from workbench.cli import main
+from workbench.command.cli import main
 
 main()

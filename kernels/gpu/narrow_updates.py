@@ -13,7 +13,7 @@ from kernels.gpu import updates
 from kernels.gpu.narrow_calls import launch
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import UNKNOWN, Lengths
-from kernels.rules import BATCH, Rule, get_rule
+from kernels.rules.rule import BATCH, Rule, get_rule
 
 
 def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:

@@ -18,7 +18,7 @@ from kernels.gpu.slots import Layout, Room, Slot, Turns, make_slots
 from kernels.gpu.source import NARROW
 from kernels.losses import logistic, softmax, squared
 from kernels.products import csr_dense
-from kernels.rules import get_rule
+from kernels.rules.rule import get_rule
 from kernels.sessions import Session
 
 LOSSES = ("softmax", "logistic", "squared")
@@ -28,7 +28,7 @@ STEPS_QUEUED = 16
 
 
 class Step:
-    """The step that changes `arrays`, weights [D, N] and states on the session's device, by one of `kernels.rules`.
+    """The step that changes `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
 
     Weights may be float16, or bfloat16 as uint16: states and all that is computed are float32 then, and new weights are
     rounded to the nearest, or with a `seed` stochastically. Wait for the loads that were queued, by `session.until`,

@@ -6,13 +6,13 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import KernelError
-from kernels.gpu.formulas import cuda_of
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import KEPT_BYTES, PACK, UNKNOWN, Lengths, Tile, results_of
 from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
+from kernels.rules.formulas import cuda_of
 
 if TYPE_CHECKING:
-    from kernels.rules import Rule
+    from kernels.rules.rule import Rule
 
 GROUPS = (4, 32)
 MOST_STATES, MOST_SETTINGS = 3, 10

@@ -12,10 +12,10 @@ Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are no
 
 from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.tiles import head_of, is_far_gradient
+from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.tiles import head_of, is_far_gradient
 
 
 def reference(segments, rows, values, g, out):

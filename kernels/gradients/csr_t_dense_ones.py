@@ -11,10 +11,10 @@ Source     csr_t_dense without its values: a sum of rows, which is csr_dense_one
 
 from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.products import csr_dense_ones
 from kernels.registry import register
-from kernels.tiles import head_of, is_far_gradient
+from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.tiles import head_of, is_far_gradient
 
 
 def reference(segments, rows, g, out):

@@ -15,11 +15,11 @@ import numpy as np
 from numba import prange
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.elementary import exp_of_negative, log1p_of_unit, maximum
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
+from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
 
 
 def reference(scores, targets, gradient):

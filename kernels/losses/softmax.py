@@ -16,11 +16,11 @@ from numba import prange
 
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.elementary import exp_of_negative, maximum
 from kernels.gpu.losses import rows_of, total
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
+from kernels.vector.elementary import exp_of_negative, maximum
 
 ROWS_A_LOG = 32
 """Rows whose sums, each from 1 to N, are multiplied before the logarithm: no overflow while N < 4e9."""

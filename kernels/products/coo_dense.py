@@ -14,12 +14,12 @@ import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import coo_to_csr
-from kernels.gather import RowLoop
 from kernels.plan import index_type
 from kernels.products import csr_dense
 from kernels.registry import register
 from kernels.threads import clear, compiled
-from kernels.tiles import LINE
+from kernels.vector.gather import RowLoop
+from kernels.vector.tiles import LINE
 
 
 def reference(row, col, data, x, out):

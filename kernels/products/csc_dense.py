@@ -16,11 +16,11 @@ import numpy as np
 from kernels import ranges
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_csc
-from kernels.gather import RowLoop, work_of
 from kernels.products import csr_dense
 from kernels.registry import register
 from kernels.threads import clear, get_threads, is_serial
-from kernels.tiles import LINE, cache_bytes
+from kernels.vector.gather import RowLoop, work_of
+from kernels.vector.tiles import LINE, cache_bytes
 
 AHEAD = 8
 """Entries between a prefetch and its use, within a column and range: a row beyond may be at work on another core."""

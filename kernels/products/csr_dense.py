@@ -10,11 +10,11 @@ Source     Gustavson 1978, row-wise form; differs: the result is dense, so colum
 """
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.tiles import is_far
+from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.tiles import is_far
 
 
 def reference(indptr, indices, data, x, out):

@@ -13,12 +13,12 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_rows, work_of
 from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
 from kernels.gpu.source import NARROW, blocks, c_name, source
-from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.tiles import is_far
+from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.lanes import AHEAD
+from kernels.vector.tiles import is_far
 
 
 def reference(indptr, indices, a, b, out):

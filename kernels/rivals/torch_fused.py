@@ -23,12 +23,12 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
-from kernels import rule_twins
 from kernels.contract import KernelError
 from kernels.registry import get, register
 from kernels.rivals import cusparse, torch_cuda
 from kernels.rivals.torch_sparse import UNAVAILABLE, pytorch
-from kernels.rules import Rule, get_rule
+from kernels.rules import twins as rule_twins
+from kernels.rules.rule import Rule, get_rule
 
 NUMBERS: dict[str, dict[str, float]] = {"sgd": {}, "adagrad": {"epsilon": 1e-20}, "adam": {}}
 """Rules that PyTorch has an optimizer of for sparse gradients, and numbers that tests and benchmarks take of each."""

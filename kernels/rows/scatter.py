@@ -12,12 +12,12 @@ Source     Definition; rows that go to memory are asked for ahead of their use
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_evenly, work_of
 from kernels.gpu.copies import copy_rows, names_of
 from kernels.gpu.source import source
-from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.tiles import is_far
+from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.lanes import AHEAD
+from kernels.vector.tiles import is_far
 
 
 def reference(values, index, out):

@@ -13,12 +13,12 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_evenly, work_of
 from kernels.gpu.copies import GROUPS, copy_rows, group_of, names_of
 from kernels.gpu.source import NARROW, blocks, c_name, source
-from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.tiles import is_far
+from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.lanes import AHEAD
+from kernels.vector.tiles import is_far
 
 
 def reference(source, index, out):

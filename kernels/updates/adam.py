@@ -11,7 +11,7 @@ adam_replay  for each of `rows`, the steps of `table` from `since` on, with g = 
 Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not negative; rows int64 [U], sorted, unique;
            gradient same as weights [D, N] or [U, N]; rate, decay, epsilon > 0, 0 <= beta1 < 1, 0 <= beta2 < 1, rescale,
            clip >= 0, infinite for none, numbers; step int >= 1; numbers are rounded to the type of weights after rate_t
-           and 1 - beta are computed; the batch of a fused step as in csr_t_dense; table, since as in kernels.rules
+           and 1 - beta are computed; the batch of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
 Writes     weights, mean, variance; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*value; lazy: nothing grows with D;
@@ -24,8 +24,8 @@ Source     Kingma and Ba 2015, the efficient form of section 2; differs: lazy ro
 import math
 
 from kernels.contract import KernelError
-from kernels.rules import Rule, register_kernels
-from kernels.values import clipped, sqrt
+from kernels.rules.rule import Rule, register_kernels
+from kernels.vector.values import clipped, sqrt
 
 
 def corrected(rate, beta1, beta2, step):

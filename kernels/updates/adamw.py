@@ -9,7 +9,7 @@ adamw_replay  for each of `rows`, the steps of `table` from `since` on, with g =
 
 Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not negative; rows int64 [U], sorted, unique;
            gradient same as weights [D, N] or [U, N]; numbers as in adam; the batch of a fused step as in csr_t_dense;
-           table, since as in kernels.rules
+           table, since as in kernels.rules.rule
 Writes     weights, mean, variance; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*value; lazy: nothing grows with D;
@@ -19,9 +19,9 @@ Limits     D*N < 2**63
 Source     Loshchilov and Hutter 2019; the decay is scaled by the rate, as in PyTorch
 """
 
-from kernels.rules import Rule, register_kernels
+from kernels.rules.rule import Rule, register_kernels
 from kernels.updates.adam import corrected
-from kernels.values import clipped, sqrt
+from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, beta1, beta2, epsilon, rescale, clip, step):

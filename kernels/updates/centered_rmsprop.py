@@ -13,7 +13,7 @@ Arguments  weights float32|float64 [D, N]; squares, mean, velocity same: n, not 
            sorted, unique; gradient same as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, 0 <= beta < 1,
            epsilon > 0, rescale, clip_weights >= 0 and clip >= 0, infinite for none, numbers, rounded to the type of
            weights after 1 - gamma is computed; the batch of a fused step as in csr_t_dense; table, since as in
-           kernels.rules
+           kernels.rules.rule
 Writes     weights, squares, mean, velocity; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 22*N flops, reads 5*N*value bytes (lazy: 8 more), writes 4*N*value; lazy: nothing grows with D;
@@ -23,8 +23,8 @@ Limits     D*N < 2**63
 Source     Graves 2013, https://arxiv.org/abs/1308.0850, equations 38 to 45; epsilon inside the root
 """
 
-from kernels.rules import Rule, register_kernels
-from kernels.values import clipped, sqrt
+from kernels.rules.rule import Rule, register_kernels
+from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):

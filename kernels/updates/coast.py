@@ -13,11 +13,11 @@ import numpy as np
 
 from kernels import devices
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.gather import RowLoop, cut_evenly, work_of
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.tiles import cut_elements, is_far_state
+from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.lanes import AHEAD
+from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, rows, factor):

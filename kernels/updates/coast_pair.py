@@ -13,11 +13,11 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.gather import RowLoop, cut_evenly, work_of
-from kernels.lanes import AHEAD
 from kernels.registry import register
-from kernels.tiles import cut_elements, is_far_state
 from kernels.updates import coast
+from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.lanes import AHEAD
+from kernels.vector.tiles import cut_elements, is_far_state
 
 
 def reference(weights, state, rows, matrix):

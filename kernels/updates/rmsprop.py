@@ -11,7 +11,7 @@ rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g
 Arguments  weights float32|float64 [D, N]; squares same, n, not negative; rows int64 [U], sorted, unique; gradient same
            as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip_weights >= 0 and
            clip >= 0, infinite for none, numbers, rounded to the type of weights after 1 - gamma is computed; the batch
-           of a fused step as in csr_t_dense; table, since as in kernels.rules
+           of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
 Writes     weights, squares; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 15*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
@@ -23,8 +23,8 @@ Source     Tieleman and Hinton 2012, lecture 6.5; epsilon inside the root
 
 import math
 
-from kernels.rules import Rule, register_kernels
-from kernels.values import clipped, sqrt
+from kernels.rules.rule import Rule, register_kernels
+from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, gamma, epsilon, clip_weights, rescale, clip):

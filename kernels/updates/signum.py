@@ -10,7 +10,7 @@ signum_replay  for each of `rows`, the steps of `table` from `since` on, with g 
 Arguments  weights float32|float64 [D, N]; momentum same, m; rows int64 [U], sorted, unique; gradient same as weights
            [D, N] or [U, N]; rate, decay, decoupled, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers,
            rounded to the type of weights after the products and differences of numbers are computed; the batch of a
-           fused step as in csr_t_dense; table, since as in kernels.rules
+           fused step as in csr_t_dense; table, since as in kernels.rules.rule
 Writes     weights, momentum; nothing else changes
 Assumes    0 <= rows < D, none repeated; sign(0) = 0
 Cost       a row: 13*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
@@ -20,8 +20,8 @@ Limits     D*N < 2**63
 Source     Bernstein et al. 2018, https://arxiv.org/abs/1802.04434; beta = 0 is their signSGD
 """
 
-from kernels.rules import Rule, register_kernels
-from kernels.values import clipped, sign
+from kernels.rules.rule import Rule, register_kernels
+from kernels.vector.values import clipped, sign
 
 
 def settings(rate, decay, decoupled, beta, rescale, clip):

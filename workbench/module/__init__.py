@@ -17,7 +17,7 @@ from workbench.module.checkpoint import load_model
 from workbench.module.core import Module
 from workbench.module.initialisers import ModuleError
 from workbench.module.layout import Position
-from workbench.module.progress import Shown
+from workbench.module.terminal import Shown
 from workbench.module.training import BatchEnd, EpochEnd, StopTraining
 
 __all__ = ["BatchEnd", "EpochEnd", "Module", "ModuleError", "Position", "Shown", "StopTraining", "load_model"]

@@ -11,7 +11,7 @@ import kernels
 from kernels import aligned
 from kernels.plan import BatchPlan
 from kernels.registry import Registry
-from kernels.rules import Rule, get_rule
+from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
 
 LAZY = ("off", "on", "exact")

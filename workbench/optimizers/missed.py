@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 import kernels
-from kernels.missed import STEPS, Spans, take_stale
-from kernels.rules import Rule
+from kernels.rules.missed import STEPS, Spans, take_stale
+from kernels.rules.rule import Rule
 from workbench.optimizers.contract import numbers_of
 
 

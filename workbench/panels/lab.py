@@ -18,7 +18,7 @@ from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
 from workbench.panels.state import LabState
-from workbench.sweep import progress
+from workbench.sweep import run_folder
 from workbench.sweep.spec import unknown
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
     due, last = SECONDS_BETWEEN, ""
-    for found in progress.watch(study.folder):
+    for found in run_folder.watch(study.folder):
         line = ", ".join(filter(None, (f"{found.done} of {found.total} trials done", left(found))))
         if found.alive and found.seconds >= due and line != last:
             due, last = found.seconds + SECONDS_BETWEEN, line

@@ -6,7 +6,7 @@ from typing import Any
 
 from workbench.analysis import words
 from workbench.sweep import grid
-from workbench.sweep.progress import Progress
+from workbench.sweep.run_folder import Progress
 from workbench.sweep.runner import make_plan
 from workbench.sweep.spec import Spec
 

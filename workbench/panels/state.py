@@ -17,7 +17,7 @@ import traitlets
 from workbench import store
 from workbench.panels.choices import ChoiceError, complete, make_spec
 from workbench.panels.planned import Planned, plan
-from workbench.sweep import progress as run_folder
+from workbench.sweep import run_folder as run_folder
 from workbench.sweep.spec import Spec
 
 SECONDS_LITTLE, SHARE = 0.05, 10
@@ -165,7 +165,7 @@ class LabState(traitlets.HasTraits):
 
     def export(self) -> None:
         """Write the report and the rows into the run folder; `exported` names the files."""
-        from workbench import export  # loads Matplotlib
+        from workbench.reports import export  # loads Matplotlib
 
         self.exported = (export.write_report(self.folder), export.write_table(self.folder))
 

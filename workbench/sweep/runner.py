@@ -24,7 +24,7 @@ import psutil
 from kernels import devices
 from workbench import store
 from workbench.measure import machine, memory
-from workbench.sweep import grid, progress
+from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
 
@@ -94,7 +94,7 @@ class Supervisor:
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         self.spec, self.folder = spec, folder
-        self.state = progress.Progress(spec.name, pid=os.getpid())
+        self.state = run_folder.Progress(spec.name, pid=os.getpid())
         self.context = multiprocessing.get_context("forkserver")
         self.context.set_forkserver_preload(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
@@ -104,7 +104,7 @@ class Supervisor:
     def beat(self) -> None:
         """Write the progress if a heartbeat is due."""
         now = time.monotonic()
-        if now - self.beaten >= progress.SECONDS_HEARTBEAT:
+        if now - self.beaten >= run_folder.SECONDS_HEARTBEAT:
             self.write()
 
     def write(self) -> None:
@@ -114,7 +114,7 @@ class Supervisor:
         fresh = self.state.done - self.state.reused
         if fresh:
             self.state.seconds_left = self.state.seconds / fresh * (self.state.total - self.state.done)
-        progress.write(self.folder, self.state)
+        run_folder.write(self.folder, self.state)
 
     @property
     def stopping(self) -> bool:
@@ -125,10 +125,10 @@ class Supervisor:
         """Do all trials of the plan, or stop when asked."""
         trials = self.folder / "trials.jsonl"
         plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
-        progress.replace_file(
-            self.folder / progress.PLAN, json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
+        run_folder.replace_file(
+            self.folder / run_folder.PLAN, json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
         )
-        progress.replace_file(self.folder / progress.MACHINE, json.dumps(machine.record(), indent=1))
+        run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
         self.state.total, self.state.reused = len(plan.tasks) + plan.reused, plan.reused
         self.state.done, self.state.state = plan.reused, "running"
         self.write()
@@ -224,25 +224,25 @@ def describe(cell: Cell) -> str:
 
 def supervise(folder: Path) -> int:
     """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log."""
-    signal.signal(signal.SIGTERM, lambda *_: progress.stop(folder))
-    signal.signal(signal.SIGINT, lambda *_: progress.stop(folder))
+    signal.signal(signal.SIGTERM, lambda *_: run_folder.stop(folder))
+    signal.signal(signal.SIGINT, lambda *_: run_folder.stop(folder))
     try:
-        with progress.locked(folder, SECONDS_LOCK):
+        with run_folder.locked(folder, SECONDS_LOCK):
             return _supervise_locked(folder)
-    except progress.RunError as error:  # another supervisor has the folder, and its progress file with it
+    except run_folder.RunError as error:  # another supervisor has the folder, and its progress file with it
         print(error)
         return 2
 
 
 def _supervise_locked(folder: Path) -> int:
-    state = progress.Progress(folder.name, pid=os.getpid())
+    state = run_folder.Progress(folder.name, pid=os.getpid())
     try:
-        supervisor = Supervisor(progress.read_spec(folder), folder)
+        supervisor = Supervisor(run_folder.read_spec(folder), folder)
         state = supervisor.state
         supervisor.run()
     except Exception as error:  # the last resort: whoever watches the run must learn why it ended
         traceback.print_exc()
         state.state, state.message = "failed", f"{type(error).__name__}: {error}"
-        progress.write(folder, state)
+        run_folder.write(folder, state)
         return 1
     return 0

@@ -1,0 +1,1 @@
+"""Update rules: one formula a rule, made into the reference, vector code for the CPU and CUDA code."""

@@ -1,0 +1,152 @@
+"""Update rules: a formula written once, made into kernels for every row, for named rows, and fused with the gradient.
+
+A file of `kernels/updates` says in a `Rule` what an element's step is, as a formula that works on plain floats and on
+vectors alike, and `register_kernels` makes from it:
+
+    <rule>_dense  every row of the weights, by a gradient [D, N]
+    <rule>_lazy   the rows named by `rows`, by a gradient [U, N]
+    <rule>_fused  the rows named by `columns`, by the gradient (A.T @ g)[columns] of a batch in column order: the sum
+                  over a column's entries stays in registers and is applied at once
+    <rule>_replay, where a rule asks for it: the rows named by `rows`, by gradients of zero, one step for each row of
+                  `table` [S, numbers] from row `since[u]` on; a row of the table is the settings of a step, and
+                  weights and states stay in registers from the first to the last
+"""
+
+import functools
+import inspect
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from kernels.contract import Kernel, KernelError, Sizes
+from kernels.gpu import updates
+from kernels.registry import get, register
+from kernels.rules import steps, twins
+from kernels.vector.gather import RowLoop
+from kernels.vector.tiles import cut_elements, cut_sums
+
+BATCH = "columns:l[U] segments:i[U+1] rows:i[z] values:f[z] g:f[R,N]"
+"""What a fused kernel takes between the states and the numbers."""
+
+
+def _as_given(*numbers: float) -> tuple[float, ...]:
+    return numbers
+
+
+@dataclass(frozen=True)
+class Rule:
+    """An optimizer's step for one element.
+
+    `formula(w, *states, g, *settings)` gives the new `(w, *states)`. With `average`, which gives of an element what is
+    averaged over its row, the formula is `formula(w, *states, g, mean, *settings)`, the states have one number a row,
+    and their new values must not depend on the element.
+    """
+
+    name: str
+    formula: Callable
+    states: tuple[str, ...]
+    numbers: tuple[str, ...]
+    example: tuple[float, ...]
+    """Numbers for tests and benchmarks."""
+    flops: int
+    """Operations of an element's step."""
+    squares: tuple[str, ...] = ()
+    """States that are sums of squares and never negative."""
+    settings: Callable[..., tuple[float, ...]] = _as_given
+    """What the formula takes, from the numbers that the kernel takes; rescale and clip, as given, are the last two."""
+    average: Callable | None = None
+    coast: Callable[..., tuple[float, ...] | None] | None = None
+    """What a step without gradient does, from the settings: (a,) for w <- a w, the states unchanged, or (a, b, c, d)
+    for (w, s) <- (a w + b s, c w + d s), s the only state; None where it is neither."""
+    replays: bool = False
+    """Whether there is a kernel that repeats steps without gradient."""
+    settles: bool = False
+    """Whether one step without gradient makes of w what the states say, and leaves the states alone: then many do no
+    more than the last of them."""
+
+    @functools.cached_property
+    def row_cost(self) -> int:
+        """What a row's step costs, in entries of a sum."""
+        return 4 + 4 * len(self.states)
+
+    def work(self, elements: int) -> int:
+        """The work of so many elements' steps, in the measure of `threads.is_serial`."""
+        return elements * self.flops // 8
+
+    @functools.cached_property
+    def written(self) -> tuple[str, ...]:
+        """The parameters that a call changes: weights and states."""
+        return ("weights", *self.states)
+
+    def bytes_row(self, s: Sizes) -> int:
+        """Bytes of weights and state that a row's step reads and writes."""
+        return 2 * s.value * (s.N + len(self.states) * (1 if self.average else s.N))
+
+    def operands(self, gradient: str) -> str:
+        """The operands of a kernel to which `gradient` gives the gradient, or a table in the place of numbers."""
+        state = "f[D]" if self.average else "f[D,N]"
+        arrays = [f"{name}:{state}" for name in self.states]
+        numbers = [] if "table:" in gradient else [f"{name}:s" for name in self.numbers]
+        return " ".join(["weights:f[D,N]", *arrays, gradient, *numbers])
+
+    def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
+        """(weights and states), (what gives the gradient), (settings) of a call."""
+        first, last = len(self.written), len(args) - len(self.numbers)
+        return args[:first], args[first:last], tuple(map(float, self.settings(*args[last:])))
+
+
+# Registration
+
+
+def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
+    """`function` with `bound` filled in, under the parameters `names` and the module of the rule."""
+    made = functools.partial(function, rule, *bound)
+    functools.update_wrapper(made, function)
+    made.__module__ = rule.formula.__module__
+    made.__signature__ = inspect.Signature(
+        [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    )
+    return made
+
+
+def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable) -> None:
+    reference, cpu, cost, arguments = (getattr(twins, f"{part}_{kind}") for part in twins.PARTS)
+    operands = rule.operands(gradient)
+    names = [operand.partition(":")[0] for operand in operands.split()]
+    loop = RowLoop(emit(rule), steps, sys.modules[rule.formula.__module__], cut=cut, name=f"{rule.name}_{kind}")
+    register(
+        Kernel(
+            name=f"{rule.name}_{kind}",
+            operands=operands,
+            reference=_named(rule, reference, names),
+            cpu=_named(rule, cpu, names, loop),
+            gpu=_named(rule, getattr(updates, f"gpu_{kind}"), names),
+            cost=functools.partial(cost, rule),
+            arguments=functools.partial(arguments, rule),
+            writes=rule.written,
+        )
+    )
+
+
+def register_kernels(rule: Rule) -> None:
+    """Register `<rule>_dense`, `<rule>_lazy`, `<rule>_fused`, and `<rule>_replay` where the rule has one."""
+    example = dict(zip(rule.numbers, rule.example, strict=True))
+    if rule.settings(*rule.example)[-2:] != (example.get("rescale"), example.get("clip")):
+        raise KernelError(f"{rule.name}: the last two settings must be rescale and clip, as given.")
+    _rules[rule.name] = rule
+    updates.register_source(rule)
+    _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements)
+    _register(rule, "lazy", "rows:l[U] gradient:f[U,N]", steps.lazy, cut_elements)
+    _register(rule, "fused", BATCH, steps.fused, cut_sums)
+    if rule.replays:
+        _register(rule, "replay", "rows:l[U] since:l[U] table:f[S,K]", steps.replay, cut_elements)
+
+
+_rules: dict[str, Rule] = {}
+
+
+def get_rule(name: str) -> Rule:
+    """The rule of that name; an unknown one is a `KernelError` that lists the kernels."""
+    if name not in _rules:
+        get(f"{name}_dense")
+    return _rules[name]

@@ -1,0 +1,159 @@
+"""The vector code of update rules: a row's step, and the row loops of the dense, lazy and fused kernels."""
+
+import math
+from collections.abc import Callable
+
+from kernels.vector.lanes import AHEAD
+
+CHUNK = 4096
+"""Elements of a dense update that are one row of its loop."""
+
+UNCHANGED = (1.0, math.inf)
+"""The last two settings, rescale and clip, of a gradient that is taken as it is. Code is made for this case alone, in
+which they are known and cost nothing: in columns of one number they take a tenth of the time."""
+
+
+def given(settings: tuple[float, ...]) -> tuple[float, ...]:
+    """The settings that code is called with: without the last two where these are `UNCHANGED`."""
+    return settings[:-2] if settings[-2:] == UNCHANGED else settings
+
+
+def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead=None) -> None:
+    """Change `row` of `arrays`, the weights and states, by the vectors that `gradient(j)` has from column `j` on.
+
+    Where a row `ahead` is given, it is asked for from memory. Settings that are left out are `UNCHANGED`.
+    """
+    if len(settings) < len(rule.settings(*rule.example)):
+        settings = (*settings, *UNCHANGED)
+    if rule.average:
+        _step_by_row(rule, lane, row, arrays, gradient, settings, ahead)
+        return
+
+    def block(j, _):
+        """The step of one tile: all arrays are loaded before the first is stored."""
+        for array in arrays if ahead is not None else ():
+            array.row(ahead, j).prefetch()
+        vectors = gradient(j)
+        places = [array.row(row, j) for array in arrays]
+        old = [place.load() for place in places]
+        new = [rule.formula(*values, *settings) for values in zip(*old, vectors, strict=True)]
+        for place, changed in zip(places, zip(*new, strict=True), strict=True):
+            place.store(changed)
+
+    lane.blocks(block)
+
+
+def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead) -> None:
+    """`step` with one state a row: a pass for the mean and one for the step. A row of one tile is read only once."""
+    weights, *states = arrays
+    kept: list = []
+    for state in states if ahead is not None else ():
+        state.prefetch(ahead)
+
+    def read(j) -> list:
+        """(weight, gradient) vectors of the tile at `j`, kept where the row is one tile."""
+        if not kept or lane.cut.full is not None:
+            kept[:] = zip(weights.row(row, j).load(), gradient(j), strict=True)
+        return kept
+
+    def add(j, sums):
+        """The sum so far with what is averaged over one tile."""
+        if ahead is not None:
+            weights.row(ahead, j).prefetch()
+        return [sums[0] + lane.total([rule.average(w, g, *settings) for w, g in read(j)])]
+
+    mean = lane.blocks(add, [lane.number(0)])[0] / lane.width.to_float()
+    old = [state[row] for state in states]
+
+    def apply(j, _):
+        """The step of one tile by the row's mean; the new states."""
+        new = [rule.formula(w, *old, g, mean, *settings) for w, g in read(j)]
+        weights.row(row, j).store([w for w, *_ in new])
+        return new[0][1:]
+
+    for state, changed in zip(states, lane.blocks(apply, old), strict=True):
+        state[row] = changed
+
+
+def _ahead(lane, u, rows):
+    return rows[(u + AHEAD).least(rows.last)] if lane.cut.far_state else None
+
+
+def dense(rule) -> Callable:
+    """A chunk of flat arrays; a row where the rule has a state for each."""
+    count = len(rule.written)
+
+    def row(lane, u, *args):
+        """Row `u` by row `u` of the gradient."""
+        arrays, gradient, settings = args[:count], args[count], args[count + 1 :]
+        step(rule, lane, u, arrays, lambda j: gradient.row(u, j).load(), settings)
+
+    def chunk(lane, u, *args):
+        """`CHUNK` elements from `u * CHUNK` on, fewer at the end."""
+        start = u * CHUNK
+        lane.width = (args[0].last + 1 - start).least(lane.integer(CHUNK))
+        arrays = [array.moved(start) for array in args[: count + 1]]
+        nought = lane.integer(0)
+        step(rule, lane, nought, arrays[:-1], lambda j: arrays[-1].row(nought, j).load(), args[count + 1 :])
+
+    return row if rule.average else chunk
+
+
+def lazy(rule) -> Callable:
+    """Row `rows[u]`, by the gradient's row `u`."""
+    count = len(rule.written)
+
+    def row(lane, u, *args):
+        """Row `rows[u]` by row `u` of the gradient."""
+        rows, gradient = args[count : count + 2]
+        ahead = _ahead(lane, u, rows)
+        step(rule, lane, rows[u], args[:count], lambda j: gradient.row(u, j).load(), args[count + 2 :], ahead)
+
+    return row
+
+
+def replay(rule) -> Callable:
+    """Row `rows[u]`, by one step without gradient for each row of `table` from `since[u]` on."""
+    count, numbers = len(rule.written), len(rule.settings(*rule.example))
+
+    def row(lane, u, *args):
+        """Row `rows[u]` by the steps that it missed."""
+        arrays, (rows, since, table) = args[:count], args[count:]
+
+        def again(k, carried: list) -> list:
+            """Weights and states after the step of row `k` of the table."""
+            settings = [table[k * numbers + number] for number in range(numbers)]
+            vectors = len(carried) // count
+            old = [carried[vector::vectors] for vector in range(vectors)]
+            new = [rule.formula(*values, lane.number(0), *settings) for values in old]
+            return [value.spread() for values in zip(*new, strict=True) for value in values]
+
+        def block(j, _):
+            """One tile, in registers from the first step to the last."""
+            places = [array.row(rows[u], j) for array in arrays]
+            old = [value for place in places for value in place.load()]
+            new = lane.loop(since[u], table.last + 1, 1, old, again)
+            vectors = len(new) // count
+            for number, place in enumerate(places):
+                place.store(new[number * vectors : (number + 1) * vectors])
+
+        lane.blocks(block)
+
+    return row
+
+
+def fused(rule) -> Callable:
+    """Row `columns[u]`, by the sum over the entries of that column."""
+    count = len(rule.written)
+
+    def row(lane, u, *args):
+        """Row `columns[u]` by its gradient, which is summed tile by tile."""
+        columns, segments, rows, values, g = args[count : count + 5]
+
+        def gradient(j) -> list:
+            """The gradient's vectors from column `j` on."""
+            return lane.sum(segments[u], segments[u + 1], lambda k: (values[k], g.row(rows[k], j)), rows.last)
+
+        step(rule, lane, columns[u], args[:count], gradient, args[count + 5 :], _ahead(lane, u, columns))
+
+    return row

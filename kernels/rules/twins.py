@@ -1,0 +1,177 @@
+"""What the kernels of every update rule do: definitions, twins, costs and arguments, with the rule as first parameter.
+
+`kernels.rules.rule` fills in the rule and registers them.
+"""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kernels import plan
+from kernels.contract import Case, Cost, Sizes
+from kernels.rules import steps
+from kernels.vector.gather import RowLoop, cut_evenly, cut_rows, work_of
+from kernels.vector.tiles import LINE, cache_bytes, head_of, is_far_gradient, is_far_state
+
+if TYPE_CHECKING:
+    from kernels.rules.rule import Rule
+
+PARTS = ("reference", "cpu", "cost", "arguments")
+"""Of each kind of kernel, dense, lazy, fused and replay, there is `<part>_<kind>` below."""
+
+# Definitions, in plain loops
+
+
+def step_row(rule: "Rule", row: int, weights, states, gradient, settings: tuple) -> None:
+    """One row's step by `gradient` [N]."""
+    pairs = [(np.float64(w), np.float64(g)) for w, g in zip(weights[row], gradient, strict=True)]
+    shared = [np.float64(state[row]) for state in states] if rule.average else []
+    mean = (sum(rule.average(w, g, *settings) for w, g in pairs) / len(pairs),) if rule.average else ()
+    for n, (w, g) in enumerate(pairs):
+        place = row if rule.average else (row, n)
+        old = shared or [np.float64(state[place]) for state in states]
+        weights[row, n], *after = rule.formula(w, *old, g, *mean, *settings)
+        for state, value in zip(states, after, strict=True):
+            state[place] = value
+
+
+def reference_dense(rule: "Rule", *args) -> None:
+    """Every row."""
+    (weights, *states), (gradient,), settings = rule.split(args)
+    for row in range(weights.shape[0]):
+        step_row(rule, row, weights, states, gradient[row], settings)
+
+
+def reference_lazy(rule: "Rule", *args) -> None:
+    """The rows named by `rows`."""
+    (weights, *states), (rows, gradient), settings = rule.split(args)
+    for u, row in enumerate(rows):
+        step_row(rule, row, weights, states, gradient[u], settings)
+
+
+def reference_replay(rule: "Rule", *args) -> None:
+    """The rows named by `rows`, each by the steps that it missed."""
+    arrays, (rows, since, table) = args[: len(rule.written)], args[len(rule.written) :]
+    nought = np.zeros(arrays[0].shape[1])
+    for row, first in zip(rows, since, strict=True):
+        for settings in table[first:].tolist():
+            step_row(rule, row, arrays[0], arrays[1:], nought, settings)
+
+
+def reference_fused(rule: "Rule", *args) -> None:
+    """The rows named by `columns`."""
+    (weights, *states), (columns, segments, rows, values, g), settings = rule.split(args)
+    for u, column in enumerate(columns):
+        gradient = np.zeros(g.shape[1])
+        for k in range(segments[u], segments[u + 1]):
+            gradient += values[k] * g[rows[k]].astype(np.float64)
+        step_row(rule, column, weights, states, gradient, settings)
+
+
+# On the cores of this machine
+
+
+def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
+    """Every row, in chunks of flat arrays where an element's step needs no other element."""
+    arrays, (gradient,), settings = rule.split(args)
+    rows, width = gradient.shape
+    if not rule.average:
+        arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
+        rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
+    bounds = cut_evenly(rows, rule.work(gradient.size))
+    loop(bounds, (width, gradient.itemsize), *arrays, gradient, *steps.given(settings))
+
+
+def _bytes_state(rule: "Rule", arrays: tuple) -> int:
+    """Bytes of weights and states; all have the weights' shape where there is not one number a row."""
+    return sum([array.nbytes for array in arrays]) if rule.average else len(arrays) * arrays[0].nbytes
+
+
+def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
+    """The rows named by `rows`."""
+    arrays, (rows, gradient), settings = rule.split(args)
+    far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * gradient.shape[1])
+    bounds = cut_evenly(rows.size, rule.work(gradient.size))
+    loop(bounds, (gradient.shape[1], gradient.itemsize, far), *arrays, rows, gradient, *steps.given(settings))
+
+
+def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
+    """The rows named by `columns`."""
+    arrays, batch, settings = rule.split(args)
+    columns, segments, rows, _, g = batch
+    width = g.shape[1]
+    bytes_row, bytes_state = g.itemsize * width, _bytes_state(rule, arrays)
+    far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
+    # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
+    head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
+    bounds = cut_rows(segments, work_of(rows.size, width) + rule.work(columns.size * width), rule.row_cost)
+    loop(bounds, (width, g.itemsize, *far, head), *arrays, *batch, *steps.given(settings))
+
+
+def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
+    """The rows named by `rows`, each by the steps that it missed."""
+    weights, rows, since, table = args[0], *args[-3:]
+    width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
+    bounds = cut_evenly(rows.size, rule.work(steps_missed * width))
+    loop(bounds, (width, weights.itemsize), *args)
+
+
+# Cost
+
+
+def cost_dense(rule: "Rule", s: Sizes) -> Cost:
+    """Every row of weights, state and gradient moves once."""
+    return Cost(rule.flops * s.D * s.N, s.D * (rule.bytes_row(s) + s.N * s.value))
+
+
+def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
+    """Every touched row moves once."""
+    return Cost(rule.flops * s.U * s.N, s.U * (8 + rule.bytes_row(s) + s.N * s.value))
+
+
+def cost_replay(rule: "Rule", s: Sizes) -> Cost:
+    """Of one missed step; more of them are flops alone."""
+    return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
+
+
+def cost_fused(rule: "Rule", s: Sizes) -> Cost:
+    """Every touched row and every row of g moves once; the gradient is nowhere."""
+    entries = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
+    flops = 2 * s.z * s.N + rule.flops * s.U * s.N
+    return Cost(flops, entries + s.U * (8 + rule.bytes_row(s)), s.z * s.N * s.value)
+
+
+# Arguments
+
+
+def _arrays(rule: "Rule", case: Case) -> list[np.ndarray]:
+    shape = (case.D,) if rule.average else (case.D, case.N)
+    states = [case.dense(*shape, salt=2 + number) for number in range(len(rule.states))]
+    squared = [np.square(s) if name in rule.squares else s for name, s in zip(rule.states, states, strict=True)]
+    return [case.dense(case.D, case.N), *squared]
+
+
+def arguments_dense(rule: "Rule", case: Case) -> tuple:
+    """Weights, states, and a gradient for all of them."""
+    return *_arrays(rule, case), case.dense(case.D, case.N, salt=1), *rule.example
+
+
+def arguments_lazy(rule: "Rule", case: Case) -> tuple:
+    """Weights, states, and a gradient for the columns that A touches."""
+    rows = np.unique(case.indices).astype(np.int64)
+    return *_arrays(rule, case), rows, case.dense(rows.size, case.N, salt=1), *rule.example
+
+
+def arguments_fused(rule: "Rule", case: Case) -> tuple:
+    """Weights, states, the plan of A, its values, and a dense g."""
+    p = plan.build(case.indptr, case.indices, case.D)
+    g = case.dense(case.R, case.N, salt=1)
+    return *_arrays(rule, case), p.columns, p.segments, p.rows, p.in_order(case.data), g, *rule.example
+
+
+def arguments_replay(rule: "Rule", case: Case) -> tuple:
+    """Weights, states, the columns that A touches, and up to five steps that each missed."""
+    rows = np.unique(case.indices).astype(np.int64)
+    since = np.random.default_rng(case.seed).integers(0, 6, rows.size)
+    table = np.tile(rule.settings(*rule.example), (5, 1)) * np.linspace(1, 0.5, 5)[:, None]  # [S, numbers]
+    return *_arrays(rule, case), rows, since, table.astype(case.dtype)

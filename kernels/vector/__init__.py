@@ -1,0 +1,1 @@
+"""Vector code for Numba: row loops whose sums stay in registers, and the elementary functions that they use."""

@@ -1,0 +1,244 @@
+"""Vector code for Numba: row loops whose sums stay in registers. LLVM IR is emitted here, in `operands` and `values`.
+
+Numba's own code for an inner loop over N either unrolls it into scalar code (N known and small) or loads and stores
+every sum for every stored entry. Here a kernel says in Python what to do with a row, and gets code that does it with
+sums in registers, several in flight, a masked load at the edge, and prefetches where the operand does not fit the
+cache. The same code runs wherever LLVM has vectors: lanes are as wide as the processor's registers.
+
+    def row(lane, u, indptr, indices, data, x, out):
+        def block(j, _):
+            total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
+            out.row(u, j).store(total)
+        lane.blocks(block)
+
+Such a function runs while code is made, not while it works: its arguments stand for an `Array`, an integer (`Int`) or a
+float (`Float`) of the finished program, and `kernels.vector.gather` calls the result for every row `u`. All arithmetic
+is as written: no flag lets LLVM change the order of a sum, so the same row has the same bits wherever it is computed.
+
+Source of the technique: row loops with sums in registers and code made when N is known, as in JITSPMM (Fu, Rolinger and
+Huang, CGO 2024) and FBGEMM.
+"""
+
+from collections.abc import Callable, Iterable
+from typing import NamedTuple
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+from kernels.vector.operands import argument
+from kernels.vector.tiles import Cut, Tile
+from kernels.vector.values import Float, Int
+
+I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+
+AHEAD = 16
+"""Rows between a prefetch and its use, where each is visited once."""
+
+
+class Program(NamedTuple):
+    """What is made into code: a row's work, and how its columns are cut."""
+
+    row: Callable
+    cut: Cut
+
+
+programs: dict[str, Program] = {}
+"""Programs by the text that stands for each in compiled code and in the names of cached code."""
+
+
+class Lane:
+    """What a row's code is written with: the builder, the tile at work, and the row's width."""
+
+    def __init__(self, context, builder, cut: Cut, width: ir.Value) -> None:
+        self.context, self.builder, self.cut = context, builder, cut
+        self.width = Int(self, width)
+        self.bits = cut.rest.bits
+        self.element = ir.FloatType() if self.bits == 32 else ir.DoubleType()
+        self.use(cut.rest)
+
+    def use(self, tile: Tile) -> None:
+        """Work with this tile from here on."""
+        self.tile = tile
+        self.vector = self.vector_of(self.element)
+        self.mask = None
+
+    def vector_of(self, element: ir.Type) -> ir.Type:
+        """One element for each lane of the tile."""
+        return ir.VectorType(element, self.tile.lanes) if self.tile.lanes > 1 else element
+
+    def declare(self, name: str, result, *arguments):
+        """LLVM's own function of that name."""
+        return cgutils.get_or_insert_function(self.builder.module, ir.FunctionType(result, arguments), name)
+
+    def spread(self, scalar: ir.Value) -> ir.Value:
+        """A scalar in every lane."""
+        if self.tile.lanes == 1:
+            return scalar
+        undefined = ir.Constant(self.vector_of(scalar.type), ir.Undefined)
+        first = self.builder.insert_element(undefined, scalar, I32(0))
+        return self.builder.shuffle_vector(first, undefined, self._numbers(I32, [0] * self.tile.lanes))
+
+    def _numbers(self, kind: ir.Type, numbers: Iterable[int]) -> ir.Constant:
+        return ir.Constant(self.vector_of(kind), list(numbers))
+
+    def integer(self, number: int) -> Int:
+        """An integer that is known while code is made."""
+        return Int(self, I64(number))
+
+    def number(self, number: float) -> Float:
+        """A single float that is known while code is made."""
+        return Float(self, ir.Constant(self.element, float(number)))
+
+    def zeros(self) -> ir.Constant:
+        """Zero in every lane."""
+        return ir.Constant(self.vector, 0.0 if self.tile.lanes == 1 else [0.0] * self.tile.lanes)
+
+    def _edge(self, columns: Int) -> None:
+        """Make the mask of the tile's last vector, which has so many columns."""
+        if self.tile.masked:
+            numbers = self._numbers(I64, range(self.tile.lanes))
+            self.mask = self.builder.icmp_signed("<", numbers, self.spread(columns.value))
+
+    def blocks(self, body: Callable[[Int, list], list | None], carried: list | None = None) -> list:
+        """`carried = body(j, carried)` for the first column `j` of each tile of the row; the last `carried`.
+
+        `carried` holds `Float`s and may be left out.
+        """
+        carried, start, full = carried or [], Int(self, I64(0)), self.cut.full
+        if full is not None:
+            stop = self.width - (full.width - 1)
+            self.use(full)
+            carried = self.loop(start, stop, full.width, carried, body)
+            start = self.width.rounded_down(full.width)
+        self.use(self.cut.rest)
+        rest = self.tile
+        self._edge(self.width - start - (rest.vectors - 1) * rest.lanes)
+        if full is None:
+            return body(start, carried)
+        return self.loop(start, self.width, rest.width, carried, body)  # at most once, or not at all
+
+    def sum(self, start: Int, stop: Int, term: Callable[[Int], tuple], last: Int) -> list[Float]:
+        """Sum over k from start to stop of scale * row, for each vector of the tile.
+
+        `term(k)` gives (scale, row): a `Float` or None for one, and a `Row`. Where rows are far, those of later entries
+        up to `last` are asked for. Entries are taken `unroll` at a time, in as many sums, added up at the end.
+        """
+        unroll, vectors = self.tile.unroll, self.tile.vectors
+        ahead = self._ahead(stop, last) if self.cut.far_rows else None
+
+        def entries(k: Int, sums: list[Float], count: int) -> list[Float]:
+            """`sums` with the terms of `count` entries from `k` on, each added to sums of its own."""
+            added = []
+            for number in range(count):
+                at = k + number
+                if ahead is not None:
+                    term(at + ahead)[1].prefetch()
+                scale, row = term(at)
+                added += self._add(scale, row.load(), sums[number * vectors : (number + 1) * vectors])
+            return added
+
+        first, start = self._head(start, stop, term)
+        sums = first + [Float(self, self.zeros())] * (vectors * (unroll - 1))
+        if unroll > 1:
+            main_stop = start + (stop - start).rounded_down(unroll)
+            sums = self.loop(start, main_stop, unroll, sums, lambda k, sums: entries(k, sums, unroll))
+            start = main_stop
+            while len(sums) > vectors:
+                half = len(sums) // 2
+                sums = [a + b for a, b in zip(sums[:half], sums[half:], strict=True)]
+        return self.loop(start, stop, 1, sums, lambda k, sums: entries(k, sums, 1))
+
+    def _head(self, start: Int, stop: Int, term: Callable) -> tuple[list[Float], Int]:
+        """The sum of the first `cut.head` entries without a branch, for short rows, whose lengths no processor guesses.
+
+        There must be one entry; what stands for those that are not there is zero times zero.
+        """
+        zeros = [Float(self, self.zeros())] * self.tile.vectors
+        if not self.cut.head:
+            return zeros, start
+        scale, row = term(start)
+        sums = self._add(scale, row.load(), zeros)
+        for number in range(1, self.cut.head):
+            at = start + number
+            there = self.builder.icmp_signed("<", at.value, stop.value)
+            scale, row = term(Int(self, self.builder.select(there, at.value, start.value)))
+            bits = self.builder.sext(there, ir.IntType(self.bits))
+            kept = [vec.masked(bits) for vec in row.load()]
+            sums = self._add(scale and scale.masked(bits), kept, sums)
+        return sums, (start + self.cut.head).least(stop)
+
+    def _ahead(self, stop: Int, last: Int) -> Int:
+        """How many entries ahead to ask for: none in the last rows, where there may be no such entry."""
+        ahead = self.integer(self.tile.ahead)
+        there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
+        return Int(self, self.builder.select(there, ahead.value, I64(0)))
+
+    def _add(self, scale: Float | None, vectors: list[Float], sums: list[Float]) -> list[Float]:
+        pairs = zip(vectors, sums, strict=True)
+        if scale is None:
+            return [total + vec for vec, total in pairs]
+        scale = scale.spread()
+        return [scale.times_plus(vec, total) for vec, total in pairs]
+
+    def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
+        """`for k in range(start, stop, step): carried = body(k, carried)`; the last `carried`."""
+        builder, before = self.builder, self.builder.block
+        head, inside, after = (builder.append_basic_block(f"lanes.{part}") for part in ("head", "body", "after"))
+        builder.branch(head)
+        builder.position_at_end(head)
+        k = builder.phi(I64)
+        k.add_incoming(start.value, before)
+        phis = [builder.phi(float_.value.type) for float_ in carried]
+        for phi, float_ in zip(phis, carried, strict=True):
+            phi.add_incoming(float_.value, before)
+        builder.cbranch(builder.icmp_signed("<", k, stop.value), inside, after)
+        builder.position_at_end(inside)
+        results = body(Int(self, k), [Float(self, phi) for phi in phis]) or []
+        k.add_incoming(builder.add(k, I64(step)), builder.block)
+        for phi, result in zip(phis, results, strict=True):
+            phi.add_incoming(result.value, builder.block)
+        builder.branch(head)
+        builder.position_at_end(after)
+        return [Float(self, phi) for phi in phis]
+
+    def prefetch(self, pointer: ir.Value) -> None:
+        """Ask the cache for the line at `pointer`."""
+        function = self.declare("llvm.prefetch.p0", ir.VoidType(), I8.as_pointer(), I32, I32, I32)
+        at = self.builder.bitcast(pointer, I8.as_pointer())
+        self.builder.call(function, [at, I32(0), I32(3), I32(1)])
+
+    def total(self, vectors: list[Float]) -> Float:
+        """Sum over all columns of the tile, halves added to halves: a scalar."""
+        vectors = list(vectors)
+        if self.mask is not None:
+            kept = self.builder.select(self.mask, vectors[-1].value, self.zeros())
+            vectors[-1] = Float(self, kept)
+        value = sum(vectors[1:], vectors[0]).value
+        lanes = self.tile.lanes
+        while lanes > 1:
+            lanes //= 2
+            halves = [ir.Constant(ir.VectorType(I32, lanes), list(range(at, at + lanes))) for at in (0, lanes)]
+            value = self.builder.fadd(*(self.builder.shuffle_vector(value, value, half) for half in halves))
+        if self.tile.lanes > 1:
+            value = self.builder.extract_element(value, I32(0))
+        return Float(self, value)
+
+
+@intrinsic(prefer_literal=True)
+def emit(typing_context, name, u, width, arguments):
+    """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
+    if not isinstance(name, types.StringLiteral):
+        return None
+
+    def generate(context, builder, signature, values):
+        """Write the program's code at the builder's place."""
+        program = programs[name.literal_value]
+        lane = Lane(context, builder, program.cut, values[2])
+        parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
+        made = [argument(lane, *pair) for pair in zip(arguments, parts, strict=True)]
+        program.row(lane, Int(lane, values[1]), *made)
+        return context.get_dummy_value()
+
+    return types.void(name, types.int64, types.int64, arguments), generate

@@ -1,0 +1,107 @@
+"""Arguments of a program that is being made: arrays, their elements and rows, floats and integers."""
+
+import copy
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+
+from kernels.vector.tiles import LINE
+from kernels.vector.values import Float, Int
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+
+
+@dataclass(frozen=True)
+class Row:
+    """Where a tile's columns of one dense row stand in memory."""
+
+    lane: object
+    pointer: ir.Value
+
+    def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
+        lane, tile = self.lane, self.lane.tile
+        for number in range(tile.vectors):
+            at = lane.builder.gep(self.pointer, [I64(number * tile.lanes)])
+            yield lane.builder.bitcast(at, lane.vector.as_pointer()), tile.masked and number == tile.vectors - 1
+
+    def load(self) -> list[Float]:
+        """The tile's vectors; lanes beyond the edge are zero."""
+        return [Float(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
+
+    def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
+        lane = self.lane
+        if not masked:
+            value = lane.builder.load(pointer)
+            value.align = lane.bits // 8
+            return value
+        kinds = (pointer.type, I32, lane.mask.type, lane.vector)
+        function = lane.declare(f"llvm.masked.load.v{lane.tile.lanes}f{lane.bits}.p0", lane.vector, *kinds)
+        return lane.builder.call(function, [pointer, I32(lane.bits // 8), lane.mask, lane.zeros()])
+
+    def store(self, vectors: list[Float]) -> None:
+        """Write the tile's vectors; lanes beyond the edge are left alone."""
+        lane = self.lane
+        for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
+            if masked:
+                kinds = (lane.vector, pointer.type, I32, lane.mask.type)
+                function = lane.declare(f"llvm.masked.store.v{lane.tile.lanes}f{lane.bits}.p0", ir.VoidType(), *kinds)
+                lane.builder.call(function, [vec.value, pointer, I32(lane.bits // 8), lane.mask])
+            else:
+                lane.builder.store(vec.value, pointer).align = lane.bits // 8
+
+    def prefetch(self) -> None:
+        """Ask the cache for every line of the tile."""
+        for offset in range(0, self.lane.tile.width, LINE * 8 // self.lane.bits):
+            self.lane.prefetch(self.lane.builder.gep(self.pointer, [I64(offset)]))
+
+
+class Array:
+    """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
+
+    def __init__(self, lane: object, kind: types.Array, value: ir.Value) -> None:
+        struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
+        self.lane, self.kind, self.data = lane, kind, struct.data
+        lengths = cgutils.unpack_tuple(lane.builder, struct.shape)
+        self.last = Int(lane, lengths[0]) - 1
+        self.columns = lengths[-1]
+
+    def _pointer(self, k: Int) -> ir.Value:
+        return self.lane.builder.gep(self.data, [k.value])
+
+    def __getitem__(self, k: Int) -> Int | Float:
+        builder = self.lane.builder
+        loaded = builder.load(self._pointer(k))
+        if isinstance(self.kind.dtype, types.Float):
+            return Float(self.lane, loaded)
+        if loaded.type != I64:  # row and column numbers are never negative
+            loaded = builder.zext(loaded, I64)
+        return Int(self.lane, loaded)
+
+    def __setitem__(self, k: Int, number: Float) -> None:
+        self.lane.builder.store(number.value, self._pointer(k))
+
+    def moved(self, start: Int) -> "Array":
+        """The array from element `start` on."""
+        other = copy.copy(self)
+        other.data = self._pointer(start)
+        return other
+
+    def row(self, r: Int, j: Int) -> Row:
+        """Row `r` from column `j` on."""
+        return Row(self.lane, self._pointer(r * Int(self.lane, self.columns) + j))
+
+    def prefetch(self, k: Int) -> None:
+        """Ask the cache for element `k`."""
+        self.lane.prefetch(self._pointer(k))
+
+
+def argument(lane, kind: types.Type, value: ir.Value) -> Array | Float | Int:
+    """What stands for an argument of a program; floats are rounded to the lane's type."""
+    if isinstance(kind, types.Array):
+        return Array(lane, kind, value)
+    if isinstance(kind, types.Float):
+        return Float(lane, lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
+    return Int(lane, lane.context.cast(lane.builder, value, kind, types.int64))

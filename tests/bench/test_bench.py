@@ -1,0 +1,270 @@
+"""The benchmark: what is right gets a time and the right ratio, what is wrong a reason, and no row is lost."""
+
+import dataclasses
+import functools
+import json
+from itertools import count
+
+import numpy as np
+import pytest
+
+import kernels
+from kernels import Cost
+from tests.support.cases import CASES
+from workbench import store
+from workbench.bench import cells, contenders, definition, runner, steps, suites
+from workbench.bench.cells import Cell, Entry, Field
+from workbench.bench.contenders import Ready
+from workbench.bench.measure import measure
+from workbench.bench.rounds import Policy, interleave, ratio
+from workbench.bench.shapes import BenchError, Shape
+from workbench.bench.traffic import Traffic
+from workbench.measure.bandwidth import Bandwidth, Limits
+
+TINY = Shape("tiny", 40, 300, 6, sigma=0.5, slope=1.0)
+QUICK = Policy(seconds_warmup=0.0, seconds_settle=0.0, seconds_sample=0.0, rounds=3)
+
+
+class Workload:
+    """A clock that only the calls move: each takes its own time, and the machine may slow down as a whole."""
+
+    def __init__(self) -> None:
+        self.now, self.slowness, self.order = 0.0, 1.0, []
+
+    def clock(self) -> float:
+        return self.now
+
+    def call(self, name: str, seconds: float):
+        def do() -> None:
+            self.now += seconds * self.slowness
+            self.order.append(name)
+
+        return do
+
+
+def entry(name: str, call, side: str = "rival", error: float = 0.0, **known) -> Entry:
+    ready = Ready(call, lambda _: error, Cost(1000, 400, 800), Traffic(64, 2**20))
+    return Entry(name, side, lambda: ready, **known)
+
+
+def test_a_planted_slow_rival_has_its_ratio_whatever_the_machine_does():
+    work = Workload()
+    calls = {"ours": work.call("ours", 1e-3), "slow": work.call("slow", 3e-3), "fast": work.call("fast", 5e-4)}
+    drift = count(1)
+    ours = calls["ours"]
+    calls["ours"] = lambda: (setattr(work, "slowness", 1 + next(drift) / 1e4), ours())
+    taken = interleave(calls, Policy(seconds_warmup=0, seconds_sample=5e-3, rounds=7), work.clock)
+    assert ratio(taken["slow"], taken["ours"]) == pytest.approx((3.0, 3.0, 3.0), rel=0.02)
+    assert ratio(taken["fast"], taken["ours"])[0] == pytest.approx(0.5, rel=0.02)
+    assert (taken["slow"].calls, taken["ours"].calls, taken["fast"].calls) == (2, 5, 10)
+
+
+def test_the_order_is_rotated_each_round():
+    work = Workload()
+    policy = Policy(seconds_warmup=0, seconds_settle=0, seconds_sample=1e-3, rounds=3, slow=1e9)
+    interleave({name: work.call(name, 1e-3) for name in "abc"}, policy, work.clock)
+    assert "".join(work.order[6:]) == "abcbcacab", "after two calls each to calibrate"
+
+
+def test_a_very_slow_contender_has_fewer_rounds():
+    work = Workload()
+    calls = {"ours": work.call("ours", 1e-5), "slow": work.call("slow", 0.1)}
+    taken = interleave(calls, Policy(seconds_warmup=0, rounds=9, rounds_slow=3), work.clock)
+    assert (len(taken["ours"].seconds), len(taken["slow"].seconds)) == (9, 3)
+    assert ratio(taken["slow"], taken["ours"])[0] == pytest.approx(1e4)
+
+
+def test_a_case_that_takes_long_has_fewer_rounds():
+    work = Workload()
+    calls = {name: work.call(name, 1.0) for name in "ab"}
+    taken = interleave(calls, Policy(seconds_warmup=0, rounds=9, rounds_least=4, seconds_most=3.0), work.clock)
+    assert len(taken["a"].seconds) == len(taken["b"].seconds) == 4
+
+
+def test_what_is_wrong_or_missing_or_too_large_gets_no_time_and_a_reason():
+    def broken():
+        raise RuntimeError("no such tensor")
+
+    work = Workload()
+    entries = [
+        entry("ours", work.call("ours", 1e-3), "ours"),
+        entry("wrong", work.call("wrong", 1e-6), error=0.5),
+        entry("nan", work.call("nan", 1e-6), error=float("nan")),
+        entry("absent", None, unavailable="Torch is not installed: pip install it"),
+        entry("large", None, bytes_needed=10**12),
+        entry("own limit", None, bytes_needed=100, bytes_most=10),
+        entry("broken", broken),
+    ]
+    found = {row["contender"]: row for row in measure(Field(entries, {"nnz": 3}, 1e-3), QUICK, 10**9, None, work.clock)}
+    assert {name: row["status"] for name, row in found.items()} == {
+        "ours": "ok", "wrong": "wrong", "nan": "wrong", "absent": "unsupported", "large": "memory",
+        "own limit": "memory", "broken": "failed",
+    }  # fmt: skip
+    assert found["wrong"]["reason"] == "Wrong against the float64 reference by 0.5; allowed is 0.001."
+    assert found["absent"]["reason"] == "Unavailable because Torch is not installed: pip install it"
+    assert found["broken"]["reason"] == "RuntimeError: no such tensor"
+    assert found["large"]["bytes_needed"] == 10**12
+    assert "seconds" not in found["wrong"]
+    assert work.order.count("wrong") == 1, "it was called to be judged, and never timed"
+
+
+def test_a_row_has_times_rates_bound_and_ratio_and_fits_the_table():
+    work = Workload()
+    entries = [entry("ours", work.call("ours", 1e-3), "ours"), entry("rival", work.call("rival", 2e-3))]
+    limits = Limits([Bandwidth("read", 2**20, 0, 2, 1e6), Bandwidth("gather", 2**20, 64, 2, 4e6)], threads=2)
+    ours, rival = measure(Field(entries, {"nnz": 3, "touched": 2}, 1e-3), QUICK, 10**9, limits, work.clock)
+    assert rival["ratio"] == pytest.approx(2.0)
+    assert rival["reference"] == "ours"
+    assert ours["bytes_per_second"] == pytest.approx(800 / 1e-3)
+    assert ours["seconds_bound"] == pytest.approx(400 / 1e6)
+    assert ours["bound_by"] == "stream"
+    assert ours["bound_share"] == pytest.approx(0.4)
+    stored = store.BENCH.new_row(key="a", **ours)
+    assert [name for name in ours if stored[name] is None] == []
+
+
+def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
+    kernel = kernels.get("csr_dense")
+
+    @functools.wraps(kernel.reference)
+    def off(indptr, indices, data, x, out):
+        kernel.cpu(indptr, indices, data, x, out)
+        out[-1, 0] += 1
+
+    bad = dataclasses.replace(kernel, cpu=off)
+    monkeypatch.setattr(
+        contenders.kernels, "get", lambda name: bad if name == "csr_dense" else kernels.registry.get(name)
+    )
+    rows = measure(cells.field_of(Cell("kernels", "csr_dense", TINY, 4)), QUICK, 10**9)
+    assert rows[0]["status"] == "wrong"
+    assert {row["contender"]: row["status"] for row in rows}["scipy.csr_dense"] == "ok"
+
+
+@pytest.mark.parametrize("task", [name for name in contenders.tasks() if name != "csr_to_dense"])
+def test_every_task_measures_and_every_contender_of_ours_is_right(task):
+    rows = measure(cells.field_of(Cell("kernels", task, TINY, 4)), QUICK, 10**9)
+    assert {row["status"] for row in rows if row["side"] == "ours"} == {"ok"}
+    assert {row["status"] for row in rows} <= {"ok", "unsupported"}
+    assert max(row["error"] for row in rows if row["status"] == "ok") < 1e-5
+    for row in rows:
+        store.BENCH.new_row(**row)
+
+
+@pytest.mark.parametrize("batches", ["repeat", "new"])
+@pytest.mark.parametrize("optimizer", list(steps.OPTIONS))
+def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
+    cell = Cell("step", "step", TINY, 3, optimizer, batches)
+    rows = measure(cells.field_of(cell), QUICK, 10**9)
+    ours = rows[0]
+    assert ours["contender"] == "ours"
+    assert {row["status"] for row in rows} <= {"ok", "unsupported"}, [row["reason"] for row in rows]
+    assert ours["error"] < 1e-4
+    assert ours["seconds_forward"] > 0
+    assert ("seconds_plan" in ours) == (batches == "new")
+
+
+def test_a_step_with_a_wrong_rate_is_refused(monkeypatch):
+    problem = steps.make_problem(TINY, 3, "adagrad")
+    expected = steps.wanted(problem)
+    monkeypatch.setitem(steps.OPTIONS, "adagrad", {"rate": 0.051, "decay": 0.0, "epsilon": 1e-20})
+    ready = steps.ready(steps.Ours(problem), problem, "repeat", expected)
+    ready.call()
+    assert ready.judge(None) > steps.ALLOWED
+
+
+@pytest.mark.parametrize("name", ["csr_dense", "csr_t_dense", "sgd_fused", "adam_lazy", "slice_rows", "merge_rows"])
+def test_the_judge_sees_a_change_of_one_result(name):
+    kernel = kernels.get(name)
+    case = CASES["width 16"]
+    args = kernel.arguments(case)
+    judge = definition.judge(kernel, args)
+    returned = kernel.cpu(*args)
+    assert judge(returned) < 1e-5
+    changed = definition.results(kernel, args, returned)[-1]
+    changed += np.asarray(1, changed.dtype)
+    assert judge(returned) > 1e-3
+
+
+def test_unknown_names_list_the_known():
+    with pytest.raises(BenchError, match="no suite 'kernel'; there is: kernels, step"):
+        suites.cells_of("kernel")
+    with pytest.raises(BenchError, match=r"no task 'dot' .* there is: csr_dense, plan"):
+        suites.cells_of("kernels", only="dot")
+    with pytest.raises(BenchError, match=r"no shape 'cube' .* uniform 100k"):
+        suites.cells_of("kernels", shape="cube")
+    with pytest.raises(BenchError, match="no task 'dot'; there is: plan"):
+        contenders.contenders("dot", TINY)
+    with pytest.raises(BenchError, match="no optimizer 'ftrl' in this suite; there is: sgd, adagrad, adam"):
+        steps.make_problem(TINY, 1, "ftrl")
+
+
+def test_suites_hold_what_they_promise():
+    full = suites.cells_of("kernels")
+    product = [cell for cell in full if cell.task == "csr_dense"]
+    assert {cell.shape.rows for cell in product} >= {256, 4096, 65_536}
+    assert {cell.width for cell in product if cell.shape.name == "uniform 100k"} == set(suites.WIDTHS)
+    assert {cell.task for cell in full} == set(contenders.tasks()), "every kernel takes part by being registered"
+    assert len(suites.cells_of("kernels", quick=True)) < len(full) / 3
+    assert len(suites.cells_of("step")) == 3 * 3 * 3 * 2
+
+
+def test_a_run_writes_a_row_for_each_contender_and_resumes(tmp_path):
+    todo = [Cell("kernels", "csr_dense", TINY, width) for width in (1, 4)]
+    policy = dataclasses.replace(QUICK, rounds=2)
+    run = runner.Runner(tmp_path, policy, threads=1)
+    run._bandwidths = lambda: None  # its own test is below; here it would take seconds
+    outcome = run.run(todo[:1])
+    rows = store.BENCH.read(tmp_path)
+    assert (outcome.done, outcome.reused, outcome.stopped) == (1, 0, False)
+    assert [row["contender"] for row in rows] == [name for name, *_ in cells.names_of(todo[0])]
+    assert {row["status"] for row in rows} <= {"ok", "unsupported"}
+    assert rows[0]["threads"] == 1
+    again = runner.Runner(tmp_path, policy, threads=1)
+    again._bandwidths = lambda: None
+    outcome = again.run(todo)
+    assert (outcome.done, outcome.reused) == (1, 1)
+    assert len(store.BENCH.read(tmp_path)) == 2 * len(rows)
+    assert json.loads((tmp_path / runner.MACHINE).read_text())["cores"]
+
+
+def test_a_child_that_dies_or_takes_too_long_leaves_rows_with_the_reason(tmp_path, monkeypatch):
+    todo = [Cell("kernels", "squared", TINY, width) for width in (1, 2)]
+    run = runner.Runner(tmp_path, QUICK, threads=1)
+    run._bandwidths = lambda: None
+    ends = iter([{"status": "timeout", "reason": "too long"}])
+
+    def answers(numbers):
+        yield {"cell": numbers[0]}, {}
+        if end := next(ends, None):
+            yield {}, end
+        else:
+            yield {"cell": numbers[0], "rows": [{"contender": "squared", "side": "ours", "status": "ok"}]}, {}
+
+    monkeypatch.setattr(run, "_answers", answers)
+    outcome = run.run(todo)
+    assert [(row["width"], row["status"], row["reason"]) for row in store.BENCH.read(tmp_path)] == [
+        (1, "timeout", "too long"),
+        (2, "ok", ""),
+    ]
+    assert outcome.done == 2
+
+
+def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
+    run = runner.Runner(tmp_path, QUICK, threads=1)
+    run._bandwidths = lambda: None
+
+    def answers(numbers):
+        yield {"cell": 0, "rows": [{"contender": "squared", "side": "ours", "status": "ok", "reason": ""}]}, {}
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(run, "_answers", answers)
+    outcome = run.run([Cell("kernels", "squared", TINY, width) for width in (1, 2)])
+    assert (outcome.stopped, outcome.done, len(store.BENCH.read(tmp_path))) == (True, 1, 1)
+
+
+def test_the_key_depends_on_settings_way_of_measuring_and_contenders(monkeypatch):
+    cell = Cell("kernels", "csr_dense", TINY, 4)
+    keys = {cells.key(cell, QUICK), cells.key(dataclasses.replace(cell, width=8), QUICK), cells.key(cell, Policy())}
+    assert len(keys) == 3
+    monkeypatch.setattr(cells, "names_of", lambda _: [("csr_dense", "ours", "")])
+    assert cells.key(cell, QUICK) not in keys

@@ -1,0 +1,141 @@
+"""What is read from benchmark rows: charts, goals, reports."""
+
+import re
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support import bench_rows as maker
+from workbench import plots, store
+from workbench.analysis import bench as analysis
+from workbench.analysis.goals import goals
+from workbench.reports import bench as bench_report
+
+BENCH_FRAMES = {
+    "suite": maker.suite(),
+    "steps": maker.steps(),
+    "empty": [],
+    "bandwidth alone": maker.bandwidths(),
+    "all failed": [maker.without(name, "timeout", "too long") for name in maker.SPEEDS],
+    "ours alone": [maker.row("csr_dense")],
+    "no bandwidth": [row for row in maker.suite() if row["task"] != "bandwidth"],
+}
+
+
+@pytest.mark.parametrize("name", plots.names("bench"))
+@pytest.mark.parametrize("rows", BENCH_FRAMES.values(), ids=BENCH_FRAMES)
+def test_charts_of_benchmarks_draw_every_frame(name, rows):
+    figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(rows)
+    sentence = plots.draw(name, frame, figure)
+    figure.draw_without_rendering()
+    assert sentence.endswith(".")
+    assert figure.axes
+    plots.table(name, frame)
+    for control in plots.get(name).controls:
+        assert control.help
+        for option in control.options(frame):
+            plots.draw(name, frame, figure, **{control.name: option})
+
+
+def test_charts_of_benchmarks_are_apart_from_those_of_trials():
+    assert plots.names("bench") == ["rival_ratio", "roofline"]
+    assert not set(plots.names()) & set(plots.names("bench"))
+
+
+def lines_of(figure: Figure) -> dict[str, np.ndarray]:
+    return {line.get_label(): line.get_ydata() for line in figure.axes[0].get_lines()}
+
+
+def test_the_ratio_chart_draws_the_rival_asked_for_its_mean_and_the_goal():
+    figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
+    assert "2 times as fast as the fastest rival" in plots.draw("rival_ratio", frame, figure)
+    assert "8 times as fast as SciPy" in plots.draw("rival_ratio", frame, figure, rival="scipy")
+    levels = {label: y[0] for label, y in lines_of(figure).items() if not label.startswith("_")}
+    assert levels["equal"] == 1.0
+    assert levels["mean 8 x"] == pytest.approx(8.0)
+    assert levels["goal 6 x"] == 6.0
+    legend = figure.legends[0].get_window_extent()
+    assert legend.y1 <= figure.axes[0].get_window_extent().y0
+
+
+def test_the_ratio_chart_of_steps_tells_batches_that_repeat_from_new_ones():
+    figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.steps())
+    assert plots.draw("rival_ratio", frame, figure).startswith("Over 8 cells of step ours is 12 times as fast")
+    assert plots.draw("rival_ratio", frame, figure, batches="new", rival="torch").startswith("Over 4 cells")
+    assert "goal 10 x" in lines_of(figure)
+    plots.draw("rival_ratio", frame, figure, batches="repeat", rival="torch")
+    assert "goal 20 x" in lines_of(figure)
+
+
+def test_points_of_one_width_are_on_one_line_only_where_nothing_else_sets_them_apart():
+    cells = [(cache, rows, width) for cache in ("warm", "cold") for rows in (256, 4096) for width in (1, 16)]
+    rows = [
+        maker.row(name, width, ratio, key=f"{cache}{count}{width}", cache=cache, rows=count, device="cuda")
+        for name, ratio in maker.SPEEDS.items()
+        for cache, count, width in cells
+    ]
+    figure = Figure(figsize=(9, 6))
+    plots.draw("rival_ratio", store.BENCH.frame(rows), figure)
+    labels = figure.axes[0].get_legend_handles_labels()[1]
+    told = ["uniform, R 256, warm", "uniform, R 4,096, warm", "uniform, R 256, cold", "uniform, R 4,096, cold"]
+    assert set(told) <= set(labels)
+    assert "on cuda; cache cold; cache warm; bench-1" in figure.axes[0].get_title(loc="left")
+    alone = [row for row in rows if row["key"] == "warm25616"]
+    plots.draw("rival_ratio", store.BENCH.frame(alone), figure)
+    points = [line.get_xdata().tolist() for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 1]
+    assert [16] in points
+
+
+def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
+    figure, frame = Figure(figsize=(9, 6)), store.BENCH.frame(maker.suite())
+    plots.draw("roofline", frame, figure)
+    lines = figure.axes[0].get_lines()
+    roofs = {line.get_label(): line for line in lines if line.get_label().startswith(("stream", "gather"))}
+    assert set(roofs) == {
+        *("stream, 512 MiB: 30 GB/s", "stream, 8 MiB: 100 GB/s", "stream, 1 MiB: 200 GB/s"),
+        *("gather, 512 MiB: 15 GB/s", "gather, 8 MiB: 50 GB/s", "gather, 1 MiB: 100 GB/s"),
+    }
+    slope = roofs["stream, 512 MiB: 30 GB/s"]
+    np.testing.assert_allclose(slope.get_ydata() / slope.get_xdata(), 3e10)
+    assert "roofs measured in the same run" in figure.axes[0].get_title(loc="left")
+    plots.draw("roofline", store.BENCH.frame([maker.row("csr_dense")]), figure)
+    assert "roofs" not in figure.axes[0].get_title(loc="left")
+    faces = {line.get_marker(): line.get_markerfacecolor() for line in lines if line.get_marker() in "os^"}
+    assert faces["o"] != "white"
+    assert faces["s"] == faces["^"] == "white"
+
+
+def test_goals_are_met_or_missed_by_how_much():
+    found = {goal.what: goal for goal in goals(store.BENCH.frame(maker.suite() + maker.steps()))}
+    assert found["CSR @ dense against MKL (PyTorch), geometric mean"].met
+    assert found["CSR @ dense against SciPy, geometric mean"].measured == "8 x over 3 cells"
+    repeat = found["whole step, batches that repeat, against PyTorch, geometric mean"]
+    assert (repeat.met, repeat.measured) == (True, "30 x over 4 cells")
+    assert found["whole step, batches that repeat, against TensorFlow, geometric mean"].measured == "12 x over 4 cells"
+    share = next(goal for what, goal in found.items() if what.startswith("share of the bound"))
+    assert share.met
+    slow = [maker.row("csr_dense"), maker.row("torch.csr_dense", ratio=1.5)]
+    missed = goals(store.BENCH.frame(slow))[0]
+    assert (missed.met, missed.measured) == (False, "1.5 x over 1 cell, 25 % short")
+    assert {goal.met for goal in goals(store.BENCH.frame())} == {None}
+
+
+def test_a_later_row_replaces_an_earlier_one_but_no_failure_a_result():
+    first, second = maker.row("csr_dense", seconds=1.0), maker.row("csr_dense", seconds=2.0)
+    failed = maker.without("csr_dense", "timeout", "too long")
+    frame = analysis.latest(store.BENCH.frame([first, second, failed]))
+    assert frame["seconds"].tolist() == [2.0]
+
+
+def test_the_reports_say_goals_charts_and_what_has_no_time(tmp_path):
+    for row in maker.suite() + maker.steps():
+        store.BENCH.append(tmp_path / store.BENCH.file, row)
+    page = bench_report.write(tmp_path).read_text()
+    assert "CSR @ dense against MKL" in page
+    assert page.count("<svg") == 4, "ratio and roofline of the product, two ratios of the step"
+    assert "Unavailable because it is not installed" in page
+    assert not re.search(r'(src|href)="http', page)
+    text = bench_report.write(tmp_path, markdown=True).read_text()
+    assert "| CSR @ dense against SciPy, geometric mean | ≥ 6 x | 8 x over 3 cells | met |" in text
+    assert bench_report.write(tmp_path, tmp_path / "other.html").name == "other.html"

@@ -1,0 +1,275 @@
+"""The command line: every command as a user types it, its errors, and how fast its help is there."""
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+
+import pytest
+import typer
+from typer.testing import CliRunner
+
+from kernels import devices
+from workbench import data, formats, models, store
+from workbench.command import cli, demo, doctor, terminal, training
+from workbench.measure import blas
+from workbench.ops.products import ENGINES
+from workbench.sweep import grid, run_folder, spec
+from workbench.train import DEVICES, GRADIENTS, LAUNCHES, UPDATES
+
+SPEC = """
+name = "small"
+[axes]
+dataset = "uniform"
+rows = 60
+features = 30
+batch_rows = 20
+density = [0.1, 0.3]
+epochs = {epochs}
+[[contenders]]
+format = "csr"
+[[contenders]]
+format = "dense"
+engine = "dense"
+gradient = "dense"
+update = "standard"
+[measure]
+seconds_warmup = 0.0
+seconds_sample = 0.0
+seconds_total = 0.0
+rounds = 2
+"""
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(terminal.console, "width", 200)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def spec_file(tmp_path, epochs: int = 0, name: str = "small"):
+    path = tmp_path / f"{name}.toml"
+    path.write_text(SPEC.format(epochs=epochs), encoding="utf-8")
+    return path
+
+
+COMMANDS = [
+    "",
+    "demo",
+    "sweep",
+    "report",
+    "train",
+    "lab",
+    "doctor",
+    "bench",
+    "bench kernels",
+    "bench step",
+    "bench report",
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_has_help(command):
+    came = run(*command.split(), "--help")
+    assert came.exit_code == 0
+    assert "Usage" in came.output
+
+
+@pytest.mark.parametrize(
+    ("option", "known"),
+    [
+        ("dataset", data.names()),
+        ("model", models.names()),
+        ("format", formats.names()),
+        ("engine", ENGINES),
+        ("gradient", GRADIENTS),
+        ("update", UPDATES),
+        ("device", DEVICES),
+        ("launch", LAUNCHES),
+    ],
+)
+def test_the_help_of_an_option_names_all_that_it_takes(option, known):
+    options = {each.name: each.help for each in typer.main.get_command(cli.app).commands["train"].params}
+    assert set(re.findall(r"\w+", options[option])) >= set(known)
+
+
+def test_every_option_says_what_it_is():
+    for name in COMMANDS[1:]:
+        command = typer.main.get_command(cli.app)
+        for part in name.split():
+            command = command.commands[part]
+        assert all(each.help for each in command.params), name
+
+
+def test_a_sweep_then_its_report(tmp_path):
+    came = run("sweep", str(spec_file(tmp_path)))
+    assert came.exit_code == 0, came.output
+    assert "finished: 8 ok" in came.output
+    again = run("sweep", str(tmp_path / "small.toml"))
+    assert "8 found done" in again.output
+    came = run("report", "runs/small")
+    page = (tmp_path / "runs/small/report.html").read_text(encoding="utf-8")
+    assert came.output.strip() == "runs/small/report.html"
+    assert page.count("<svg") >= 3
+    assert "workbench sweep spec.json" in page
+    assert (tmp_path / "runs/small/spec.json").read_text(encoding="utf-8") in html.unescape(page)
+    for arguments in (("--markdown", "--out", "r.txt"), ("--out", "r.md")):
+        assert run("report", "runs/small", *arguments).exit_code == 0
+        assert "## Break-evens" in (tmp_path / arguments[-1]).read_text(encoding="utf-8")
+
+
+def test_what_a_sweep_leaves_out_is_told_with_the_reason_and_how_to_get_its_report(tmp_path):
+    (tmp_path / "none.toml").write_text(
+        'name = "none"\naxes.dataset = "svmlight"\naxes.rows = [5, 6]', encoding="utf-8"
+    )
+    came = " ".join(run("sweep", "none.toml").output.split())
+    assert "2 of the cells left out: The data set svmlight needs the axis path" in came
+    assert came.endswith("Its report: workbench report runs/none")
+
+
+def test_the_clock_of_a_training_starts_after_a_step_at_full_size(monkeypatch):
+    log, made = [], training.make_run
+    monkeypatch.setattr(training, "make_run", lambda *given: Watched(made(*given), log))
+    assert run("train", "--dataset", "uniform", "--rows", "60", "--features", "20", "--epochs", "2").exit_code == 0
+    assert log == ["events", "reset", "events 2"]
+
+
+class Watched:
+    """A run that notes what starts its steps."""
+
+    def __init__(self, run, log: list[str]) -> None:
+        self.run, self.log = run, log
+
+    def __getattr__(self, name: str):
+        return getattr(self.run, name)
+
+    def events(self, *epochs: int):
+        self.log.append(" ".join(["events", *map(str, epochs)]))
+        return self.run.events(*epochs)
+
+    def reset(self) -> None:
+        self.log.append("reset")
+        self.run.reset()
+
+
+def test_a_detached_sweep_goes_on_by_itself(tmp_path):
+    came = run("sweep", str(spec_file(tmp_path)), "--detach", "--run", "elsewhere")
+    assert "Started in elsewhere" in came.output
+    *_, last = run_folder.watch("elsewhere", 0.05)
+    assert last.counts == {"ok": 8}
+
+
+def test_training_shows_loss_phases_memory_and_quality():
+    came = run(
+        "train", "--dataset", "uniform", "--rows", "200", "--features", "50", "--density", "0.2", "--epochs", "2"
+    )
+    assert came.exit_code == 0, came.output
+    for text in ("loss", "update", "held-out accuracy", "arrays hold", "dense it would be"):
+        assert text in came.output
+
+
+@pytest.mark.parametrize("format", ["dense", "csc", "coo", "row_sparse"])
+def test_training_fills_in_what_suits_the_format(format):
+    came = run(
+        "train", "--dataset", "uniform", "--rows", "60", "--features", "20", "--density", "0.3", "--format", format
+    )
+    assert came.exit_code == 0, came.output
+
+
+def entry(*arguments: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, "-m", "workbench.command.cli", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, check=False, env=os.environ)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["report", "nowhere"], "There are no results at nowhere. Give a .jsonl file"),
+        (["sweep", "none.toml"], "No such file"),
+        (["train", "--format", "cssr"], "workbench: --format 'cssr': 'cssr' is not known; there is: dense, csr"),
+        (["train", "--learning-rate", "0"], "workbench: --learning-rate 0.0: Input should be greater than 0"),
+        (["train", "--dataset", "svmlight"], "needs the option --path"),
+        (["train", "--dataset", "npz", "--path", "x.npz"], "needs the option --labels"),
+        (["train", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
+        (["train", "--dataset", "uniform", "--rows", "999999999999", "--features", "9"], "nable to allocate"),
+        (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),
+        (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
+    ],
+)
+def test_errors_a_user_can_mend_are_one_message_without_a_traceback(arguments, text):
+    came = entry(*arguments)
+    assert came.returncode == 1
+    assert text in came.stderr
+    assert "Traceback" not in came.stderr
+
+
+def test_a_seed_below_zero_is_refused_where_it_is_given():
+    came = run("train", "--seed", "-1")
+    assert came.exit_code == 2
+    assert "--seed" in came.output
+    with pytest.raises(spec.SpecError, match="axis seed = -1: Input should be greater than or equal to 0"):
+        spec.parse('name = "x"\naxes.seed = -1')
+
+
+def test_the_doctor_names_what_it_looked_at():
+    found = {finding.what: finding for finding in doctor.examine()}
+    assert set(found) >= {"processor", "cores", "memory available", "BLAS", "Numba threading layer", "GPU", "versions"}
+    came = run("doctor")
+    assert all(what in came.output for what in found)
+
+
+def test_the_doctor_says_what_holds_blas_back(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    assert blas.holding_back()["OPENBLAS_CORETYPE"] == "Haswell"
+    advice = next(finding.advice for finding in doctor.examine() if finding.what == "BLAS")
+    assert "OPENBLAS_CORETYPE=Haswell" in advice
+
+
+def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
+    for file in sorted(demo.SPECS.glob("*.toml")):
+        cells = grid.expand(spec.load(file))
+        assert not cells.dropped, file
+        assert {"dense", "csr"} <= {cell.format for cell in cells.cells}, file
+
+
+def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
+    for name, epochs in (("demo_train", 2), ("demo_density", 0)):
+        spec_file(tmp_path, epochs, name)
+    monkeypatch.setattr(demo, "SPECS", tmp_path)
+    came = run("demo", "--root", "runs/demo")
+    assert came.exit_code == 0, came.output
+    for text in (
+        "held-out accuracy",
+        "Verdict",
+        "Break-even densities",
+        f"Report: {tmp_path / 'runs/demo/report.html'}",
+    ):
+        assert text in came.output
+    rows = store.read("runs/demo/demo_train")
+    assert {row["format"] for row in rows if row["quality"] is not None} == {"csr", "dense"}
+    assert json.loads((tmp_path / "runs/demo/demo_density/machine.json").read_text(encoding="utf-8"))["cores"] >= 1
+
+
+def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):
+    from workbench.command import jupyter
+
+    monkeypatch.setattr(jupyter.importlib.util, "find_spec", lambda name: None)
+    with pytest.raises(ImportError, match=r"pip install 'sparse-workbench\[lab\]'"):
+        jupyter.start()
+
+
+@pytest.mark.parametrize("command", ["train --dataset uniform --rows 60 --features 30 --density 0.1",
+                                     "bench kernels --quick", "bench step --quick"])  # fmt: skip
+def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(command, tmp_path, monkeypatch):
+    monkeypatch.setattr(devices, "probe", lambda: devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    came = run(*command.split(), "--device", "cuda")
+    assert came.exit_code == 1
+    assert "cudaErrorNoDevice. Take --device cpu." in str(came.exception)
+    assert not list(tmp_path.glob("runs/*"))

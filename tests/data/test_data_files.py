@@ -1,0 +1,100 @@
+"""Readers of the user's files: what is in them, or an error that names the file."""
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.support.small_sets import svmlight
+from workbench import data, formats
+from workbench.data import DataError, cache
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path, monkeypatch):
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo"])
+def test_npz_reads_all_three_formats(tmp_path, name):
+    x = sp.coo_array((np.float64([1, 2, 3, 0]), ([1, 0, 1, 0], [2, 3, 2, 0])), shape=(3, 4))
+    sp.save_npz(tmp_path / "x.npz", formats.to_format(x, name))
+    np.save(tmp_path / "y.npy", np.array(["no", "yes", "no"]))
+    made = data.load("npz", path=tmp_path / "x.npz", labels=tmp_path / "y.npy")
+    np.testing.assert_array_equal(made.x.toarray(), [[0, 0, 0, 2], [0, 0, 4, 0], [0, 0, 0, 0]])
+    assert (made.x.dtype, made.x.indices.dtype) == (np.float32, np.int32)
+    assert made.x.has_canonical_format
+    assert made.classes == ("no", "yes")
+    assert made.y.tolist() == [0, 1, 0]
+
+
+@pytest.fixture
+def files(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.eye_array(3, format="csr"))
+    np.save(tmp_path / "y.npy", np.arange(3))
+    np.save(tmp_path / "short.npy", np.arange(2))
+    np.save(tmp_path / "objects.npy", np.array([{}, {}, {}]), allow_pickle=True)
+    np.save(tmp_path / "nan.npy", np.array([0.5, np.nan, 1]))
+    sp.save_npz(tmp_path / "nan.npz", sp.csr_array(np.full((3, 3), np.nan)))
+    sp.save_npz(tmp_path / "complex.npz", sp.csr_array(np.eye(3) * 1j))
+    sp.save_npz(tmp_path / "dia.npz", sp.eye_array(3, format="dia"))
+    (tmp_path / "text.npz").write_text("no archive")
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("x", "y", "message"),
+    [
+        ("none.npz", "y.npy", "There is no file .*none.npz; give the path of a SciPy matrix"),
+        ("x.npz", "none.npy", "There is no file .*none.npy; give the path of NumPy labels"),
+        ("text.npz", "y.npy", "text.npz cannot be read as a SciPy matrix"),
+        ("x.npz", "objects.npy", "objects.npy cannot be read as NumPy labels: .*allow_pickle=False"),
+        ("x.npz", "short.npy", "x.npz has 3 rows and 2 labels; there must be one for each row"),
+        ("x.npz", "nan.npy", "The label of row 1 of .*x.npz is no finite number"),
+        ("nan.npz", "y.npy", r"nan.npz cannot be read as a SciPy matrix: data\[0\] is nan"),
+        ("complex.npz", "y.npy", "The values are complex128; a data set holds real numbers"),
+        ("dia.npz", "y.npy", r"SciPy's 'dia' format is none of the formats here.*Call x.tocsr\(\)"),
+    ],
+)
+def test_unusable_npz_files_are_refused_by_name(files, x, y, message):
+    with pytest.raises(DataError, match=message):
+        data.load("npz", path=files / x, labels=files / y)
+
+
+def test_svmlight_reads_what_is_written(tmp_path):
+    made = svmlight(tmp_path, "-1 1:0.5 4:2 # comment\n\n1\n-1 2:1\n")
+    np.testing.assert_array_equal(made.x.toarray(), [[0.5, 0, 0, 2], [0, 0, 0, 0], [0, 1, 0, 0]])
+    assert (made.classes, made.y.tolist()) == (("-1", "1"), [0, 1, 0])
+    assert svmlight(tmp_path, "1 0:1\n").x.shape == (1, 1)
+    assert svmlight(tmp_path, "1 1:1\n", features=9).x.shape == (1, 9)
+    assert svmlight(tmp_path, "1 1:1\n", zero_based=True).x.shape == (1, 2)
+    assert svmlight(tmp_path, "0.5 1:1\n2 2:1\n").classes == ()
+    assert svmlight(tmp_path, "1 1:1\n2 2:1\n", kind="targets").y.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "data.svm holds no rows"),
+        ("1 3:1 2:1\n", "data.svm:1: column 2 comes after 3; columns of a row should be sorted and unique"),
+        ("1 1:1\n\n1 2:1 2:1\n", "data.svm:3: column 2 comes twice; columns of a row should be sorted and unique"),
+        ("1 5000000000:1\n", "data.svm:1: column 5000000000 is above 2.*31 - 1; hash the columns to fewer"),
+        ("1 |f 3:1\n", r"data.svm:1: '\|f' is not column:value with a whole number for the column"),
+        ("1 -3:1\n", "data.svm:1: column -3 is below 0"),
+        ("1 1:inf\n", "data.svm:1: the value in '1:inf' is no finite number that float32 holds"),
+        ("1 1:1e300\n", "data.svm:1: the value in '1:1e300' is no finite number that float32 holds"),
+        ("nan 1:1\n", "data.svm:1: the label 'nan' is no finite number"),
+    ],
+)
+def test_malformed_svmlight_is_refused_by_name(tmp_path, text, message):
+    with pytest.raises(DataError, match=message):
+        svmlight(tmp_path, text)
+
+
+def test_columns_beyond_the_features_asked_for_are_refused(tmp_path):
+    with pytest.raises(DataError, match=r"data.svm:2: column 5 is out of range; with features=4 they are 0 to 3"):
+        svmlight(tmp_path, "1 1:1\n1 5:1\n", features=4)
+
+
+def test_a_wrong_kind_of_labels_lists_the_kinds(tmp_path):
+    with pytest.raises(DataError, match="kind is 'class'; it is one of auto, classes, targets"):
+        svmlight(tmp_path, "1 1:1\n", kind="class")

@@ -1,0 +1,43 @@
+"""What NumPy does for the types that kernels do not take is what the kernels of those names do."""
+
+import numpy as np
+import pytest
+
+import kernels
+from tests.support import twins
+from tests.support.cases import CASES, random_case
+from workbench import formats
+from workbench.formats import moves
+
+SOME = (
+    "plain",
+    "no rows",
+    "no columns",
+    "nothing",
+    "no entries",
+    "duplicates",
+    "explicit zeros",
+    "nan and inf",
+    "64 bits",
+)
+LARGE = {name: CASES[name] for name in SOME} | {"large": random_case(40, 30, 3000, 2, seed=2)}
+
+
+@pytest.mark.parametrize("case", LARGE)
+@pytest.mark.parametrize("name", moves.PLAIN)
+def test_numpy_does_what_the_kernel_does(name, case):
+    kernel = kernels.get(name)
+    args = kernel.arguments(LARGE[case])
+    for came, wanted in zip(twins.run(moves.PLAIN[name], args), twins.run(kernel.cpu, args), strict=True):
+        assert np.shape(came) == np.shape(wanted)
+        np.testing.assert_allclose(came, wanted, rtol=1e-5, atol=1e-5)
+        if np.asarray(wanted).dtype.kind == "f":
+            assert came.dtype == wanted.dtype
+
+
+@pytest.mark.parametrize("dtype", [*map(str, formats.VALUES)])
+def test_kernels_are_taken_where_they_take_the_type(dtype):
+    for name in moves.PLAIN:
+        taken = moves.get(name, np.dtype(dtype))
+        assert (taken is kernels.get(name).cpu) == (np.dtype(dtype) in formats.FLOATS)
+        assert taken in (kernels.get(name).cpu, moves.PLAIN[name])

@@ -1,0 +1,261 @@
+"""Every GPU twin on the host emulator, on the hostile cases of the CPU twins and on some of its own."""
+
+import functools
+
+import numpy as np
+import pytest
+
+import kernels
+from kernels import Case, KernelError, plan
+from kernels.gpu import indices, losses
+from kernels.gpu import plan as gpu_plan
+from kernels.gpu import source as gpu_source
+from kernels.gpu.source import sources
+from kernels.gpu.transpose import transpose
+from tests.support.cases import CASES
+from tests.support.gpu_twins import (
+    DISTINCT,
+    GPU_CASES,
+    LONG,
+    TILES,
+    WITH,
+    WITHOUT,
+    assert_gpu_is_reference,
+    not_run,
+    pairs,
+    run_on,
+    shifted,
+)
+from tests.support.twins import assert_close, copies, run, same_bits
+
+emulator_build = pytest.importorskip("tests.support.emulator.build")
+if emulator_build.compiler() is None:
+    pytest.skip("g++, which compiles the CUDA sources for the host, is not installed", allow_module_level=True)
+
+from tests.support.emulator.device import emulator  # noqa: E402
+
+every_twin = pytest.mark.parametrize("name", WITH)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def built():
+    emulator_build.build_all(list(sources.values()))
+
+
+@pytest.fixture(autouse=True)
+def ascending():
+    yield
+    emulator.seed = 0
+
+
+def test_every_kernel_has_a_gpu_twin() -> None:
+    assert WITHOUT == []
+
+
+@pytest.mark.parametrize(("name", "case"), pairs(WITH).values(), ids=pairs(WITH))
+def test_gpu_twin_computes_what_the_reference_defines(name: str, case: Case) -> None:
+    assert_gpu_is_reference(emulator, name, case)
+
+
+@pytest.mark.parametrize(
+    "case_name", ["plain", "width 33", "width 64", "64 bits", "many rows", "hot columns", "long rows"]
+)
+@pytest.mark.parametrize("name", DISTINCT)
+def test_same_bits_whichever_thread_and_block_comes_first(name: str, case_name: str) -> None:
+    kernel, results = kernels.get(name), []
+    args = kernel.arguments(GPU_CASES[case_name])
+    for emulator.seed in (0, 1, 2):
+        results.append(run_on(emulator, kernel.gpu, args))
+    assert same_bits(results[0], results[1])
+    assert same_bits(results[0], results[2])
+
+
+@pytest.mark.parametrize("case_name", ["many rows", "hot columns", "width 600"])
+@pytest.mark.parametrize("name", DISTINCT)
+def test_few_blocks_do_the_work_of_many(name: str, case_name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, case = kernels.get(name), GPU_CASES[case_name]
+    args = kernel.arguments(case)
+    expected = run_on(emulator, kernel.gpu, args)
+    monkeypatch.setattr(gpu_source, "MOST_BLOCKS", 2)
+    for emulator.seed in (2, 3, 4):
+        assert same_bits(run_on(emulator, kernel.gpu, args), expected)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (70, 100), (5000, 3)])
+def test_few_blocks_sum_and_transpose_much(shape: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    x, targets = random.standard_normal(shape), random.standard_normal(shape)
+    monkeypatch.setattr(gpu_source, "MOST_BLOCKS", 1)
+    for emulator.seed in (2, 3, 4):
+        assert same_bits([emulator.read(transpose(emulator.put(x)))], [np.ascontiguousarray(x.T)])
+        gradient = emulator.empty(shape, x.dtype)
+        loss = kernels.get("squared").gpu(emulator.put(x), emulator.put(targets), gradient)
+        np.testing.assert_allclose(loss, np.square(x - targets).sum() / 2 / shape[0], rtol=1e-12)
+        np.testing.assert_allclose(kernels.get("square_norm").gpu(emulator.put(x)), np.square(x).sum(), rtol=1e-12)
+        np.testing.assert_allclose(losses.total(emulator.put(x.reshape(-1))), x.sum(), rtol=1e-12)
+
+
+@every_twin
+def test_nan_and_inf_go_where_the_reference_puts_them(name: str) -> None:
+    kernel = kernels.get(name)
+    for case in (CASES["width 5"], CASES["width 16"]):
+        args = copies(kernel.arguments(case))
+        for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True):
+            if kind == "f":
+                arg.flat[[0, arg.size // 2, -1]] = np.nan, -np.inf, np.inf
+        assert_close(case, run_on(emulator, kernel.gpu, args), run(kernel.reference, args))
+
+
+@every_twin
+def test_arrays_with_gaps_give_the_same(name: str) -> None:
+    kernel, case = kernels.get(name), CASES["width 16"]
+    args = kernel.arguments(case)
+    there, gaps = [], []
+    for arg in args:
+        if isinstance(arg, np.ndarray):
+            roomy = emulator.put(np.full([2 * length + 1 for length in arg.shape], 99, arg.dtype))
+            gaps.append(type(roomy)(roomy.host[tuple(slice(1, None, 2) for _ in arg.shape)], roomy.region))
+            gaps[-1].host[...] = arg
+            there.append(gaps[-1])
+        else:
+            there.append(arg)
+    result = kernel.gpu(*there)
+    parts = result if isinstance(result, tuple) else () if result is None else (result,)
+    came = [emulator.read(one) if isinstance(one, type(gaps[0])) else one for one in (*parts, *there)]
+    assert same_bits(came, run_on(emulator, kernel.gpu, args))
+
+
+@every_twin
+def test_wrong_arguments_are_refused_by_name(name: str) -> None:
+    kernel = kernels.get(name)
+    args = kernel.arguments(CASES["plain"])
+    there = [emulator.put(arg) if isinstance(arg, np.ndarray) else arg for arg in args]
+    with pytest.raises(KernelError, match=f"^{name} takes {len(args)} arguments"):
+        kernel.gpu(*there, 1)
+    for place, (parameter, kind, _) in enumerate(kernel.parsed):
+        if kind == "s":
+            continue
+        wrong = emulator.put(args[place].astype(np.int16))
+        with pytest.raises(KernelError, match=rf"^{name}: {parameter} is int16"):
+            kernel.gpu(*there[:place], wrong, *there[place + 1 :])
+        if place:
+            with pytest.raises(KernelError, match=rf"^{name}: {parameter} must be a .*Array, not ndarray"):
+                kernel.gpu(*there[:place], args[place], *there[place + 1 :])
+    with pytest.raises(TypeError, match="pass CuPy arrays"):
+        kernel.gpu(*args)
+
+
+def wrong_calls() -> dict[str, tuple]:
+    """Calls whose values are wrong, for which both twins have the same message."""
+    scores, gradient = np.zeros((3, 4), np.float32), np.zeros((3, 4), np.float32)
+    ints, floats = np.arange(4, dtype=np.int32), np.ones(4, np.float32)
+    starts, rows = np.array([0, 2, 4], np.int32), np.ones((4, 2), np.float32)
+    return {
+        "label too large": ("softmax", scores, np.array([3, 4, 9]), gradient),
+        "label below 0": ("softmax", scores, np.array([3, 0, -1]), gradient),
+        "row too large": ("coo_to_csr", ints, ints, floats, 3),
+        "row below 0": ("coo_to_csr", ints - 1, ints, floats, 4),
+        "column too large": ("csr_to_csc", starts, ints, floats, 2),
+        "no such row": ("slice_rows", starts, ints, floats, np.array([1, 0, 2, -1])),
+        "row of the end": ("slice_rows", starts, ints, floats, np.array([0, -1])),
+        "merged below 0": ("merge_rows", ints - 2, rows),
+        "wanted below 0": ("retain_rows", ints, rows, np.array([2, 1, -3], np.int32)),
+    }
+
+
+@pytest.mark.parametrize("call", wrong_calls().values(), ids=wrong_calls())
+def test_wrong_values_are_refused_as_on_the_cpu(call: tuple) -> None:
+    name, *args = call
+    messages = []
+    for function in (kernels.get(name).cpu, lambda *args: run_on(emulator, kernels.get(name).gpu, args)):
+        with pytest.raises(KernelError) as raised:
+            function(*copies(tuple(args)))
+        messages.append(str(raised.value))
+    assert messages[0] == messages[1]
+
+
+@pytest.mark.parametrize("name", ["coo_to_csr", "csr_to_csc", "dense_to_csr", "slice_rows"])
+def test_indices_become_int64_where_int32_is_too_narrow(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plan, "INT32_LIMIT", 8)
+    assert assert_gpu_is_reference(emulator, name, CASES["plain"])[0].dtype == np.int64
+
+
+def assert_same_plan(case: Case) -> None:
+    there = gpu_plan.build(emulator.put(case.indptr), emulator.put(case.indices), case.D, in_order_of_length=True)
+    here = plan.build(case.indptr, case.indices, case.D)
+    for field in ("columns", "segments", "rows", "permutation"):
+        assert same_bits([emulator.read(getattr(there, field))], [getattr(here, field)])
+    for field in ("shape", "longest_run", "row_length", "longest_row"):
+        assert getattr(there, field) == getattr(here, field)
+    values = gpu_plan.in_order(there, emulator.put(case.data))
+    assert same_bits([emulator.read(values)], [here.in_order(case.data)])
+
+
+@pytest.mark.parametrize("case", {**CASES, **LONG}.values(), ids={**CASES, **LONG})
+def test_plan_on_the_device_is_that_of_the_cpu(case: Case) -> None:
+    assert_same_plan(case)
+    emulator.seed = 1
+    assert_same_plan(case)
+
+
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_plan_on_the_device_refuses_an_index_out_of_range(wrong: int) -> None:
+    indices = CASES["plain"].indices.copy()
+    indices[4] = wrong
+    with pytest.raises(ValueError, match=f"Entry 4 has column {wrong}; allowed are 0 to 10"):
+        gpu_plan.build(emulator.put(CASES["plain"].indptr), emulator.put(indices), 11)
+
+
+def test_plan_on_the_device_refuses_row_starts_of_another_batch() -> None:
+    case = CASES["plain"]
+    with pytest.raises(ValueError, match="indptr goes from 0 to 20, indices holds 19"):
+        gpu_plan.build(emulator.put(case.indptr), emulator.put(case.indices[1:]), 11)
+
+
+SUMS = ["csr_dense", "csr_dense_ones", "sddmm"]
+
+
+@pytest.mark.parametrize(("case", "is_shifted"), TILES.values(), ids=TILES)
+@pytest.mark.parametrize("name", SUMS)
+def test_every_tile_with_arrays_aligned_and_not(name: str, case: Case, is_shifted: bool) -> None:
+    kernel = kernels.get(name)
+    args = kernel.arguments(case)
+    there = [shifted(emulator, arg) if is_shifted else emulator.put(arg) for arg in args]
+    kernel.gpu(*there)
+    assert_close(case, [emulator.read(arg) for arg in there], run(kernel.reference, args))
+
+
+@pytest.mark.parametrize("width", [1, 2, 4, 16, 32, 40])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_rows_are_copied_by_every_word(width: int, dtype: type) -> None:
+    source, index = np.arange(7 * width).reshape(7, width).astype(dtype), np.array([6, 0, 3])
+    for put in (functools.partial(shifted, emulator), emulator.put):
+        out, back = put(np.zeros((3, width), dtype)), put(np.zeros((7, width), dtype))
+        kernels.get("take_rows").gpu(put(source), emulator.put(index), out)
+        kernels.get("scatter_rows").gpu(out, emulator.put(index), back)
+        np.testing.assert_array_equal(emulator.read(out), source[index])
+        np.testing.assert_array_equal(emulator.read(back)[index], source[index])
+
+
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("size", [0, 1, 2047, 2048, 2049, 5000])
+def test_sort_scan_and_runs_over_many_tiles(size: int, dtype: type, monkeypatch) -> None:
+    random, kind = np.random.default_rng(size), np.dtype(np.int32)
+    if dtype == np.int64:
+        monkeypatch.setattr(gpu_source, "MOST_BLOCKS", 2)
+    for limit, emulator.seed in ((1, 0), (11, 1), (70_000, 2), (2**31 - 1, 3)):
+        keys = random.integers(0, limit, size).astype(dtype)
+        ordered, places = indices.sort(emulator.put(keys), limit, kind)
+        expected = np.argsort(keys, kind="stable").astype(np.int32)
+        assert same_bits([emulator.read(ordered), emulator.read(places)], [keys[expected], expected])
+        unique, counts = np.unique(keys, return_counts=True)
+        heads, starts = map(emulator.read, indices.runs(ordered, kind))
+        assert same_bits([heads, np.diff(starts)], [unique.astype(np.int64), counts.astype(np.int32)])
+        assert indices.survey(emulator.put(keys), limit) == (-1, 0, keys.max(initial=0))
+        came = emulator.read(indices.scan(emulator.put(keys.astype(np.int64)), np.dtype(np.int64)))
+        assert same_bits([came], [np.concatenate(([0], keys.cumsum(dtype=np.int64)))])
+
+
+def test_every_variant_that_launchers_name_was_run(request: pytest.FixtureRequest) -> None:
+    """Those for two bytes a value have modules of their own."""
+    assert not_run(request, emulator.launches, "wide") == []

@@ -1,0 +1,24 @@
+"""The axis `device` of a sweep: a machine without a GPU gives rows that say so, and the sweep goes on."""
+
+import pytest
+
+from kernels import devices
+from tests.sweep.test_sweep import _cache, finish, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from workbench.sweep import run_folder
+
+
+def with_gpu(monkeypatch: pytest.MonkeyPatch, gpu: devices.Gpu) -> None:
+    monkeypatch.setattr(devices, "probe", lambda: gpu)
+
+
+def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
+    with_gpu(monkeypatch, devices.Gpu(reason="no CUDA device: cudaErrorNoDevice"))
+    row = trial_row(device="cuda", density=0.1)
+    assert (row["status"], row["device"]) == ("unsupported", "cuda")
+    assert row["reason"] == "No CUDA device: cudaErrorNoDevice."
+
+
+def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):
+    folder = run_folder.start(spec_of(contenders=({},), density=0.1, device=["cuda", "cpu"]), tmp_path / "run")
+    assert finish(folder).counts == {"ok": 1, "unsupported": 1}
+    assert {row["device"]: row["status"] for row in run_folder.rows(folder)} == {"cpu": "ok", "cuda": "unsupported"}

@@ -1,0 +1,146 @@
+"""Arrows never turn back: who may import whom, and what must not be loaded by whom."""
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+
+# A package or module -> the parts of this project it may import, itself always. Everything may import kernels.
+ALLOWED = {
+    "kernels": set(),
+    "workbench.formats": set(),
+    "workbench.ops": {"formats"},
+    "workbench.graph": {"formats", "ops"},
+    "workbench.autodiff": {"formats", "ops", "graph"},
+    "workbench.executor": {"formats", "ops", "graph", "autodiff"},
+    "workbench.metrics": {"formats"},
+    "workbench.models": {"formats", "ops", "graph", "autodiff", "metrics"},
+    "workbench.optimizers": {"formats", "ops"},
+    "workbench.data": {"formats"},
+    "workbench.bridges": {"formats"},
+    "workbench.measure": {"formats"},
+    "workbench.kvstore": {"formats", "ops", "optimizers"},
+    "workbench.module": {
+        *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "kvstore"),
+    },
+    "workbench.train": {"formats", "ops", "graph", "executor", "models", "optimizers", "data", "metrics"},
+    "workbench.store": set(),
+    "workbench.analysis": {"store", "measure.stats"},
+    "workbench.plots": {"store", "analysis"},
+    "workbench.sweep": {"formats", "ops", "models", "optimizers", "data", "metrics", "train", "measure", "store"},
+    "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store"},
+    "workbench.reports": {"store", "analysis", "plots", "sweep"},
+    "workbench.panels": {
+        *("store", "analysis", "plots", "reports", "sweep", "train"),
+        *("formats", "ops", "data", "models", "optimizers"),
+    },
+    "workbench.cluster": {"sweep", "store"},
+    "workbench.command": {
+        *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports"),
+    },
+    "workbench.__main__": {"command"},
+}  # fmt: skip
+
+HEAVY = ("cupy", "dask", "distributed", "torch", "tensorflow", "ipywidgets", "matplotlib", "sklearn", "pandas")
+
+
+def part_of(module: str) -> str:
+    """`workbench.sweep.spec` -> `workbench.sweep`; `kernels.products.csr_dense` -> `kernels`."""
+    pieces = module.split(".")
+    return "kernels" if pieces[0] == "kernels" else ".".join(pieces[:2])
+
+
+def imports_of(source: str, inside: str) -> set[str]:
+    """Modules of this project that the source imports, at any depth of the code."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert not node.level, f"{inside} has a relative import; write it in full"
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return {name for name in found if name.split(".")[0] in ("kernels", "workbench")}
+
+
+def wrong_arrows(module: str, source: str) -> set[str]:
+    """Imports that the table does not allow."""
+    own = part_of(module)
+    if own == "workbench":  # the package's own __init__ imports nothing
+        return {name for name in imports_of(source, module) if name != "workbench"}
+    allowed = {own} | {f"workbench.{name}" for name in ALLOWED[own]} | ({"kernels"} if own != "kernels" else set())
+    known = {name for name in imports_of(source, module) if part_of(name) in ALLOWED}  # not workbench.__version__
+    return {name for name in known if not any(name == good or name.startswith(f"{good}.") for good in allowed)}
+
+
+def modules() -> list[tuple[str, Path]]:
+    files = [file for package in ("kernels", "workbench") for file in sorted((ROOT / package).rglob("*.py"))]
+    names = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
+    return list(zip(names, files, strict=True))
+
+
+@pytest.mark.parametrize(("module", "file"), modules(), ids=lambda value: value if isinstance(value, str) else "")
+def test_arrows_do_not_turn_back(module, file):
+    assert not wrong_arrows(module, file.read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("kernels.products.csr_dense", "from workbench import formats"),
+        ("workbench.analysis.breakeven", "from workbench.sweep import spec"),
+        ("workbench.plots.phases", "def draw():\n    import workbench.train"),
+        ("workbench.command.cli", "from workbench import panels"),
+        ("workbench.store", "from workbench.analysis.compare import verdict"),
+    ],
+)
+def test_arrow_check_can_fail(module, source):
+    assert wrong_arrows(module, source)
+
+
+def test_every_part_is_in_the_table():
+    parts = {part_of(module) for module, _ in modules()} - {"workbench"}
+    assert parts <= set(ALLOWED)
+
+
+def test_only_devices_imports_cupy():
+    importers = []
+    for module, file in modules():
+        tree = ast.parse(file.read_text(encoding="utf-8"))
+        names = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+        names |= {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+        if any(name.split(".")[0] in ("cupy", "cupyx") for name in names):
+            importers.append(module)
+    assert importers in ([], ["kernels.devices"])
+
+
+def loaded_by(statement: str) -> set[str]:
+    """Heavy modules that a fresh interpreter has loaded after the statement."""
+    code = f"{statement}\nimport sys\nprint(*sys.modules, sep='\\n')"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    return {name.split(".")[0] for name in out.split()} & set(HEAVY)
+
+
+@pytest.mark.parametrize(
+    "statement", ["import workbench", "import kernels as k; k.names()", "import workbench.command.cli"]
+)
+def test_light_imports_load_nothing_heavy(statement):
+    assert not loaded_by(statement)
+
+
+def test_the_command_line_loads_no_numerics_before_a_command_needs_them():
+    """Which is what lets its help come in a fraction of a second."""
+    code = "import workbench.command.cli, sys\nprint(*sys.modules, sep='\\n')"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert not {name.split(".")[0] for name in out.split()} & {"numpy", "numba", "scipy", "pydantic", "kernels"}
+
+
+def test_a_sweep_never_loads_cupy_or_widgets():
+    assert not loaded_by("import workbench.sweep.trial, workbench.sweep.runner") & {"cupy", "ipywidgets", "matplotlib"}
+
+
+def test_import_check_can_fail():
+    assert loaded_by("import workbench.plots, pandas") >= {"pandas"}

@@ -1,0 +1,164 @@
+"""Notebooks: their form, and that papermill runs them; small, in a folder of their own."""
+
+import ast
+from pathlib import Path
+
+import nbformat
+import papermill
+import pytest
+from papermill.exceptions import PapermillExecutionError
+
+from workbench.panels import choices, lab
+
+ROOT = Path(__file__).parents[2]
+NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+LAB = ROOT / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+OTHERS = [path for path in NOTEBOOKS if path != LAB]
+SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4]}
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch) -> Path:
+    """An empty folder to run in; kernels find this project, and nothing of the user's is read or written."""
+    monkeypatch.chdir(tmp_path)
+    own = {"PYTHONPATH": ROOT, "WORKBENCH_CACHE": tmp_path / "cache", "IPYTHONDIR": tmp_path / "ipython"}
+    for name, value in {**own, "JUPYTER_RUNTIME_DIR": tmp_path / "runtime"}.items():
+        monkeypatch.setenv(name, str(value))
+    return tmp_path
+
+
+def read(path: Path) -> nbformat.NotebookNode:
+    return nbformat.read(path, as_version=4)
+
+
+def tagged(notebook: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
+    return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
+
+
+def problems(notebook: nbformat.NotebookNode) -> list[str]:
+    """What a committed notebook must not have."""
+    found = []
+    code = [cell for cell in notebook.cells if cell.cell_type == "code"]
+    if any(cell.outputs or cell.execution_count for cell in code):
+        found.append("outputs")
+    if "widgets" in notebook.metadata:
+        found.append("widget state")
+    trees = [ast.parse(cell.source) for cell in code]
+    if any(isinstance(node, ast.FunctionDef | ast.ClassDef | ast.Lambda) for tree in trees for node in ast.walk(tree)):
+        found.append("definitions")
+    if len(tagged(notebook, "parameters")) != 1 or "parameters" not in code[0].metadata.get("tags", ()):
+        found.append("parameters cell")
+    if len(tagged(notebook, "gate")) != 1 or "gate" not in code[-1].metadata.get("tags", ()):
+        found.append("gate cell")
+    if notebook.metadata.kernelspec.name != "python3" or "version" in notebook.metadata.language_info:
+        found.append("kernel of one machine")
+    return found
+
+
+@pytest.mark.parametrize("path", NOTEBOOKS, ids=lambda path: path.stem)
+def test_a_committed_notebook_is_clean(path):
+    notebook = read(path)
+    nbformat.validate(notebook)
+    assert not problems(notebook)
+    assert notebook.cells[0].cell_type == "markdown"
+    assert notebook.cells[0].source.startswith("# ")
+    assert path.read_text(encoding="utf-8") == nbformat.writes(notebook) + "\n"  # as Jupyter saves it: small diffs
+
+
+def test_the_check_of_notebooks_can_fail():
+    notebook = read(LAB)
+    notebook.metadata.widgets = {}
+    notebook.cells[-1].source = "def f(): pass"
+    notebook.cells[-1].metadata.tags = []
+    notebook.cells[-1].execution_count = 1
+    assert problems(notebook) == ["outputs", "widget state", "definitions", "gate cell"]
+
+
+def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
+    lines = tagged(read(LAB), "parameters")[0].source.splitlines()
+    values = {}
+    for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
+        assert isinstance(node, ast.AnnAssign), line
+        assert line.count("  # ") == 1, line
+        values[node.target.id] = ast.literal_eval(node.value)
+    rest = {"run_dir": "", "smoke": False, "show_widgets": None}
+    assert set(values) == {choice.name for choice in choices.CHOICES} | set(rest)
+    assert {name: values.pop(name) for name in rest} == rest
+    assert choices.complete(values) == choices.complete({})
+
+
+def test_papermill_lists_the_parameters_with_their_help():
+    found = papermill.inspect_notebook(LAB)
+    assert found["densities"]["inferred_type_name"] == "list"
+    assert all(entry["help"] for entry in found.values())
+    assert set(found) == {choice.name for choice in choices.CHOICES} | {"run_dir", "smoke", "show_widgets"}
+
+
+def run(out: str, **parameters) -> nbformat.NotebookNode:
+    papermill.execute_notebook(LAB, out, parameters=parameters, progress_bar=False)
+    return read(Path(out))
+
+
+def outputs(notebook: nbformat.NotebookNode, cell: str) -> str:
+    """Everything that the cell of that id put out, as text."""
+    found = next(entry for entry in notebook.cells if entry.id == cell)
+    return "".join(out.get("text", "") + "".join(out.get("data", {}).values()) for out in found.outputs)
+
+
+@pytest.mark.slow
+def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here):
+    notebook = run("out.ipynb", **SMALL)
+    assert "8 trials; Run takes about" in outputs(notebook, "study")
+    assert "No front end" in outputs(notebook, "panel")
+    assert "Finished: 8 of 8 trials." in outputs(notebook, "run")
+    assert len(outputs(notebook, "run").splitlines()) < 30
+    verdict = outputs(notebook, "verdict")
+    assert "For time" in verdict
+    assert "For memory" in verdict
+    for cell in ("time-chart", "memory-chart", "phases-chart", "loss-chart"):
+        assert "data:image/svg+xml;base64" in outputs(notebook, cell)
+        assert len(outputs(notebook, cell)) < 300_000
+    assert "<table>" in outputs(notebook, "break-even-table")
+    assert outputs(notebook, "trial-table").count("✓ ok") == 8
+    assert "8 of 8 trials gave a result" in outputs(notebook, "gate")
+    assert "widgets" not in notebook.metadata
+    rows = here / "runs" / f"{lab.NAME}-smoke" / "trials.jsonl"
+    before = rows.read_bytes()
+    again = run("again.ipynb", **SMALL)
+    assert "All 8 trials are measured" in outputs(again, "run")
+    assert rows.read_bytes() == before
+    assert outputs(again, "time-chart")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_parameters_of_the_others_are_literals_with_type_and_help(path):
+    lines = tagged(read(path), "parameters")[0].source.splitlines()
+    for line, node in zip(lines, ast.parse("\n".join(lines)).body, strict=True):
+        assert isinstance(node, ast.AnnAssign), line
+        assert line.count("  # ") == 1, line
+        ast.literal_eval(node.value)
+    assert lines[-1].startswith("smoke: bool = False  # ")
+
+
+@pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
+def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
+    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False)
+    notebook = read(Path("out.ipynb"))
+    assert "All of it held" in outputs(notebook, "gate")
+    said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
+    assert not [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
+    assert any("image/png" in out.get("data", {}) or "image/svg+xml" in out.get("data", {}) for out in said)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ({"densties": [0.1]}, "unknown parameter 'densties'. Did you mean 'densities'?"),
+        ({"model": "logistic"}, "The logistic model has width 1."),
+    ],
+)
+def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here, parameters, told):
+    with pytest.raises(PapermillExecutionError) as error:
+        run("out.ipynb", **parameters)
+    assert told in str(error.value)
+    assert not (here / "runs").exists()

@@ -1,0 +1,62 @@
+"""README: its commands are known, its spec has cells, its Python runs, the files that it names are there."""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+import typer
+
+from workbench import data
+from workbench.command import cli
+from workbench.sweep import grid, spec
+
+ROOT = Path(__file__).parents[2]
+TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def blocks(language: str) -> list[str]:
+    """The code blocks of that language."""
+    return re.findall(rf"^```{language}\n(.*?)^```", TEXT, re.DOTALL | re.MULTILINE)
+
+
+COMMANDS = [line for block in blocks("") for line in block.splitlines() if line.startswith("workbench ")]
+
+
+@pytest.mark.parametrize("line", COMMANDS)
+def test_a_command_takes_its_options(line):
+    name, *words = shlex.split(line, comments=True)
+    command = typer.main.get_command(cli.app)
+    while hasattr(command, "commands"):
+        command = command.commands[words.pop(0)]
+    command.make_context(name, words)
+
+
+def test_the_spec_has_cells_and_none_that_mean_nothing():
+    [text] = blocks("toml")
+    found = grid.expand(spec.parse(text))
+    assert len(found.cells) == 12
+    assert not found.dropped
+
+
+def test_the_python_runs(monkeypatch, capsys):
+    small = data.load("uniform", rows=1000, features=60, density=0.1, classes=3, cache=False)
+    monkeypatch.setattr(data, "load", lambda name: small)
+    names = {}
+    for text in blocks("python"):
+        exec(compile(text, "README.md", "exec"), names)
+    assert len(capsys.readouterr().out.splitlines()) > 10
+    assert names["event"].loss > 0
+
+
+def test_files_that_are_named_are_there():
+    named = re.findall(r"`((?:kernels|workbench|notebooks|results|tests)/[\w./-]*)`|\]\(([\w./-]+)\)", TEXT)
+    assert len(named) > 10
+    missing = [name for pair in named for name in pair if name and not (ROOT / name).exists()]
+    assert not missing
+
+
+def test_make_has_the_targets_that_are_named():
+    targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
+    named = re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE)
+    assert {"demo", "test", "lab"} <= set(named) <= set(targets)

@@ -1,0 +1,55 @@
+"""The project's source: files and functions stay short, and every public name says what it is."""
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LINES_FILE, LINES_FUNCTION = 300, 40
+DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def definitions(tree: ast.AST) -> Iterator[DEFINED]:
+    """All functions and classes, those inside others too."""
+    return (node for node in ast.walk(tree) if isinstance(node, DEFINED))
+
+
+def too_long(source: str) -> list[str]:
+    """The file, and each of its functions, where it has more lines than a reader sees at once."""
+    found = ["the file"] if len(source.splitlines()) > LINES_FILE else []
+    functions = (node for node in definitions(ast.parse(source)) if not isinstance(node, ast.ClassDef))
+    return found + [node.name for node in functions if node.end_lineno - node.lineno >= LINES_FUNCTION]
+
+
+def undocumented(source: str) -> list[str]:
+    """The module, and each public function and class, where it has no docstring."""
+    tree = ast.parse(source)
+    found = [] if ast.get_docstring(tree) else ["the module"]
+    public = (node for node in definitions(tree) if not node.name.startswith("_"))
+    return found + [node.name for node in public if not ast.get_docstring(node)]
+
+
+@pytest.mark.parametrize("folder", ["kernels", "workbench", "tests"])
+def test_files_and_functions_are_short(folder):
+    sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py")}
+    assert len(sources) > 50
+    assert not {str(file): long for file, source in sources.items() if (long := too_long(source))}
+
+
+@pytest.mark.parametrize("folder", ["kernels", "workbench"])
+def test_every_public_name_has_a_docstring(folder):
+    files = list((ROOT / folder).rglob("*.py"))
+    assert not {str(file): bare for file in files if (bare := undocumented(file.read_text(encoding="utf-8")))}
+
+
+def test_these_tests_can_fail():
+    body = "\n".join(["    x = 1"] * LINES_FUNCTION)
+    assert too_long(f"def f():\n{body}") == ["f"]
+    assert too_long("x = 1\n" * (LINES_FILE + 1)) == ["the file"]
+    assert undocumented("def _f():\n    def g(): ...\n\nclass C:\n    def h(self):\n        '''Told.'''") == [
+        "the module",
+        "C",
+        "g",
+    ]

@@ -1,0 +1,74 @@
+"""Compiled code on disk: what two processes save at one moment is all there, and each row loop has an index."""
+
+import contextlib
+import threading
+from pathlib import Path
+
+import numba
+import numpy as np
+import pytest
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+
+from kernels.code_cache import CodeCache, njit
+from kernels.vector.gather import RowLoop
+
+VERSIONS = [(numba.int64,), (numba.float64,)]
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))
+    return tmp_path
+
+
+def _twice(x):
+    return 2 * x
+
+
+def found(cache: type[FunctionCache], monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
+    """The versions on disk after two caches have saved one each, neither its index before the other has read it."""
+    function, save_index, meet = numba.njit(VERSIONS)(_twice), IndexDataCacheFile._save_index, threading.Barrier(2)
+
+    def late(self, overloads):
+        with contextlib.suppress(threading.BrokenBarrierError):
+            meet.wait(0.2)
+        save_index(self, overloads)
+
+    monkeypatch.setattr(IndexDataCacheFile, "_save_index", late)
+    calls = [(types, function.overloads[types]) for types in VERSIONS]
+    savers = [threading.Thread(target=cache(_twice).save_overload, args=call) for call in calls]
+    for saver in savers:
+        saver.start()
+    for saver in savers:
+        saver.join()
+    versions = [cache(_twice).load_overload(types, function.targetctx) for types in VERSIONS]
+    return [version.signature.args for version in versions if version]
+
+
+@pytest.mark.usefixtures("folder")
+def test_versions_that_are_saved_at_one_moment_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert found(CodeCache, monkeypatch) == VERSIONS
+
+
+@pytest.mark.usefixtures("folder")
+def test_without_the_lock_a_version_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert len(found(FunctionCache, monkeypatch)) == 1
+
+
+def test_code_is_made_once_and_then_read(folder: Path) -> None:
+    for misses in (1, 0):
+        function = njit(nogil=True)(_twice)
+        assert (function(2), function(3)) == (4, 6)
+        assert sum(function.stats.cache_misses.values()) == misses
+    assert len(list(folder.rglob("*.nbi"))) == 1
+
+
+def _nothing(lane, u, out):
+    pass
+
+
+def test_each_row_loop_has_an_index_of_its_own(folder: Path) -> None:
+    loop = RowLoop(_nothing)
+    for width in (1, 16):
+        loop(np.array((0, 1)), (width, 4), np.zeros((1, width), np.float32))
+    assert len(list(folder.rglob("*.nbi"))) == 2

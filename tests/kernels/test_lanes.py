@@ -1,0 +1,172 @@
+"""Tiles, the code made for them, its portability, and that code is made once."""
+
+import os
+import platform
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernels
+from kernels.vector import gather, tiles
+from kernels.vector.gather import RowLoop
+from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
+from tests.support.cases import random_case
+from tests.support.twins import assert_close, get, run
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize("itemsize", [4, 8])
+@pytest.mark.parametrize("width", [*range(1, 70), 100, 255, 256, 257, 511, 512, 513, 1000])
+def test_tiles_of_a_row_cover_each_column_once(width: int, itemsize: int) -> None:
+    for cut in (cut_sums(width, itemsize), cut_elements(width, itemsize)):
+        full = cut.full.width if cut.full else 0
+        rest = width % full if full else width
+        rest = rest or full  # a row of full tiles alone: one of them is the rest
+        assert cut.rest.width - cut.rest.lanes < rest or cut.full == Tile(8 * itemsize, cut.rest.lanes, 1, False)
+        assert rest <= cut.rest.width or cut.full is not None
+        assert cut.rest.masked or rest == cut.rest.width
+        assert cut.rest.width <= widest(8 * itemsize)
+
+
+@pytest.mark.parametrize(("width", "lanes"), [(1, 1), (2, 2), (3, 4), (4, 4)])
+def test_narrow_rows_have_narrow_vectors(width: int, lanes: int) -> None:
+    assert tile_for(width, 32).lanes == lanes
+    assert tile_for(width, 32).unroll >= 4
+
+
+def test_widths_between_two_shapes_share_one() -> None:
+    assert cut_sums(5, 4) == cut_sums(7, 4)
+    assert cut_elements(100, 4) == cut_elements(1000, 4)
+
+
+def test_cache_size_is_a_cache_size() -> None:
+    assert 2**16 <= tiles.cache_bytes(2) <= tiles.cache_bytes(3) <= 2**31
+    assert tiles.is_far(2**40, 64)
+    assert not tiles.is_far(2**10, 256)
+    assert not tiles.is_far(2**40, 32)
+
+
+@pytest.mark.parametrize("width", [16, 300])
+@pytest.mark.parametrize("name", ["csr_dense", "csr_t_dense", "adagrad_fused", "group_adagrad_fused", "adam_lazy"])
+def test_fetching_ahead_changes_no_bit(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = get(name)
+    args = kernel.arguments(random_case(40, 50, 500, width))
+    near = run(kernel.cpu, args)
+    monkeypatch.setattr(tiles, "cache_bytes", lambda level: 0)
+    far = run(kernel.cpu, args)
+    for one, other in zip(near, far, strict=True):
+        assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
+
+
+def test_operand_without_columns_is_left_alone() -> None:
+    kernel = get("csr_dense")
+    kernel.cpu(*kernel.arguments(random_case(4, 5, 9, 0)))
+
+
+def test_a_shape_is_made_once() -> None:
+    kernel = get("csr_dense")
+    kernel.cpu(*kernel.arguments(random_case(4, 5, 9, 6)))
+    before = len(gather.made)
+    kernel.cpu(*kernel.arguments(random_case(9, 5, 19, 7)))
+    assert len(gather.made) == before
+    kernel.cpu(*kernel.arguments(random_case(9, 5, 19, 9)))
+    assert len(gather.made) <= before + 1
+
+
+def _nothing(lane, u, out):
+    pass
+
+
+def test_code_is_named_after_its_row_its_shape_and_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    names = set()
+    monkeypatch.setattr(gather, "_make", names.add)
+    cuts = [Cut(None, Tile(32, 4, 1, False)), Cut(None, Tile(32, 4, 1, False), far_rows=True)]
+    for cut in (*cuts, *cuts):
+        RowLoop(_nothing)._function(cut)
+    assert len(names) == 2
+    source = tmp_path / "source.py"
+    module = type(sys)("source")
+    module.__file__ = str(source)
+    for text in ("one", "two", "one"):
+        source.write_text(text)
+        RowLoop(_nothing, module)._function(cuts[0])
+    assert len(names) == 4
+
+
+CHILD = """
+import numpy as np, kernels, sys
+sys.path.insert(0, ".")
+from tests.support.cases import random_case
+from tests.support.twins import assert_close, run
+from kernels import tiles
+print(tiles.register_bytes())
+for name, width in (("csr_dense", 1), ("csr_dense", 3), ("csr_dense", 100), ("adam_fused", 5), ("ftrl_lazy", 20)):
+    case = random_case(30, 20, 200, width)
+    kernel = kernels.get(name)
+    args = kernel.arguments(case)
+    assert_close(case, run(kernel.cpu, args), run(kernel.reference, args))
+"""
+
+
+def in_a_child(code: str, cache: Path, **environment: str) -> str:
+    """What a fresh interpreter prints that compiles into `cache`."""
+    known = {"PYTHONPATH": f"{ROOT}:{':'.join(filter(None, sys.path))}", "NUMBA_CACHE_DIR": str(cache)}
+    child = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=ROOT,
+        env={"PATH": os.environ["PATH"], **known, **environment},
+        capture_output=True,
+        text=True,
+    )
+    assert child.returncode == 0, child.stderr
+    return child.stdout
+
+
+PROCESSORS = {
+    "AVX2": ("haswell", "+sse,+sse2,+sse3,+ssse3,+sse4.1,+sse4.2,+avx,+avx2,+fma,+bmi,+bmi2", 32),
+    "SSE2": ("x86-64", "+sse,+sse2", 16),
+}
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="the processors named here are of the x86 family")
+@pytest.mark.parametrize("processor", PROCESSORS)
+def test_same_code_runs_on_processors_with_narrower_vectors(processor: str, tmp_path: Path) -> None:
+    name, features, width = PROCESSORS[processor]
+    if register_bytes() < width:
+        pytest.skip(f"this processor has no {processor}")
+    printed = in_a_child(CHILD, tmp_path, NUMBA_CPU_NAME=name, NUMBA_CPU_FEATURES=features)
+    assert printed.split() == [str(width)]
+
+
+TIMED = """
+import time, kernels, sys
+sys.path.insert(0, ".")
+from tests.support.cases import random_case
+from kernels import gather
+kernel = kernels.get("csr_dense")
+args = kernel.arguments(random_case(9, 8, 60, 16))
+start = time.process_time()
+kernel.cpu(*args)
+print(time.process_time() - start, sum(sum(f.stats.cache_misses.values()) for f in gather.made))
+"""
+
+
+def test_second_process_takes_its_code_from_disk(tmp_path: Path) -> None:
+    _, misses = in_a_child(TIMED, tmp_path).split()
+    assert int(misses) == 1
+    seconds, misses = in_a_child(TIMED, tmp_path).split()
+    assert int(misses) == 0
+    assert float(seconds) < 0.5  # some 0.05 with nothing else running
+
+
+def test_values_of_one_are_left_out() -> None:
+    case = random_case(9, 8, 60, 20)
+    indptr, indices, _, x, out = get("csr_dense").arguments(case)
+    kernels.get("csr_dense").cpu(indptr, indices, np.ones(60, np.float32), x, out)
+    without = out.copy()
+    kernels.get("csr_dense_ones").cpu(indptr, indices, x, without)
+    assert_close(case, [without], [out])

@@ -1,0 +1,118 @@
+"""Rivals from the extra `peers`: registered with the reason where it is absent, right where it is there."""
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import kernels
+from kernels import KernelError
+from kernels.rivals import torch_cuda
+from tests.support.cases import CASES
+from tests.support.twins import assert_close, copies, run
+
+ROOT = Path(__file__).parents[2]
+PEERS = {"torch": "PyTorch", "tensorflow": "TensorFlow"}
+NAMES = [name for name in kernels.names() if name.split(".")[0] in PEERS]
+UPDATES = [name for name in NAMES if name.endswith("_fused")]
+ON_CUDA = [name for name in kernels.names() if name.startswith("torch_cuda.")]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_rival_says_how_to_get_it_or_has_a_twin(name):
+    kernel = kernels.get(name)
+    assert kernel.rival_of == name.split(".")[1]
+    if kernel.cpu is None:
+        library = PEERS[name.split(".")[0]]
+        assert kernel.unavailable == f"{library} is not installed: pip install 'sparse-workbench[peers]'"
+    else:
+        assert not kernel.unavailable
+
+
+@pytest.mark.parametrize("name", [name for name in NAMES if name not in UPDATES])
+def test_what_is_prepared_is_what_the_twin_computes(name):
+    kernel = kernels.get(name)
+    if kernel.cpu is None:
+        pytest.skip(kernel.unavailable)
+    args = kernel.arguments(CASES["width 16"])
+    call = kernel.prepare(*args)
+    came = [np.asarray(args[-1] if result is None else result).copy() for result in (call(), call())]
+    kernel.cpu(*args)
+    np.testing.assert_array_equal(came[0], args[-1])
+    np.testing.assert_array_equal(came[1], args[-1])
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@pytest.mark.parametrize("name", UPDATES)
+def test_an_update_is_what_the_kernel_that_it_rivals_defines(name, case):
+    kernel = kernels.get(name)
+    if kernel.cpu is None:
+        pytest.skip(kernel.unavailable)
+    args = kernel.arguments(case)
+    prepared, expected = copies(args), run(kernel.reference, args)
+    step = kernel.prepare(*prepared)
+    assert step() is None
+    assert_close(case, prepared, expected)
+    assert_close(case, run(kernel.cpu, args), expected)
+
+
+@pytest.mark.parametrize("name", UPDATES)
+def test_a_second_step_goes_on_from_the_first(name):
+    kernel, case = kernels.get(name), CASES["width 16"]
+    if kernel.cpu is None:
+        pytest.skip(kernel.unavailable)
+    args = kernel.arguments(case)
+    once = run(kernel.reference, args)
+    numbers = kernel.operands.split().index("step:s") if "step:s" in kernel.operands else None
+    twice = run(kernel.reference, tuple(arg + (place == numbers) for place, arg in enumerate(once)))
+    step = kernel.prepare(*args)
+    step(), step()
+    count = len(kernel.writes)
+    assert_close(case, list(args[:count]), twice[:count])
+
+
+@pytest.mark.parametrize("name", [*UPDATES, *[name for name in ON_CUDA if name.endswith("_fused")]])
+def test_an_update_refuses_what_pytorch_cannot_do(name):
+    kernel = kernels.get(name)
+    args = kernels.get(kernel.rival_of).arguments(CASES["plain"])
+    message = "for sparse gradients has no decay 0.5, rescale 0.5, clip 0.5; pass decay 0.0, rescale 1.0, clip inf"
+    with pytest.raises(KernelError, match=message):
+        kernel.prepare(*args)
+
+
+@pytest.mark.parametrize("case_name", ["plain", "no entries", "width 16", "64 bits", "many rows", "full column"])
+@pytest.mark.parametrize("name", ON_CUDA)
+def test_what_runs_on_cuda_computes_the_same_with_arrays_of_the_cpu(monkeypatch, name, case_name):
+    """Of its steps only the stream is the device's own."""
+    pytest.importorskip("torch", reason="PyTorch is not installed: pip install 'sparse-workbench[peers]'")
+    monkeypatch.setattr(torch_cuda, "stream", contextlib.nullcontext)
+    kernel, case = kernels.get(name), CASES[case_name]
+    args = kernel.arguments(case)
+    expected = run(kernel.reference, args)
+    assert kernel.prepare(*args)() is None
+    assert_close(case, list(args), expected)
+
+
+def test_looking_rivals_up_loads_no_library():
+    code = "import sys, kernels; kernels.names(); print({'torch', 'tensorflow'} & set(sys.modules))"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    assert out.strip() == "set()"
+
+
+def test_without_the_library_a_rival_is_listed_and_says_why():
+    """In an interpreter that cannot find them, whatever is installed here."""
+    code = """
+import importlib.util
+find = importlib.util.find_spec
+importlib.util.find_spec = lambda name, *rest: None if name in ("torch", "tensorflow") else find(name, *rest)
+import kernels
+for name in ("torch.csr_dense", "tensorflow.csr_dense"):
+    print(kernels.get(name).cpu, kernels.get(name).unavailable)
+"""
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=ROOT).stdout
+    lines = out.strip().splitlines()
+    assert lines[0] == "None PyTorch is not installed: pip install 'sparse-workbench[peers]'"
+    assert lines[1] == "None TensorFlow is not installed: pip install 'sparse-workbench[peers]'"

@@ -1,0 +1,206 @@
+"""What is done to a data set keeps what it says: fewer features, another density, parts, targets."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from tests.support.small_sets import labelled, same, targets
+from workbench import data, formats
+from workbench.data import DataError, stdlib
+
+
+@pytest.fixture(scope="module")
+def library():
+    return data.load("stdlib", cache=False)
+
+
+def test_keep_features_keeps_the_most_frequent_in_their_order():
+    x = sp.csr_array(np.float32([[0, 1, 0, 2], [5, 0, 0, 3], [0, 4, 0, 0], [0, 0, 6, 0]]))
+    made = data.Dataset("small", x, np.zeros(4, np.int64), ("a",), "", "")
+    kept = data.keep_features(made, 2)
+    np.testing.assert_array_equal(kept.x.toarray(), [[1, 2], [0, 3], [4, 0], [0, 0]])
+    assert kept.x.indices.dtype == x.indices.dtype
+    assert data.keep_features(made, 3).x.toarray()[1].tolist() == [5, 0, 3]  # a tie goes to the earlier column
+    assert data.keep_features(made, 4).x.nnz == x.nnz
+    for k in (0, 5):
+        with pytest.raises(DataError, match=f"{k} features are asked for; the data set has 4, so 1 to 4 can be kept"):
+            data.keep_features(made, k)
+
+
+def test_keep_rows_draws_rows_and_keeps_their_order():
+    made = labelled(groups=np.arange(6))
+    kept = data.keep_rows(made, 4, seed=3)
+    assert kept.rows == 4
+    assert (np.diff(kept.groups) > 0).all()
+    np.testing.assert_array_equal(kept.x.toarray(), made.x.toarray()[kept.groups])
+    assert kept.y.tolist() == made.y[kept.groups].tolist()
+    with pytest.raises(DataError, match="7 rows are asked for; the data set has 6"):
+        data.keep_rows(made, 7)
+
+
+def test_shuffled_has_the_same_rows_in_another_order():
+    made = labelled(range(8), groups=np.arange(8))
+    mixed = data.shuffled(made, seed=1)
+    assert sorted(mixed.groups) == list(range(8)) != mixed.groups.tolist()
+    np.testing.assert_array_equal(mixed.x.toarray(), made.x.toarray()[mixed.groups])
+
+
+def test_split_parts_all_rows():
+    made = dataclasses.replace(labelled([0] * 10), x=formats.to_format(np.diag(np.arange(1.0, 11)), "csr"))
+    train, test = data.split(made, held_out=0.3, seed=5)
+    assert (train.rows, test.rows) == (7, 3)
+    assert sorted([*train.x.data, *test.x.data]) == list(range(1, 11))
+    assert same(test, data.split(made, 0.3, seed=5)[1])
+    assert not same(test, data.split(made, 0.3, seed=6)[1])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_split_never_parts_a_group(seed):
+    groups = np.repeat(np.arange(12), 5)
+    made = labelled([0] * 60, groups=groups)
+    train, test = data.split(made, held_out=0.26, seed=seed)
+    assert not set(train.groups) & set(test.groups)
+    assert test.rows == 15  # the nearest border to 15.6
+    assert len(set(np.diff(train.groups))) > 2  # rows of different groups are mixed
+
+
+def test_split_of_the_library_holds_out_blocks_of_files(library):
+    train, test = data.split(library)
+    assert test.rows == pytest.approx(0.2 * library.rows, rel=0.001)
+    assert not set(train.groups) & set(test.groups)
+    assert np.bincount(library.groups).max() == stdlib.PIECES_OF_GROUP
+
+
+@pytest.mark.parametrize(
+    ("made", "held_out", "message"),
+    [
+        (labelled(), 0, "held_out is 0; it is a share of the rows, above 0 and below 1"),
+        (labelled(), 1.0, "held_out is 1.0; it is a share"),
+        (labelled([0]), 0.5, "1 rows cannot be split with held_out=0.5: too few rows for two parts"),
+        (labelled(groups=np.zeros(6, np.int64)), 0.5, "6 rows cannot be split .* too few groups of rows for two parts"),
+    ],
+)
+def test_impossible_splits_are_refused(made, held_out, message):
+    with pytest.raises(DataError, match=message):
+        data.split(made, held_out)
+
+
+# density
+
+
+@pytest.mark.parametrize("density", [0.25, 0.2, 0.1, 0.02, 0.001])
+def test_thinning_is_exact_and_keeps_rows(density):
+    made = labelled([0, 1] * 20)
+    thin = data.with_density(made, density)
+    assert thin.x.nnz == round(density * 40 * 8)
+    assert (thin.rows, thin.features) == (40, 8)
+    formats.check(thin.x, full=True)
+    whole, part = made.x.toarray(), thin.x.toarray()
+    np.testing.assert_array_equal(part[part != 0], whole[part != 0])
+    assert same(thin, data.with_density(made, density))
+    assert density == 0.25 or density == 0.001 or not same(thin, data.with_density(made, density, seed=1))
+
+
+@pytest.mark.parametrize("density", [0.3, 0.5, 0.62])
+def test_joining_reaches_the_density_with_fewer_rows(density):
+    made = labelled([0] * 12 + [1] * 12)
+    joined = data.with_density(made, density)
+    assert joined.x.nnz == round(density * joined.rows * 8)
+    assert joined.rows < made.rows
+    assert joined.facts["rows_joined"] >= 2
+    formats.check(joined.x, full=True)
+    assert set(joined.y) == {0, 1}
+
+
+def test_a_joined_row_is_the_scaled_sum_of_its_rows():
+    made = labelled([1, 0, 1, 0], groups=np.arange(4))
+    joined = data.with_density(made, 3 / 8)
+    whole = made.x.toarray()
+    sums = np.stack([whole[0] + whole[2], whole[1] + whole[3]])
+    wanted = sums * np.sqrt(5) / np.linalg.norm(sums, axis=1, keepdims=True)  # each row was (1, 2)
+    full = data.with_density(made, 4 / 8)
+    np.testing.assert_allclose(full.x.toarray(), wanted, rtol=1e-6)
+    assert full.y.tolist() == [1, 0]
+    assert full.groups.tolist() == [0, 1]
+    assert joined.x.nnz == 6
+
+
+def test_what_cannot_be_reached_says_how_far_one_can_get():
+    made = labelled([0] * 3 + [1] * 3)
+    assert data.highest_density(made) == 0.5
+    assert data.highest_density(made, rows_least=3) == 0.3125
+    with pytest.raises(DataError, match=r"small cannot reach density 0.6 with at least 1 rows left; .* 0.5 at most"):
+        data.with_density(made, 0.6)
+    with pytest.raises(DataError, match=r"cannot reach density 0.5 with at least 5 rows left; .* 0.25 at most"):
+        data.with_density(made, 0.5, rows_least=5)
+    with pytest.raises(DataError, match=r"density 0.9 is above the natural 0.25, and small has no classes to join"):
+        data.with_density(targets(range(6)), 0.9)
+    for density in (0, 1.1):
+        with pytest.raises(DataError, match=f"density is {density}; it is nnz / size, above 0 and at most 1"):
+            data.with_density(made, density)
+
+
+def test_the_library_reaches_what_it_says(library):
+    small = data.keep_features(library, 256)
+    most = data.highest_density(small, rows_least=1024)
+    joined = data.with_density(small, most, rows_least=1024)
+    assert joined.rows >= 1024
+    assert joined.density == pytest.approx(most, rel=1e-5)
+    assert data.with_density(small, 2 * small.density).rows > joined.rows
+
+
+# labels
+
+
+def test_softmax_merges_rare_classes_and_allows_empty_ones():
+    made = labelled([0, 1, 2, 3])
+    assert data.with_labels(made, "softmax").tolist() == [0, 1, 2, 3]
+    assert data.with_labels(made, "softmax", 3).tolist() == [0, 1, 2, 2]
+    assert data.with_labels(made, "softmax", 9).tolist() == [0, 1, 2, 3]
+    assert data.with_labels(made, "softmax", 3).dtype == np.int64
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_logistic_is_one_class_against_the_others(dtype):
+    y = data.with_labels(labelled([0, 1, 2, 0]), "logistic", dtype=dtype)
+    assert (y.tolist(), y.dtype) == ([[1], [0], [0], [1]], dtype)
+    wide = data.with_labels(labelled([0, 1, 2, 0]), "logistic", 4)
+    assert wide.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
+    assert data.with_labels(targets([-1, 0.5, 2, 0, 0, 0]), "logistic")[:3].tolist() == [[0], [1], [1]]
+
+
+def test_linear_targets():
+    y = data.with_labels(labelled([0, 1, 2]), "linear")
+    np.testing.assert_allclose((y.mean(), y.std()), (0, 1), atol=1e-6)
+    assert (y.shape, y.dtype) == ((3, 1), np.float32)
+    assert data.with_labels(labelled([0, 1, 2]), "linear", 2).tolist() == [[1, 0], [0, 1], [0, 1]]
+    assert data.with_labels(targets(range(6)), "linear", dtype=np.float64).tolist() == [[i] for i in range(6)]
+    several = targets(np.arange(12).reshape(6, 2))
+    assert data.with_labels(several, "linear").shape == (6, 2)
+    assert data.with_labels(several, "linear", 1).flags.c_contiguous
+
+
+def test_labels_mean_the_same_in_both_parts_of_a_split():
+    made = labelled([0, 0, 0, 0, 1, 1, 2, 3])
+    for model in ("linear", "logistic", "softmax"):
+        whole = {int(c): row.tolist() for c, row in zip(made.y, data.with_labels(made, model, 3), strict=True)}
+        for part in data.split(made, 0.5):
+            for c, row in zip(part.y, data.with_labels(part, model, 3), strict=True):
+                assert row.tolist() == whole[int(c)]
+
+
+@pytest.mark.parametrize(
+    ("made", "model", "width", "message"),
+    [
+        (labelled(), "svm", None, "no model 'svm'; there are linear, logistic, softmax"),
+        (labelled(), "softmax", 1, "softmax at width 1 has nothing to choose between; its width is 2 or more"),
+        (labelled(), "linear", 0, "width is 0; it is the number of outputs, 1 or more"),
+        (targets(range(6)), "softmax", None, "softmax needs classes and small has float targets; use linear or"),
+        (targets(range(6)), "linear", 2, "linear at width 2 needs as many targets; small has 1"),
+    ],
+)
+def test_impossible_labels_are_refused(made, model, width, message):
+    with pytest.raises(DataError, match=message):
+        data.with_labels(made, model, width)

@@ -1,0 +1,171 @@
+"""lazy="exact": rows that catch up on what they missed train as under the dense rule."""
+
+import numpy as np
+import pytest
+
+from kernels import threads
+from kernels.rules import missed as kernel_missed
+from tests.optimizers.test_optimizers_updater import (
+    D,
+    N,
+    assert_near,
+    every_rule,
+    make,
+    random,
+    sparse_gradients,
+    train,
+    weights_of,
+)
+from workbench import optimizers
+from workbench.formats import RowSparse
+from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
+from workbench.optimizers import missed as missed_module
+
+SCHEDULES = {
+    "constant": None,
+    "warm-up and cosine": schedules.WarmUp(10, schedules.Cosine(30, final=0.1)),
+    "steps": schedules.StepDecay(7, 0.5),
+}
+
+
+def extra(name):
+    return {"ftrl": {"l1": 0.05}, "signum": {"decoupled": 0.2}}.get(name, {})
+
+
+@every_rule
+@pytest.mark.parametrize("decay", [0.0, 0.1])
+@pytest.mark.parametrize("schedule", SCHEDULES.values(), ids=SCHEDULES)
+def test_exact_is_the_dense_rule_over_50_steps(name, schedule, decay):
+    options = {"schedule": schedule, "decay": decay, **extra(name)}
+    gradients = sparse_gradients(50, seed=1)
+    expected = train(make(name, "off", **options), weights_of(), gradients)
+    assert_near(train(make(name, "exact", **options), weights_of(), gradients), expected)
+
+
+@every_rule
+def test_lazy_is_not_so_that_the_test_above_can_fail(name):
+    gradients, options = sparse_gradients(50, seed=1), {"decay": 0.1, **extra(name)}
+    expected = train(make(name, "off", **options), weights_of(), gradients)
+    assert np.abs(train(make(name, "on", **options), weights_of(), gradients)[0] - expected[0]).max() > 1e-3
+
+
+@every_rule
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_dense_and_sparse_gradients_may_take_turns(name, dtype):
+    gradients = sparse_gradients(12, dtype=dtype)
+    gradients[6] = gradients[6].toarray()
+    expected = train(make(name, "off"), weights_of(dtype=dtype), gradients)
+    came = train(make(name, "exact"), weights_of(dtype=dtype), gradients)
+    assert_near(came, expected, rtol=1e-11 if dtype == np.float64 else 2e-5)
+
+
+@every_rule
+def test_rows_are_up_to_date_when_they_are_read(name):
+    """A forward pass reads rows before the step; after `catch_up` of these they are the dense rule's."""
+    gradients, exact, off = sparse_gradients(20, seed=2), make(name, "exact"), make(name, "off")
+    ours, dense = weights_of(), weights_of()
+    for gradient in gradients:
+        exact.catch_up({"w": ours}, rows={"w": gradient.indices})
+        np.testing.assert_allclose(ours[gradient.indices], dense[gradient.indices], rtol=1e-11, atol=1e-13)
+        exact.update({"w": ours}, {"w": gradient})
+        off.update({"w": dense}, {"w": gradient})
+
+
+def test_catching_up_twice_changes_nothing_more():
+    updater, weights = make("momentum", "exact"), weights_of()
+    for gradient in sparse_gradients(6):
+        updater.update({"w": weights}, {"w": gradient})
+    updater.catch_up({"w": weights}, rows={"w": np.array([3, 3, 1])})
+    updater.catch_up({"w": weights})
+    once = weights.copy()
+    updater.catch_up({"w": weights})
+    np.testing.assert_array_equal(weights, once)
+
+
+@pytest.mark.parametrize("lazy", ["off", "on"])
+def test_catching_up_is_nothing_where_lazy_is_not_exact(lazy):
+    updater, weights = make("momentum", lazy), weights_of()
+    updater.update({"w": weights}, {"w": RowSparse(np.ones((1, N)), [2], (D, N))})
+    before = weights.copy()
+    updater.catch_up({"w": weights})
+    updater.catch_up({"w": weights}, rows={"w": np.array([0])})
+    np.testing.assert_array_equal(weights, before)
+
+
+@pytest.mark.parametrize("name", ["sgd", "adagrad", "group_adagrad"])
+def test_without_decay_these_rules_miss_nothing_and_keep_nothing(name):
+    updater = make(name, "exact", decay=0.0)
+    assert train(updater, weights_of(), sparse_gradients(6))[0].shape == (D, N)
+    assert updater.parameters["w"].missed is None
+    silent = Updater(name, lazy="exact", decay=0.1, multipliers={"w": Multiplier(decay=0.0)})
+    assert silent.new_parameter("w", (D, N), np.float64, "dense").missed is None
+
+
+WAYS = {
+    **dict.fromkeys(("sgd", "momentum", "nesterov", "adagrad", "group_adagrad"), "coast"),
+    **dict.fromkeys(("adam", "adamw", "centered_rmsprop", "signum", "rmsprop"), "replay"),
+    "ftrl": "settle",
+}
+
+
+@every_rule
+def test_each_rule_catches_up_as_its_header_says(name):
+    header = __import__(f"workbench.optimizers.{name}", fromlist=["x"]).__doc__
+    way = make(name, "exact").new_parameter("w", (D, N), np.float64, "dense").missed.way
+    assert way == WAYS[name]
+    assert ("closed form" in header) == (way != "replay" or name == "rmsprop")
+    assert ("repetition" in header) == (way == "replay")
+    if name == "rmsprop":
+        assert make(name, "exact", decay=0.0).new_parameter("w", (D, N), np.float64, "dense").missed.way == "coast"
+
+
+@every_rule
+def test_a_long_absence_is_caught_up_in_one(name):
+    gradient = RowSparse(random(0).standard_normal((2, N)), [1, 4], (D, N))
+    other = RowSparse(random(1).standard_normal((1, N)), [7], (D, N))
+    gradients = [gradient, *[other] * 300, gradient]
+    expected = train(make(name, "off"), weights_of(), gradients)
+    assert_near(train(make(name, "exact"), weights_of(), gradients), expected, rtol=1e-10)
+
+
+@every_rule
+def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
+    for module in (kernel_missed, missed_module):
+        monkeypatch.setattr(module, "STEPS", 8)
+    gradients = sparse_gradients(30, seed=4)
+    updater = make(name, "exact")
+    assert_near(train(updater, weights_of(), gradients), train(make(name, "off"), weights_of(), gradients))
+    assert updater.parameters["w"].missed.count <= 8
+
+
+@every_rule
+def test_same_bits_on_one_thread_and_on_two(name, monkeypatch):
+    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    before, came = threads.get_threads(), []
+    gradients = sparse_gradients(12, shape=(200, 16))
+    for count in (1, 2):
+        threads.set_threads(count)
+        came.append(train(make(name, "exact"), weights_of((200, 16)), gradients))
+    threads.set_threads(before)
+    for one, other in zip(*came, strict=True):
+        assert one.tobytes() == other.tobytes()
+
+
+@pytest.mark.parametrize("rows", [[0, 12], [-1], [0.5], ["a"]])
+def test_rows_to_catch_up_that_are_not_there_are_refused(rows):
+    updater = make("sgd", "exact")
+    updater.update({"w": weights_of()}, {"w": sparse_gradients(1)[0]})
+    with pytest.raises(OptimizerError, match="rows of w to catch up are whole numbers from 0 to 11"):
+        updater.catch_up({"w": weights_of()}, rows={"w": np.array(rows)})
+    with pytest.raises(OptimizerError, match=r"no weights named \['v'\]; there is: w"):
+        updater.catch_up({"w": weights_of()}, rows={"v": np.array([0])})
+
+
+def test_parameters_without_steps_have_nothing_to_catch_up():
+    weights = weights_of()
+    Updater("momentum", lazy="exact").catch_up({"w": weights}, rows={"w": np.array([1])})
+    np.testing.assert_array_equal(weights, weights_of())
+
+
+def test_every_optimizer_has_an_exact_form():
+    assert sorted(WAYS) == optimizers.names()

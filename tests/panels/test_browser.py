@@ -1,0 +1,199 @@
+"""In a real Chromium: the notebook in JupyterLab, with its panel clicked; and the report."""
+
+import re
+import shutil
+import time
+from pathlib import Path
+
+import nbconvert
+import nbformat
+import pytest
+
+from tests.support import rows as made
+from tests.support.browser import browser, chromium, jupyterlab, open_page
+from workbench import store
+from workbench.panels import lab
+from workbench.reports import report
+from workbench.sweep import run_folder
+
+pytestmark = [pytest.mark.browser, pytest.mark.slow]
+
+NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+LONG = {
+    "dataset": '"uniform"',
+    "densities": "[0.01, 0.03, 0.1]",
+    "widths": "[4]",
+    "features": "512",
+    "rows": "2000",
+    "seconds": "0.05",
+    "rounds": "50",
+}
+"""Parameters of a sweep of small trials that goes on until it is stopped."""
+SECONDS_STOP = 3.0
+
+
+def with_parameters(text: str, changed: dict[str, str]) -> str:
+    """The notebook's text with other values in its cell of parameters."""
+    for name, value in changed.items():
+        text, count = re.subn(
+            rf'("{name}: \w+ = ).*?(  #)', lambda m, v=value: m[1] + v.replace('"', '\\"') + m[2], text
+        )
+        assert count == 1, name
+    return text
+
+
+class Lab:
+    """The notebook in a browser, as a user handles it."""
+
+    def __init__(self, page, shots: Path) -> None:
+        self.page, self.shots = page, shots
+        shots.mkdir()
+
+    def open(self, address: str) -> None:
+        self.page.goto(address.replace("/lab?", "/lab/tree/notebook.ipynb?"))
+        self.idle()
+
+    def idle(self) -> None:
+        self.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for(timeout=60_000)
+
+    def menu(self, menu: str, entry: str) -> None:
+        self.page.get_by_role("menuitem", name=menu, exact=True).click()
+        self.page.get_by_role("menuitem", name=entry).first.click()
+
+    def run_all(self) -> None:
+        self.menu("Run", "Run All Cells")
+        self.found()
+
+    def restart(self) -> None:
+        """Restart the kernel, run all cells, and wait for the new panel in place of the old one."""
+        self.panel.evaluate("panel => panel.dataset.old = 'yes'")
+        self.menu("Kernel", "Restart Kernel and Run All Cells…")
+        self.page.locator(".jp-Dialog .jp-mod-accept").click()
+        self.found()
+
+    def found(self) -> None:
+        self.page.locator(".workbench-lab:not([data-old])").wait_for(timeout=90_000)
+        self.panel.scroll_into_view_if_needed()
+
+    @property
+    def panel(self):
+        return self.page.locator(".workbench-lab").first
+
+    def click(self, button: str) -> None:
+        self.panel.get_by_role("button", name=button, exact=True).click()
+
+    def press(self, button: str) -> None:
+        """The same by the keyboard."""
+        self.panel.get_by_role("button", name=button, exact=True).focus()
+        self.page.keyboard.press("Enter")
+
+    def exported(self, path: Path) -> str:
+        """The saved notebook as a page for readers without a kernel: the first one that says that the run is over."""
+        self.page.locator("details", has_text="Stopped.").wait_for(state="attached")
+        end = time.monotonic() + 20
+        while "Stopped." not in (text := path.read_text(encoding="utf-8")) and time.monotonic() < end:
+            self.page.keyboard.press("Control+s")
+            time.sleep(0.5)
+        return nbconvert.HTMLExporter().from_notebook_node(nbformat.reads(text, as_version=4))[0]
+
+    def wait(self, status: str, seconds: float = 60.0) -> float:
+        """Wait for a status; how many seconds it took."""
+        started = time.monotonic()
+        self.panel.locator(f".wb-{status}").wait_for(timeout=1000 * seconds)
+        return time.monotonic() - started
+
+    def chart(self, other_than: str = "") -> str:
+        """The source of the chart's picture, once it is another one."""
+        image = self.panel.locator("img.chart")
+        image.wait_for(timeout=90_000)
+        end = time.monotonic() + 60
+        while (source := image.get_attribute("src")) == other_than and time.monotonic() < end:
+            time.sleep(0.2)
+        return source
+
+    def done(self) -> int:
+        """Trials done, as the panel says."""
+        return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
+
+    def shot(self, name: str) -> None:
+        self.page.screenshot(path=self.shots / f"{name}.png")
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder with a copy of the notebook; a sweep left in it is ended."""
+    text = with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG)
+    (tmp_path / "notebook.ipynb").write_text(text, encoding="utf-8")
+    yield tmp_path
+    for run in run_folder.runs(tmp_path / "runs"):
+        run_folder.stop(run)
+        for _ in run_folder.watch(run):
+            pass
+
+
+def test_run_live_chart_stop_restart_and_the_run_is_found_again(folder):
+    run = folder / "runs" / lab.NAME
+    with browser() as opened, jupyterlab(folder) as address:
+        page = Lab(open_page(opened), folder / "shots")
+        page.open(address)
+        page.run_all()
+        page.wait("idle")
+        page.shot("1-opened")
+
+        page.click("Run")
+        page.wait("running")
+        first = page.chart()
+        assert first.startswith("data:image/svg+xml")
+        assert page.chart(other_than=first) != first
+        page.shot("2-running")
+
+        page.press("Stop")
+        assert page.wait("stopped") < SECONDS_STOP
+        page.shot("3-stopped")
+        before, rows = page.done(), len(run_folder.rows(run))
+        assert before > 0
+        assert "Stopped." in page.exported(folder / "notebook.ipynb")
+
+        page.restart()
+        page.wait("stopped")
+        assert (page.done(), len(run_folder.rows(run))) == (before, rows)
+        assert page.chart().startswith("data:image/svg+xml")
+        page.shot("4-stopped-after-restart")
+
+        page.click("Run")
+        page.wait("running")
+        pid = run_folder.read(run).pid
+        page.restart()
+        page.wait("running")
+        assert run_folder.read(run).pid == pid  # the same supervisor: the restart did not touch it
+        assert page.done() >= before
+        page.shot("5-running-after-restart")
+        page.press("Stop")
+        page.wait("stopped")
+        assert page.page.refused == []
+
+
+def test_the_report_opens_without_a_network(tmp_path):
+    path = tmp_path / "report.html"
+    frame = store.frame(made.rich())
+    report.html(frame, path, title="Sparse or dense", command="workbench report", machine={"cores": 2})
+    with browser() as opened:
+        page = open_page(opened)
+        failures = []
+        page.on("pageerror", lambda error: failures.append(str(error)))
+        page.goto(path.as_uri())
+        assert "go sparse" in page.locator("body").inner_text()
+        charts = page.locator("svg")
+        assert charts.count() >= 4
+        assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
+        assert (page.refused, failures) == ([], [])
+
+
+def test_a_missing_browser_skips_here_and_fails_in_ci(monkeypatch):
+    monkeypatch.setattr(shutil, "which", lambda name: None)
+    monkeypatch.delenv("CI", raising=False)
+    with pytest.raises(pytest.skip.Exception, match="no Chromium on the PATH"):
+        chromium()
+    monkeypatch.setenv("CI", "true")
+    with pytest.raises(pytest.fail.Exception, match="in CI the browser tests must run"):
+        chromium()

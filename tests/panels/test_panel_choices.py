@@ -1,0 +1,151 @@
+"""The choices of the panel and the notebook: what they become, how slips are told, and the fields that show them."""
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import inputs, text, write_run
+from workbench.panels import choices, lab, pages
+from workbench.panels.planned import SECONDS_OVERHEAD
+from workbench.sweep import grid
+
+
+def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
+    study = lab.study(formats=["csr", "coo"], engines=["ours", "vendor"], updates=["lazy", "standard"], widths=[4, 16])
+    spec = study.spec()
+    made_of = [tuple(contender.values()) for contender in spec.contenders]
+    assert made_of == [
+        ("csr", "ours", "lazy", "fused"),
+        ("csr", "ours", "standard", "dense"),
+        ("csr", "vendor", "standard", "dense"),
+        ("coo", "ours", "lazy", "fused"),
+        ("coo", "ours", "standard", "dense"),
+        ("coo", "vendor", "standard", "dense"),
+        ("dense", "dense", "dense", "standard"),
+    ]
+    assert study.planned.trials == len(grid.expand(spec).cells) * spec.measure.rounds == 7 * 5 * 2 * 2
+
+
+def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
+    study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
+    graphs = [contender for contender in study.spec().contenders if contender.get("launch") == "graph"]
+    assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
+    assert len(study.spec().contenders) == 5
+
+
+@pytest.mark.parametrize("format", choices.sparse_formats())
+def test_dense_is_measured_beside_every_format(here, format):
+    contenders = lab.study(formats=[format]).spec().contenders
+    assert choices.BASELINE in contenders
+    assert {contender["format"] for contender in contenders} == {format, "dense"}
+
+
+def test_numbers_are_read_as_people_write_them(here):
+    assert lab.study(densities="1 %, 0.5; natural").spec().axes["density"] == (0.01, 0.5, None)
+    assert lab.study(densities="[0.01, 0.1]").spec().axes["density"] == (0.01, 0.1)
+    assert lab.study(features=None).spec().axes.get("features") is None
+    assert lab.study(features="1_000").spec().axes["features"] == (1000,)
+
+
+@pytest.mark.parametrize(
+    ("chosen", "told"),
+    [
+        ({"densities": "0.1, lots"}, "Densities: 'lots' is not a number"),
+        ({"densities": "2"}, "density = 2.0: Input should be less than or equal to 1"),
+        ({"widths": "1.5"}, "Widths: '1.5' is not a whole number"),
+        ({"rounds": "1, 2"}, "Rounds: '1, 2' is not one number"),
+        ({"formats": []}, "Sparse formats: none is chosen; choose one or more of csr,"),
+        ({"formats": "cscr"}, "unknown formats 'cscr'. Did you mean 'csr'? Known: csr,"),
+        ({"dataset": "stdlb"}, "unknown dataset 'stdlb'. Did you mean 'stdlib'? Known: npz,"),
+        ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
+        ({"model": "logistic", "widths": [1, 16]}, "do not go together for 20 of 40 cells: The logistic model"),
+        ({"dataset": "npz"}, "The data set npz needs the axis path, a file of yours."),
+        ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
+    ],
+)
+def test_wrong_choices_are_told_in_words_and_nothing_is_lost(here, opened, chosen, told):
+    with pytest.raises(lab.ChoiceError) as error:
+        lab.study(**chosen)
+    assert told in str(error.value)
+    panel = opened(lab.study())
+    panel.state.choose(**chosen)
+    assert pages.html.escape(told) in text(panel)
+    assert panel.run.disabled
+    assert panel.state.planned is None
+    panel.state.choose(**lab.study().choices)
+    assert told not in text(panel)
+    assert not panel.run.disabled
+
+
+def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
+    chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1}
+    study = lab.study(**chosen, devices=["cuda", "cpu"])
+    assert study.planned.trials == 3
+    assert study.planned.without.startswith("1 cell left out: On cuda no csc trains by engine ours")
+    assert lab.study(**chosen).planned.without == ""
+    assert pages.html.escape(study.planned.without) in text(opened(study))
+    with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 cells: On cuda no csc trains"):
+        lab.study(**chosen, devices="cuda")
+
+
+def test_several_slips_are_told_at_once(here):
+    with pytest.raises(lab.ChoiceError, match=r"(?s)Densities: 'a'.*\nWidths: 'b'"):
+        lab.study(densities="a", widths="b")
+
+
+def test_unknown_choices_are_refused(here):
+    with pytest.raises(lab.ChoiceError, match=r"unknown choice 'densties'. Did you mean 'densities'"):
+        lab.study(densties=[0.1])
+
+
+def test_smoke_is_small_whatever_was_chosen(here):
+    study = lab.study(smoke=True, densities=[0.001, 0.01, 0.1], widths=[4, 64], features=None, rows=10**6, rounds=5)
+    spec = study.spec()
+    assert study.name.endswith("-smoke")
+    assert spec.axes["density"] == (0.001, 0.01)
+    assert (spec.axes["rows"], spec.axes["features"], spec.axes["width"]) == ((2000,), (512,), (4,))
+    assert (spec.measure.rounds, study.planned.trials) == (1, 8)
+
+
+def test_the_plan_tells_trials_configurations_and_time(here, opened):
+    panel = opened(lab.study(densities=[0.1], rounds=1, seconds=1, updates="lazy", engines="ours"))
+    assert panel.state.planned.seconds == pytest.approx(2 * (1 + 0.1 + SECONDS_OVERHEAD))
+    assert "2 trials; Run takes about 5 s." in text(panel)
+    assert "CSR ours · fused gradient · lazy; dense." in text(panel)
+
+
+def test_a_changed_field_changes_the_state(here, opened):
+    panel = opened(lab.study())
+    fields = panel.form.fields
+    fields["dataset"].inputs[0].value = "power_law"
+    fields["densities"].inputs[0].value = "0.5"
+    next(box for box in fields["formats"].inputs if box.description == "coo").value = True
+    spec = panel.state.spec()
+    assert spec.axes["dataset"] == ("power_law",)
+    assert spec.axes["density"] == (0.5,)
+    assert {contender["format"] for contender in spec.contenders} == {"csr", "coo", "dense"}
+
+
+@pytest.mark.parametrize("choice", choices.CHOICES, ids=lambda choice: choice.name)
+def test_every_choice_has_a_field_that_shows_the_state(here, opened, choice):
+    panel = opened(lab.study())
+    other = {"one": lambda: choice.options()[0], "many": choice.options}.get(choice.kind, lambda: "7")()
+    panel.state.choose(**{choice.name: other})
+    assert panel.form.fields[choice.name].value == other
+
+
+def test_no_control_lacks_a_description_or_a_tooltip(here, opened):
+    panel = opened(lab.study())
+    assert len(inputs(panel)) > 20
+    assert not [widget for widget in inputs(panel) if not widget.description or not widget.tooltip]
+    assert not [widget for widget in inputs(panel) if getattr(widget, "icon", "")]
+
+
+def test_fields_cannot_be_changed_while_a_run_is_alive(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    write_run(study.folder, made.sweep())
+    panel.step()
+    assert all(field.disabled for field in panel.form.fields["formats"].inputs)
+    write_run(study.folder, made.sweep(), "finished")
+    panel.step()
+    assert not any(field.disabled for field in panel.form.fields["formats"].inputs)

@@ -1,0 +1,189 @@
+"""The panel follows a run: rows arrive, charts and tables change, failures are told. Threads are stepped by hand."""
+
+import json
+import time
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import Clock, text, write_run
+from workbench.panels import lab, pages
+from workbench.panels.panel import VIEWS
+
+
+def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
+    study, clock = lab.study(), Clock()
+    panel = opened(study, clock=clock)
+    assert "No run yet." in text(panel)
+    assert "The chart appears with the first trial." in text(panel)
+    rows = made.sweep()
+    write_run(study.folder, rows[:4], current="csr at 1 %", seconds_left=30.0)
+    panel.step()
+    first = panel.chart.image.value
+    assert "data:image/svg+xml" in first
+    assert (panel.live.bar.value, panel.live.bar.max) == (4, 24)
+    assert "4 of 24 trials · ✓ 4 ok · about 30 s left" in text(panel)
+    assert "Now: csr at 1 %" in text(panel)
+    write_run(study.folder, rows)
+    clock.now += 60
+    panel.step()
+    assert panel.chart.image.value != first
+    assert "Latest trials: 12 of 12" in text(panel)
+    assert "Sparse is faster" in panel.chart.image.value or "go sparse" in text(panel)
+
+
+def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, opened, monkeypatch):
+    drawn = []
+    study, clock = lab.study(), Clock()
+    panel = opened(study, clock=clock)
+    draw = panel.chart.draw
+    monkeypatch.setattr(panel.chart, "draw", lambda: (drawn.append(clock.now), draw()))
+    rows = made.sweep()
+    for count in range(1, 9):
+        write_run(study.folder, rows[:count])
+        panel.step()
+        clock.now += 0.25
+    assert len(drawn) == 2  # at most once a second
+    for _ in range(8):
+        clock.now += 1
+        panel.step()
+    assert len(drawn) == 3  # the last rows, and then nothing changes
+
+
+def test_the_last_rows_are_drawn_at_once(here, opened):
+    study, clock = lab.study(), Clock()
+    panel = opened(study, clock=clock)
+    rows = made.sweep()
+    write_run(study.folder, rows[:6])
+    panel.step()
+    write_run(study.folder, rows, "finished")
+    panel.step()
+    assert not panel.chart.stale
+
+
+def test_the_threads_end_with_the_panel(here, opened):
+    panel = opened(lab.study())
+    panel.watch()
+    assert all(thread.alive for thread in panel.threads)
+    panel.close()
+    assert not any(thread.alive for thread in panel.threads)
+    assert panel.root.comm is None
+
+
+def test_the_rows_of_an_older_spec_are_not_shown_while_a_run_starts(here, opened):
+    study = lab.study()
+    write_run(study.folder, made.sweep(), "starting")
+    panel = opened(study)
+    panel.step()
+    assert study.rows == ()
+
+
+def test_failed_trials_and_a_failed_run_are_shown_with_their_reasons(here, opened):
+    study = lab.study()
+    rows = made.sweep()
+    write_run(study.folder, [*rows[:3], made.unfit(rows[4])], "failed", message="The supervisor died <here>.")
+    panel = opened(study)
+    panel.step()
+    assert "✗ Failed. The supervisor died &lt;here&gt;." in text(panel)
+    assert "▣ memory" in text(panel)
+    assert "needs 82 GB, the limit is 16 GB" in text(panel)
+    assert not panel.run.disabled
+
+
+def test_a_dead_supervisor_is_told(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    write_run(study.folder, made.sweep())
+    path = study.folder / "progress.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"heartbeat": time.time() - 60}))
+    panel.step()
+    assert "The supervisor died" in text(panel)
+
+
+def test_exceptions_of_the_watcher_are_shown(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    write_run(study.folder, made.sweep())
+    (study.folder / "plan.json").write_text("no JSON <b>")
+    panel.step()
+    assert "Watching the run failed:" in text(panel)
+    assert "<details><summary>Traceback</summary>" in text(panel)
+
+
+def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here, opened):
+    study = lab.study()
+    write_run(study.folder, made.rich(), "finished")
+    panel = opened(study)
+    panel.step()
+    for name in (option[1] for option in panel.chart.picker.options):
+        panel.chart.picker.value = name
+        assert panel.state.trouble is None
+        for control in panel.chart.controls.values():
+            assert control.description
+            assert control.tooltip
+            before = panel.chart.image.value
+            control.value = control.options[-1]
+            assert panel.state.trouble is None
+            if len(control.options) > 1 and control.description in ("Group", "Density"):
+                assert panel.chart.image.value != before
+
+
+def test_a_chosen_control_stays_when_rows_arrive(here, opened):
+    study, clock = lab.study(), Clock()
+    rows = made.sweep()
+    write_run(study.folder, rows[:6])
+    panel = opened(study, clock=clock)
+    panel.step()
+    panel.chart.picker.value = "loss_seconds"
+    panel.chart.controls["density"].value = "0.1 %"
+    write_run(study.folder, rows)
+    clock.now += 60
+    panel.step()
+    assert panel.chart.controls["density"].value == "0.1 %"
+    assert len(panel.chart.controls["density"].options) == 6
+
+
+def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(here, opened):
+    study, clock = lab.study(), Clock()
+    write_run(study.folder, made.sweep()[:1])
+    panel = opened(study, clock=clock)
+    panel.step()
+    assert "no answer yet" in panel.verdict.value
+    write_run(study.folder, made.sweep())
+    study.poll()
+    panel.chart.picker.value = "memory_density"
+    clock.now += 60
+    panel.step()
+    assert "go sparse" in panel.verdict.value
+
+
+@pytest.mark.parametrize("view", VIEWS)
+def test_every_table_can_be_shown_with_and_without_rows(here, opened, view):
+    study = lab.study()
+    panel = opened(study)
+    panel.view.value = view
+    assert panel.page.value
+    empty = panel.page.value
+    write_run(study.folder, made.sweep(), "finished")
+    panel.step()
+    assert panel.page.value != empty
+    assert panel.state.trouble is None
+
+
+def test_texts_of_rows_are_escaped(here, opened):
+    study = lab.study()
+    rows = made.sweep()
+    hostile = made.failed(rows[0], "failed", "<script>alert(1)</script>")
+    write_run(study.folder, [hostile], "finished", current="<img>")
+    panel = opened(study)
+    for view in VIEWS:
+        panel.view.value = view
+        assert "<script>" not in text(panel)
+    assert "&lt;script&gt;" in pages.latest_rows([hostile])
+
+
+def test_the_table_is_capped():
+    rows = made.rich()
+    table = pages.latest_rows(rows)
+    assert table.count("<tr>") == pages.MOST_ROWS + 1
+    assert f"{pages.MOST_ROWS} of {len(rows)}" in table

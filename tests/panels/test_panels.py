@@ -1,0 +1,182 @@
+"""The panel without a browser: Run, Stop, a restart, export, and the notebook without a panel. Buttons are clicked."""
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import text, write_run
+from workbench.panels import lab, notebook
+from workbench.sweep import run_folder
+
+
+def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
+    started = []
+
+    def start(spec, folder):
+        started.append((spec, folder))
+        write_run(folder, [], "starting")
+
+    monkeypatch.setattr(run_folder, "start", start)
+    panel = opened(lab.study())
+    panel.form.fields["widths"].inputs[0].value = "4"
+    panel.run.click()
+    assert panel.state.trouble is None
+    [(spec, folder)] = started
+    assert spec == panel.state.spec()
+    assert spec.axes["width"] == (4,)
+    assert folder == here / "runs" / "can_sparse_reduce_training_time"
+    assert (panel.run.disabled, panel.stop.disabled) == (True, False)
+    assert "Starting." in text(panel)
+
+
+def test_stop_answers_at_once(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    write_run(study.folder, made.sweep())
+    panel.step()
+    panel.stop.click()
+    assert (study.folder / "stop").exists()
+    assert "Stopping." in text(panel)
+    assert panel.stop.disabled
+    write_run(study.folder, made.sweep(), "stopped")
+    panel.step()
+    assert "Stopped. Run does the rest." in text(panel)
+    assert (panel.run.disabled, panel.stop.disabled) == (False, True)
+
+
+def test_a_second_run_in_the_folder_is_refused_and_told(here, opened, monkeypatch):
+    def start(spec, folder):
+        raise run_folder.RunError("in use by another sweep")
+
+    monkeypatch.setattr(run_folder, "start", start)
+    panel = opened(lab.study())
+    panel.run.click()
+    assert "Starting failed: in use by another sweep" in text(panel)
+    assert "Traceback" in text(panel)
+
+
+def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    write_run(study.folder, made.sweep(), current="x")
+    panel.step()
+    again = opened(lab.study())
+    assert again.state.folder == study.folder
+    assert again.state.alive
+    assert again.state.rows == study.rows
+    assert [line.value for line in again.live.lines.values()] == [line.value for line in panel.live.lines.values()]
+    assert again.page.value == panel.page.value
+    assert "img" in again.chart.image.value
+
+
+def test_choices_changed_in_the_panel_are_found_again(here, opened, monkeypatch):
+    monkeypatch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, [], "starting"))
+    panel = opened(lab.study())
+    panel.form.fields["widths"].inputs[0].value = "8"
+    panel.run.click()
+    assert lab.study().choices["widths"] == "8"
+    assert opened(lab.study()).form.fields["widths"].value == "8"
+    assert lab.study(widths=64).choices["widths"] == "64"  # whoever edits the parameters means them
+
+
+def test_the_newest_run_of_the_name_is_found_in_whatever_folder(here):
+    write_run(here / "runs" / "elsewhere", made.sweep(), "finished")
+    assert lab.study().folder == here / "runs" / "elsewhere"
+    assert lab.study(run_dir="runs/own").folder == here / "runs" / "own"
+    write_run(here / "runs" / "empty", [], "failed")
+    assert lab.study().folder == here / "runs" / "elsewhere"
+
+
+def test_export_writes_report_and_rows_into_the_run_folder(here, opened):
+    study = lab.study()
+    panel = opened(study)
+    assert panel.export.disabled
+    write_run(study.folder, made.sweep(), "finished")
+    panel.step()
+    panel.export.click()
+    assert panel.state.trouble is None
+    report = (study.folder / "report.html").read_text()
+    assert "<svg" in report
+    assert "go sparse" in report
+    assert len((study.folder / "rows.csv").read_text().splitlines()) == 13
+    assert "<code>runs/can_sparse_reduce_training_time/report.html</code>" in text(panel)
+
+
+def test_exceptions_of_a_button_are_shown(here, opened, monkeypatch):
+    study = lab.study()
+    write_run(study.folder, made.sweep(), "finished")
+    panel = opened(study)
+    panel.step()
+    study.folder.joinpath("report.html").mkdir()
+    panel.export.click()
+    assert "Exporting failed:" in text(panel)
+
+
+def test_the_still_has_the_last_state_and_follows_the_end_of_a_run(here, opened):
+    study, stills = lab.study(), []
+    panel = opened(study)
+    panel.keep_still(stills.append)
+    write_run(study.folder, made.sweep()[:4])
+    panel.step()
+    assert not stills
+    write_run(study.folder, made.sweep(), "finished")
+    panel.step()
+    panel.step()
+    [still] = stills
+    assert "Finished." in still.html
+    assert "data:image/svg+xml" in still.html
+    assert "12 of 12" in still.html
+    bundle = panel._repr_mimebundle_()
+    assert {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(bundle)
+
+
+def test_without_a_front_end_no_panel_is_made(here, capsys):
+    assert not lab.has_front_end()
+    assert lab.show(lab.study()) is None
+    assert "No front end" in capsys.readouterr().out
+
+
+def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
+    told = []
+    monkeypatch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
+    study = lab.study()
+    lab.run(study, tell=told.append)
+    assert len(study.rows) == 12
+    assert told[0].startswith("40 trials; Run takes about")
+    assert told[-1] == "Finished: 12 of 24 trials."
+    assert "12 of 12 trials gave a result" in lab.gate(study).text
+
+
+def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):
+    monkeypatch.setattr(run_folder, "start", lambda *_: pytest.fail("it started"))
+    told = []
+    study = lab.study()
+    lab.run(study, opened(study), tell=told.append)
+    assert "Press Run" in told[0]
+    assert "No rows yet" in lab.gate(study).text
+
+
+def test_the_gate_fails_when_no_trial_gave_a_result(here):
+    study = lab.study()
+    write_run(study.folder, [made.failed(made.sweep()[0], "failed", "boom")], "finished")
+    with pytest.raises(lab.NoResultError, match="None of 1 trials gave a result: failed: boom"):
+        lab.gate(study)
+
+
+def test_results_are_static_and_say_so_when_there_are_none(here):
+    study = lab.study()
+    shows = (lab.verdict, lab.break_evens, lab.trials, lambda study: lab.chart(study, "time_density"))
+    assert all("No rows yet" in show(study).text for show in shows)
+    write_run(study.folder, made.sweep(), "finished")
+    shown = [show(study)._repr_mimebundle_() for show in shows]
+    assert all(set(bundle) == {"text/html", "text/plain"} for bundle in shown)
+    assert not any("No rows yet" in bundle["text/html"] for bundle in shown)
+    assert "data:image/svg+xml" in shown[-1]["text/html"]
+
+
+def test_names_that_papermill_set_and_nobody_knows_are_refused():
+    namespace = {"densities": [0.1], "In": ["", "densities = [0.2]", "# Parameters\ndensties = [0.1]\n"]}
+    with pytest.raises(lab.ChoiceError, match=r"unknown parameter 'densties'. Did you mean 'densities'"):
+        lab.parameters(namespace)
+    namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"
+    assert lab.parameters(namespace) == {"densities": [0.1]}
+    assert notebook.injected(namespace["In"]) == ["densities", "show_widgets"]

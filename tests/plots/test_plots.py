@@ -1,0 +1,234 @@
+"""Charts: registered by being in the folder, drawn on the figure given, with nothing that failed left out silently."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import matplotlib.colors
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+
+from tests.support import rows as maker
+from workbench import plots, store
+from workbench.plots import style
+from workbench.plots.chart import Chart, Control
+from workbench.plots.phases import PHASES
+
+FRAMES = {
+    "rich": maker.rich(),
+    "plain": maker.sweep(),
+    "empty": [],
+    "one density": maker.sweep(densities=(0.05,)),
+    "natural density": [row | {"density": None} for row in maker.sweep(densities=(0.05,))],
+    "no dense": [row for row in maker.sweep() if row["format"] != "dense"],
+    "dense unfit": [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()],
+    "all failed": [maker.failed(row, "timeout", "no result after 60 s") for row in maker.sweep()],
+    "hostile names": maker.sweep(dataset="$\\frac{1}$ <b>&amp; 100 %"),
+}
+
+
+def drawn(name, rows, **controls):
+    figure = Figure(figsize=(9, 6))
+    sentence = plots.draw(name, store.frame(rows), figure, **controls)
+    figure.draw_without_rendering()
+    return figure, sentence
+
+
+def texts(figure):
+    found = figure.findobj(lambda artist: hasattr(artist, "get_text") and hasattr(artist, "get_fontsize"))
+    return [text for text in found if text.get_text() and text.get_visible()]
+
+
+def said(figure):
+    return " | ".join(text.get_text().replace("\n", " ") for text in texts(figure))
+
+
+@pytest.mark.parametrize("name", plots.names())
+@pytest.mark.parametrize("rows", FRAMES.values(), ids=FRAMES)
+def test_every_chart_draws_every_frame_and_says_what_it_shows(name, rows):
+    figure, sentence = drawn(name, rows)
+    assert sentence.endswith(".")
+    assert figure.axes
+    assert min(text.get_fontsize() for text in texts(figure)) >= 9
+    table = plots.table(name, store.frame(rows))
+    assert table.empty == (not rows)
+
+
+@pytest.mark.parametrize("name", plots.names())
+def test_every_choice_of_every_control_draws(name):
+    frame = store.frame(maker.rich())
+    for control in plots.get(name).controls:
+        assert control.help
+        assert control.initial(frame) in control.options(frame)
+        for option in control.options(frame):
+            figure, _ = drawn(name, maker.rich(), **{control.name: option})
+            assert figure.axes
+
+
+@pytest.mark.parametrize("name", plots.names())
+def test_an_unknown_control_or_choice_lists_what_is_known(name):
+    with pytest.raises(ValueError, match=f"chart {name} has no control 'colour'; it has: group"):
+        drawn(name, maker.sweep(), colour="red")
+    with pytest.raises(ValueError, match=f"{name}: group is 'width 3'; allowed: "):
+        drawn(name, maker.sweep(), group="width 3")
+
+
+def test_an_unknown_chart_lists_the_known():
+    with pytest.raises(ValueError, match=r"no chart 'pie'; there is: .*time_density"):
+        plots.get("pie")
+
+
+def test_every_file_of_the_folder_with_a_chart_is_registered_under_its_name():
+    files = [file for file in Path(plots.__file__).parent.glob("*.py") if "CHART = Chart(" in file.read_text()]
+    assert {file.stem for file in files} - {"chart"} == {*plots.names(), *plots.names("bench")}
+
+
+def test_controls_must_be_the_parameters():
+    control = Control("group", "which", ("a",), "a")
+
+    def draw(frame, figure, *, density):
+        return ""
+
+    def table(frame, *, group):
+        return pd.DataFrame()
+
+    with pytest.raises(ValueError, match=r"chart c declares the controls \['group'\]; draw takes \['density'\]"):
+        Chart("c", "C", draw, table, (control,))
+    assert Chart("c", "C", lambda frame, figure, *, group: "", table, (control,)).name == "c"
+
+
+def test_drawing_again_replaces_what_was_there():
+    figure = Figure()
+    for _ in range(2):
+        plots.draw("time_density", store.frame(maker.sweep()), figure)
+    assert len(figure.axes) == 1
+    assert len(figure.legends) == 1
+
+
+def test_time_density_draws_the_numbers_and_the_break_even():
+    figure, sentence = drawn("time_density", maker.sweep())
+    dense, sparse = figure.axes[0].get_lines()[:2]
+    frame = store.frame(maker.sweep())
+    for line, name in ((dense, "dense"), (sparse, "csr")):
+        of = frame[frame["format"] == name]
+        np.testing.assert_allclose(line.get_xdata().astype(float), of["density_measured"])
+        np.testing.assert_allclose(line.get_ydata().astype(float), of["seconds_step"], rtol=1e-12)
+    assert "break-even 8.17 %" in said(figure)
+    assert "Sparse is faster than dense below 8.17 %" in said(figure)
+    assert "go sparse below 8.17 % density" in sentence
+    assert "width 16, 256 rows a batch" in said(figure)
+    assert "break-even" not in said(drawn("time_density", maker.sweep(), crossings="none")[0])
+
+
+def test_axes_carry_units():
+    figure, _ = drawn("time_density", maker.sweep())
+    axes = figure.axes[0]
+    assert {label.get_text() for label in axes.get_xticklabels()} >= {"0.1 %", "1 %", "10 %"}
+    assert {label.get_text() for label in axes.get_yticklabels()} >= {"1 ms", "10 ms"}
+    assert "100 MB" in {t.get_text() for t in drawn("memory_density", maker.sweep())[0].axes[0].get_yticklabels()}
+
+
+def test_cells_without_a_result_are_marked_and_counted():
+    figure, _ = drawn("time_density", maker.rich())
+    assert "no result: 1 timeout, 1 memory and 1 unsupported" in said(figure)
+    crosses = [line for line in figure.axes[0].get_lines() if line.get_marker() == "x" and len(line.get_xdata())]
+    assert sorted(line.get_xdata()[0] for line in crosses) == [0.001, 0.1, 0.3]
+    table = plots.table("time_density", store.frame(maker.rich()))
+    assert (table["result"] == "timeout: no result after 60 s").sum() == 1
+    assert len(table) == 36
+    assert "no result: memory, needs 5.2 GB" in said(drawn("phases", maker.rich(), density="30 %")[0])
+
+
+def test_dense_that_did_not_fit_is_shown_with_the_bytes_it_needs():
+    assert "dense needs 82 GB, the limit is 16 GB" in said(drawn("time_density", FRAMES["dense unfit"])[0])
+    figure, _ = drawn("memory_density", FRAMES["dense unfit"])
+    assert "limit 16 GB" in said(figure)
+    crosses = [line for line in figure.axes[0].get_lines() if line.get_marker() == "x"]
+    assert {line.get_ydata()[0] for line in crosses} == {82e9}
+
+
+def test_the_largest_group_is_shown_first_and_another_can_be_chosen():
+    assert "width 16" in said(drawn("time_density", maker.rich())[0])
+    assert "width 64" in said(drawn("time_density", maker.rich(), group="width 64")[0])
+
+
+def test_phases_add_up_and_name_what_is_left_out():
+    figure, _ = drawn("phases", maker.sweep(densities=(0.05,)))
+    bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
+    dense = store.frame(maker.sweep(densities=(0.05,))).iloc[0]
+    total = sum(bar.get_width() for bar in bars if round(bar.get_y() + bar.get_height() / 2) == 0)
+    assert total == pytest.approx(dense["seconds_step"])
+    rows = maker.sweep(
+        densities=(0.05,), seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=2e-3
+    )
+    assert "+ 2 ms a batch, once" in said(drawn("phases", rows)[0])
+    scale = plots.get("phases").controls[2]
+    assert scale.initial(store.frame(maker.sweep(densities=(0.05,)))) == "time"
+    assert scale.initial(store.frame(maker.sweep(densities=(0.001,)))) == "share", "one bar would be too short to read"
+    figure, _ = drawn("phases", maker.sweep(densities=(0.05,)), scale="share")
+    assert max(bar.get_x() + bar.get_width() for bar in figure.axes[0].patches) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("count", [5, 8, 10])
+def test_the_name_of_a_phase_is_written_where_there_is_room_for_it(count):
+    phases = dict.fromkeys(list(PHASES)[-count:], 1e-3)
+    rows = [
+        row | {f"seconds_{name}": phases.get(name, 0.0) for name in PHASES}
+        for row in maker.sweep(launch="graph", device="cuda")
+    ]
+    figure = Figure(figsize=(9, 6))
+    plots.draw("phases", store.frame(rows), figure)
+    FigureCanvasAgg(figure).draw()
+    axes = figure.axes[0]
+    lengths = [bar.get_window_extent().width for bar in axes.patches if bar.get_width()]
+    names = [text.get_window_extent().width for text in axes.texts if text.get_text() in PHASES]
+    assert names
+    assert max(names) < min(lengths)
+
+
+def test_a_loss_that_was_not_finite_breaks_the_line():
+    rows = maker.sweep(densities=(0.05,))
+    rows[1]["curve"][5][1] = None
+    figure, _ = drawn("loss_seconds", rows)
+    assert np.isnan(figure.axes[0].get_lines()[1].get_ydata()).sum() == 1
+
+
+def test_the_legend_is_outside_the_axes():
+    figure, _ = drawn("time_density", maker.rich())
+    legend = figure.legends[0].get_window_extent()
+    assert legend.y1 <= figure.axes[0].get_window_extent().y0
+
+
+def test_configurations_differ_without_colour():
+    rows = store.frame(maker.rich()).drop_duplicates(["format", "engine", "gradient", "update"]).to_dict("records")
+    looks = [style.look(row) for row in rows]
+    plain = {(look["marker"], look["linestyle"], look["markerfacecolor"] == "white") for look in looks}
+    assert len(plain) == len(rows)
+    shades = sorted(
+        matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(colour))[0] for colour in style.COLOURS.values()
+    )
+    assert len(set(shades)) == len(shades)
+
+
+def test_only_the_figure_is_used_and_importing_plots_loads_no_matplotlib():
+    code = "import sys, workbench.plots as p; assert 'matplotlib' not in sys.modules, 'early'; p.names(); "
+    late = "assert 'matplotlib' in sys.modules; assert 'matplotlib.pyplot' not in sys.modules, 'pyplot'"
+    assert fresh(code + late).returncode == 0
+    assert "early" in fresh("import matplotlib; " + code).stderr, "the check itself must be able to fail"
+
+
+def fresh(code):
+    root = Path(plots.__file__).parent.parent.parent
+    return subprocess.run([sys.executable, "-c", code], cwd=root, capture_output=True, text=True, check=False)
+
+
+def test_a_frame_pooled_before_draws_the_same():
+    from workbench.analysis import latest
+
+    once, twice = (
+        plots.table("time_density", f) for f in (store.frame(maker.rich()), latest(store.frame(maker.rich())))
+    )
+    pd.testing.assert_frame_equal(once, twice)

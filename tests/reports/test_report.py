@@ -1,0 +1,232 @@
+"""The report: one file that opens without a network, says the answer first, and takes text from rows literally."""
+
+import re
+from html.parser import HTMLParser
+from itertools import pairwise
+
+import pytest
+
+from tests.support import rows as maker
+from workbench import store
+from workbench.analysis import advise, cells
+from workbench.reports import page, report
+
+GIVEN = {
+    "title": "Known law",
+    "command": "workbench run known_law.toml --out results",
+    "machine": {"processor": "AMD EPYC 9354", "caches": {"L3": "32 MB"}, "cores": [0, 1]},
+}
+VOID = {"meta", "br", "img", "link", "input", "hr"}
+NASTY = '</td><script>alert("x")</script> `code` | *bold* [a](http://evil.example)\nnext $\\frac$'
+
+
+class Page(HTMLParser):
+    """What a test wants of a page: tags with attributes in order, text, headings, and whether every tag is closed."""
+
+    def __init__(self, text):
+        super().__init__()
+        self.tags, self.open, self.headings, self.words, self.unclosed = [], [], [], [], []
+        self.feed(text)
+        self.close()
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        if self.open and self.open[-1] == tag:
+            self.open.pop()
+        else:
+            self.unclosed.append(tag)
+
+    def handle_data(self, data):
+        self.words.append(data)
+        if self.open and re.fullmatch("h[1-6]", self.open[-1]):
+            self.headings.append((self.open[-1], data))
+
+    @property
+    def text(self):
+        return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
+
+    def named(self, tag):
+        return [attributes for name, attributes in self.tags if name == tag]
+
+
+def page_of(tmp_path, rows, **change):
+    path = report.html(store.frame(rows), tmp_path / "report.html", **GIVEN | change)
+    return path.read_text(encoding="utf-8"), Page(path.read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def rich(tmp_path_factory):
+    return page_of(tmp_path_factory.mktemp("report"), maker.rich())
+
+
+def outside(text):
+    """Everything a browser would fetch, or run, for this page."""
+    fetched = re.findall(
+        r'(?:src|href)="(?!#)[^"]*"|url\((?!#)[^)]*\)|@import[^;]*|<script|<link|<iframe|\bon\w+="', text
+    )
+    return [found for found in fetched if "http://www.w3.org/" not in found]
+
+
+def test_the_page_needs_nothing_from_outside(rich):
+    text, page = rich
+    assert outside(text) == []
+    assert [a["content"] for a in page.named("meta") if "http-equiv" in a] == [
+        "default-src 'none'; style-src 'unsafe-inline'"
+    ]
+    for bad in (
+        '<img src="https://a.example/x.png">',
+        "<script>",
+        '<p onclick="x()">',
+        "url(font.woff)",
+        '<link rel="x">',
+    ):
+        assert outside(text + bad), "the search itself must be able to find one"
+
+
+def test_the_answer_comes_first_then_break_evens_charts_failures_method_machine(rich):
+    _, page = rich
+    assert page.headings[0] == ("h1", "Known law")
+    order = ["Grounds", "Break-evens", "Charts", "Cells without a result", "How it was measured"]
+    assert [words for level, words in page.headings if level == "h2"] == [*order, "Machine, versions, command"]
+    verdict = advise(store.frame(maker.rich())).verdict
+    assert verdict in page.text
+    assert page.text.index(verdict) < page.text.index("trained a worse model") < page.text.index("Numbers behind")
+    assert GIVEN["command"] in page.text
+    for told in (
+        "AMD EPYC 9354",
+        "caches: L3",
+        "32 MB",
+        "OpenBLAS 0.3.30",
+        "20 to 40 samples a cell, from up to 2 rounds",
+    ):
+        assert told in page.text
+    assert "The largest relative error against the reference is 2.0e-07; 1.0e-05 is allowed there" in page.text
+
+
+def test_the_method_names_one_number_once_and_the_baseline_of_each_device():
+    told = " ".join(report._method(cells.records(cells.latest(store.frame(maker.sweep(device="cuda"))))))
+    assert "There are 20 samples a cell" in told
+    assert "Dense is the BLAS product on as many threads, on cuda that of cuBLAS, with" in told
+    assert "cuBLAS" not in " ".join(report._method(cells.records(cells.latest(store.frame(maker.sweep())))))
+
+
+def test_a_list_of_mappings_is_told_in_words():
+    blas = [{"internal_api": "openblas", "num_threads": 2}, {"internal_api": "mkl", "num_threads": 1}]
+    told = "internal_api openblas num_threads 2, internal_api mkl num_threads 1"
+    assert page.flat({"blas": blas, "layers": ["omp", "tbb"]}) == [("blas", told), ("layers", "omp, tbb")]
+
+
+def test_all_tags_are_closed_and_all_ids_are_used_once(rich):
+    _, page = rich
+    assert (page.open, page.unclosed) == ([], [])
+    ids = [attributes["id"] for _, attributes in page.tags if "id" in attributes]
+    assert len(ids) == len(set(ids)) > 100
+    wanted = {a[name][1:] for _, a in page.tags for name in ("href", "xlink:href") if a.get(name, "").startswith("#")}
+    assert wanted <= set(ids)
+
+
+def test_charts_and_tables_can_be_read_aloud(rich):
+    text, page = rich
+    assert page.named("html")[0]["lang"] == "en"
+    levels = [int(level[1]) for level, _ in page.headings]
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+    charts = page.named("svg")
+    assert len(charts) == 6, "two groups of the two charts against density, one of each other"
+    for chart in charts:
+        assert chart["role"] == "img"
+        for place in chart["aria-labelledby"].split():
+            assert re.search(rf'<(title|desc) id="{place}">[^<]+</', text)
+    assert all(attributes.get("scope") in ("col", "row") for attributes in page.named("th"))
+    assert len(page.named("caption")) == len(page.named("table"))
+    assert len(page.named("details")) == len(charts) + 1
+
+
+def test_every_failed_cell_is_listed_with_its_reason(rich):
+    _, page = rich
+    for told in (
+        "csc has no row_sparse gradient with sgd",
+        "no result after 60 s",
+        "needs 5 GB, the limit is 4 GB",
+        "5.2 GB",
+    ):
+        assert told in page.text
+
+
+def test_text_from_rows_and_arguments_is_taken_literally(tmp_path):
+    rows = maker.sweep(dataset=NASTY, machine=NASTY, blas=NASTY, versions={NASTY: NASTY})
+    rows[1] = maker.failed(rows[1], "failed", NASTY)
+    text, page = page_of(tmp_path, rows, title=NASTY, command=NASTY, machine={NASTY: NASTY})
+    assert outside(text) == []
+    assert (page.open, page.unclosed) == ([], [])
+    assert page.text.count('<script>alert("x")</script>') >= 6
+    written = report.markdown(store.frame(rows), tmp_path / "a.md", **GIVEN | {"title": NASTY, "command": "a ``` b"})
+    marked = written.read_text()
+    assert r"\<script\>" in marked
+    assert not re.search(r"(?<!\\)<script", marked)
+    assert "````\na ``` b\n````" in marked
+    cells = {len(re.findall(r"(?<!\\)\|", line)) for line in marked.splitlines() if line.startswith("| CSR")}
+    assert len(cells) == 2, "each table keeps its number of cells"
+
+
+def test_no_rows_and_only_failures_still_give_a_report(tmp_path):
+    _, page = page_of(tmp_path, [])
+    assert "There is no answer yet" in page.text
+    assert "No cell was measured." in page.text
+    _, page = page_of(tmp_path, [maker.failed(row, "timeout", "no result after 60 s") for row in maker.sweep()])
+    assert "12 of 12 cells have no result: 12 timeout" in page.text
+    assert "12 timeout" in page.text
+
+
+def test_the_same_rows_give_the_same_bytes(tmp_path, rich):
+    assert page_of(tmp_path, maker.rich())[0] == rich[0]
+    assert len(rich[0].encode()) < 2_000_000
+
+
+def test_markdown_says_the_same_without_charts(tmp_path):
+    path = report.markdown(store.frame(maker.rich()), tmp_path / "report.md", **GIVEN)
+    text = path.read_text()
+    assert text.startswith("# Known law\n\n**For time, go sparse below")
+    assert "| CSR ours (row_sparse gradient, standard update) | time | 7.75 % |" in text
+    assert "```\nworkbench run known_law.toml --out results\n```" in text
+    assert "![" not in text
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_markdown_with_pictures_links_files_beside_it(tmp_path):
+    path = report.markdown(store.frame(maker.sweep()), tmp_path / "report.md", **GIVEN, pictures=True)
+    linked = re.findall(r"!\[.+?\]\((.+?)\)", path.read_text())
+    assert len(linked) == 4
+    for name in linked:
+        assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
+
+
+def test_markdown_stays_short_and_says_what_it_leaves_out(tmp_path):
+    rows = [row for width in range(1, 60) for row in maker.sweep(densities=(0.01, 0.1, 0.5), width=width, samples=6)]
+    rows = [maker.failed(row, "failed", "x" * 300) if row["density"] == 0.5 else row for row in rows]
+    path = report.markdown(store.frame(rows), tmp_path / "report.md", **GIVEN)
+    assert len(path.read_bytes()) < 60_000
+    assert "more rows are left out here; the HTML report has all" in path.read_text()
+    assert "more are left out here" in path.read_text()
+
+
+def test_groups_that_are_not_drawn_are_counted(tmp_path):
+    rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
+    _, page = page_of(tmp_path, rows)
+    assert "Not drawn, but in the tables: 2 groups of cells, smaller ones or without a result." in page.text
+    assert len(page.named("svg")) == 4 + 4 + 1 + 1
+
+
+def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path):
+    lost = [maker.failed(row, "unsupported", "No CUDA device.") for row in maker.sweep(device="cuda", rounds=2)]
+    rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
+    _, page = page_of(tmp_path, rows)
+    assert len(page.named("svg")) == 4
+    assert "Not drawn, but in the tables: 1 group of cells" in page.text
+    assert len(page_of(tmp_path, lost)[1].named("svg")) == 4

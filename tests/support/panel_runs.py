@@ -1,0 +1,48 @@
+"""What tests of the panel share: run folders as a supervisor leaves them, and what a panel shows."""
+
+import json
+from pathlib import Path
+
+import ipywidgets as widgets
+
+from workbench import store
+from workbench.panels.panel import Panel
+from workbench.sweep import run_folder
+
+INPUTS = (widgets.Button, widgets.ToggleButton, widgets.ToggleButtons, widgets.Dropdown, widgets.Text, widgets.Checkbox)
+
+
+class Clock:
+    """Time that passes when told to."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def write_run(folder: Path, rows: list[dict], state: str = "running", **known) -> None:
+    """A run folder of the notebook's name with these rows."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / store.FILE).unlink(missing_ok=True)
+    for row in rows:
+        store.append(folder / store.FILE, row)
+    (folder / run_folder.PLAN).write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
+    found = run_folder.Progress("can_sparse_reduce_training_time", state, total=24, done=len(rows), **known)
+    run_folder.write(folder, found)
+
+
+def tree(widget: widgets.Widget) -> list[widgets.Widget]:
+    """A widget and all below it."""
+    return [widget, *(found for child in getattr(widget, "children", ()) for found in tree(child))]
+
+
+def inputs(panel: Panel) -> list[widgets.Widget]:
+    """Everything a user can change or press."""
+    return [widget for widget in tree(panel.root) if isinstance(widget, INPUTS)]
+
+
+def text(panel: Panel) -> str:
+    """All that the panel says, its style sheet left out."""
+    return "\n".join(widget.value for widget in tree(panel.root)[2:] if isinstance(widget, widgets.HTML))

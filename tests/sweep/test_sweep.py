@@ -1,0 +1,297 @@
+"""Sweeps as they run: one row a trial whatever happens, resume, stop, kill -9 at any moment, overhead."""
+
+import json
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+
+from workbench import optimizers, store
+from workbench.measure import memory
+from workbench.sweep import run_folder, runner, trial
+from workbench.sweep.spec import Cell, Measure, Spec, validate
+
+QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
+TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+FUSED = {"gradient": "fused"}
+DENSITIES = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
+
+
+def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
+    return validate(
+        {
+            "name": name,
+            "axes": {**TINY, **axes},
+            "contenders": list(contenders),
+            "measure": measure,
+            "limits": limits or {},
+        }
+    )
+
+
+def finish(folder, seconds: float = 120.0) -> run_folder.Progress:
+    end = time.monotonic() + seconds
+    for state in run_folder.watch(folder, seconds_between=0.02):
+        assert time.monotonic() < end, f"still {state}"
+    return state
+
+
+def trial_row(bytes_limit: int = 2**34, **cell) -> dict:
+    request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
+    return trial.run_trial(request)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory):
+    before = os.environ.get("WORKBENCH_CACHE")
+    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["WORKBENCH_CACHE"]
+    else:
+        os.environ["WORKBENCH_CACHE"] = before
+
+
+def test_a_trial_fills_its_row():
+    came = trial_row(epochs=2, density=0.1)
+    assert came.pop("seconds_measured") > 0
+    row = store.new_row(**came, key="k")
+    assert row["status"] == "ok", row["reason"]
+    unknown = {name for name, value in row.items() if value is None}
+    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead"}
+    of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
+    assert unknown == outside | {"index_dtype", "bytes_needed"} | of_a_gpu
+    assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
+    assert row["rows_trained"] == 48
+    assert row["density_measured"] == pytest.approx(0.1, rel=0.05)
+    assert row["curve"][-1][2] == 2 * row["steps_epoch"]
+    assert 0 < row["error"] < row["error_allowed"]
+
+
+SETTINGS = [{}, DENSE, {"format": "coo"}, {"update": "standard"}, {"update": "exact"}, FUSED]
+
+
+@pytest.mark.parametrize("model", ["linear", "logistic", "softmax"])
+@pytest.mark.parametrize("setting", SETTINGS, ids=str)
+def test_every_model_passes_the_check_before_timing(model, setting):
+    row = trial_row(model=model, optimizer="adagrad", density=0.2, **setting)
+    assert (row["status"], row["reason"]) == ("ok", "")
+
+
+@pytest.mark.parametrize("optimizer", optimizers.names())
+@pytest.mark.parametrize("setting", [{}, DENSE, FUSED], ids=str)
+def test_every_optimizer_passes_the_check_before_timing(optimizer, setting):
+    row = trial_row(optimizer=optimizer, density=0.2, **setting)
+    assert (row["status"], row["reason"]) == ("ok", "")
+
+
+def test_a_wrong_kernel_is_refused_a_time(monkeypatch):
+    from workbench import train
+
+    real = train.Run.backward
+
+    def slightly_wrong(self, laps=None):
+        gradient = real(self, laps)
+        gradient.values[...] *= 1.01
+        return gradient
+
+    monkeypatch.setattr(train.Run, "backward", slightly_wrong)
+    row = trial_row(density=0.2)
+    assert row["status"] == "wrong"
+    assert "gradient by 0.01" in row["reason"]
+    assert "seconds_step" not in row
+
+
+def test_what_cannot_fit_is_a_row_that_names_the_bytes_it_needs():
+    row = trial_row(bytes_limit=10_000, density=0.1, **DENSE)
+    assert row["status"] == "memory"
+    assert row["bytes_needed"] >= 60 * 30 * 4
+    assert str(row["bytes_needed"]) in row["reason"]
+
+
+def test_data_that_cannot_be_had_is_an_unsupported_row(tmp_path):
+    row = trial_row(dataset="svmlight", path=str(tmp_path / "none.txt"), features=None, rows=None)
+    assert row["status"] == "unsupported"
+    assert "none.txt" in row["reason"]
+
+
+def test_a_sweep_gives_a_row_a_trial_and_resuming_does_nothing_twice(tmp_path):
+    spec = spec_of(density=[0.1, 0.2], measure={**QUICK, "rounds": 2})
+    folder = run_folder.start(spec, tmp_path / "run")
+    state = finish(folder)
+    rows = run_folder.rows(folder)
+    assert (state.state, state.done, state.total, state.counts) == ("finished", 8, 8, {"ok": 8})
+    assert sorted(row["round"] for row in rows) == [0] * 4 + [1] * 4
+    assert [row["round"] for row in rows[:4]] == [0] * 4  # rounds are interleaved: all cells, then all again
+    run_folder.start(spec, folder)
+    state = finish(folder)
+    assert (state.reused, state.counts, len(run_folder.rows(folder))) == (8, {}, 8)
+
+
+def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
+    folder = run_folder.start(spec_of(density=[0.1]), tmp_path / "run")
+    finish(folder)
+    run_folder.start(spec_of(density=[0.1, 0.3]), folder)
+    state = finish(folder)
+    assert (state.reused, state.counts) == (2, {"ok": 2})
+    run_folder.start(spec_of(density=[0.3]), folder)
+    finish(folder)
+    assert {row["density"] for row in run_folder.rows(folder)} == {0.3}
+
+
+def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_path):
+    slow = {**QUICK, "seconds_total": 30.0, "samples_most": 10**9}
+    folder = run_folder.start(spec_of(density=[0.1, 0.2], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
+    state = finish(folder)
+    assert (state.state, state.counts) == ("finished", {"timeout": 4})
+    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.rows(folder))
+
+
+def test_stop_answers_at_once_and_the_trial_at_work_says_stopped(tmp_path):
+    slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
+    folder = run_folder.start(spec_of(density=[0.1, 0.2], measure=slow), tmp_path / "run")
+    for state in run_folder.watch(folder, 0.02):
+        if state.current:
+            break
+    asked = time.monotonic()
+    run_folder.stop(folder)
+    state = finish(folder)
+    assert state.state == "stopped"
+    assert time.monotonic() - asked < 3.0
+    assert [row["status"] for row in run_folder.rows(folder)] == ["stopped"]
+
+
+def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path):
+    slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
+    folder = run_folder.start(spec_of(measure=slow), tmp_path / "run")
+    for state in run_folder.watch(folder, 0.02):
+        if state.current:
+            break
+    with pytest.raises(run_folder.RunError, match="in use by another sweep"):
+        run_folder.start(spec_of(measure=slow), folder)
+    run_folder.stop(folder)
+    finish(folder)
+
+
+def children_of(pid: int) -> list[int]:
+    import psutil
+
+    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
+
+
+def alive(pid: int) -> bool:
+    import psutil
+
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_rest(tmp_path):
+    """Ten kills at random moments of one sweep; after each the next start does only what has no row."""
+    rng = random.Random(7)
+    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 4})
+    folder, total, orphans = tmp_path / "run", 48, []
+    seen: dict[tuple, str] = {}
+    for kill in range(10):
+        run_folder.start(spec, folder)
+        pid = wait_until_running(folder, done=int(kill == 9))  # a busy machine may have no row before
+        time.sleep(rng.uniform(0.0, 1.0))
+        orphans += children_of(pid)
+        os.kill(pid, signal.SIGKILL)
+        wait_until_free(folder)
+        rows = {(row["key"], row["round"]): row["time"] for row in run_folder.rows(folder)}
+        assert seen.items() <= rows.items(), "a finished row was lost or measured again"
+        seen = rows
+    assert 0 < len(seen) < total
+    run_folder.start(spec, folder)
+    state = finish(folder)
+    rows = run_folder.rows(folder)
+    assert len(rows) == len({(row["key"], row["round"]) for row in rows}) == total
+    assert {row["status"] for row in rows} == {"ok"}
+    assert state.reused == len(seen)
+    assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
+
+
+def wait_until_running(folder, done: int = 0, seconds: float = 60.0) -> int:
+    """Until the supervisor that was just started is at a trial and has `done` rows; returns its pid."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        state = run_folder.read(folder)
+        if state.state == "running" and state.current and state.done >= done:
+            return state.pid
+        assert state.state in ("starting", "running"), state
+        time.sleep(0.01)
+    raise AssertionError(f"still {run_folder.read(folder)}")
+
+
+def wait_until_free(folder, seconds: float = 20.0) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        try:
+            with run_folder.locked(folder):
+                return
+        except run_folder.RunError:
+            time.sleep(0.02)
+    raise AssertionError("the lock of a dead supervisor was not freed")
+
+
+def test_a_supervisor_that_died_is_told_from_one_at_work(tmp_path, monkeypatch):
+    folder = tmp_path / "run"
+    folder.mkdir()
+    run_folder.write(folder, run_folder.Progress("x", state="running", pid=1))
+    assert run_folder.read(folder).alive
+    monkeypatch.setattr(run_folder, "SECONDS_SILENT", 0.0)
+    state = run_folder.read(folder)
+    assert (state.state, state.over) == ("failed", True)
+    assert "start the sweep again" in state.message
+
+
+def test_a_folder_that_is_no_run_is_an_error_that_lists_the_runs(tmp_path):
+    (tmp_path / "a").mkdir()
+    run_folder.write(tmp_path / "a", run_folder.Progress("a"))
+    with pytest.raises(run_folder.RunError, match=r"no progress\.json.*/a\."):
+        run_folder.read(tmp_path / "b")
+
+
+def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
+    folder = run_folder.start(spec_of(), tmp_path / "run")
+    finish(folder)
+    (folder / run_folder.SPEC).write_text(json.dumps({"name": "x", "axis": {}}), encoding="utf-8")
+    assert runner.supervise(folder) == 1
+    state = run_folder.read(folder)
+    assert state.state == "failed"
+    assert "Did you mean 'axes'" in state.message
+
+
+def test_plans_skip_what_is_done_and_retry_what_failed():
+    spec = spec_of(density=[0.1])
+    first = runner.make_plan(spec, [])
+    ended = zip(first.tasks, ["ok", "timeout"], strict=True)
+    done = [{"key": task.key, "round": 0, "status": status} for task, status in ended]
+    rest = runner.make_plan(spec, done)
+    assert [task.key for task in rest.tasks] == [first.tasks[1].key]
+    assert rest.reused == 1
+
+
+def test_the_default_cell_is_possible():
+    assert not memory.available_bytes() < 0
+    assert runner.describe(Cell()).startswith("dataset=stdlib model=softmax format=csr")
+
+
+def threads_started_by(statement: str) -> bool:
+    """Whether a fresh interpreter has started Numba's threads after the statement."""
+    code = f"{statement}\nimport numba.np.ufunc.parallel as p\nprint(p._is_initialized)"
+    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return out.stdout.strip() == "True"
+
+
+def test_the_fork_server_has_no_threads_when_it_forks():
+    assert not threads_started_by("import workbench.sweep.preload")
+
+
+def test_the_check_for_threads_can_fail():
+    assert threads_started_by("import numba; numba.get_num_threads()")

@@ -1,0 +1,63 @@
+"""The demo: one model trained sparse and dense on real data, then the sweep that finds where dense wins."""
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from workbench import store
+from workbench.analysis.advisor import MEASURES, advise
+from workbench.analysis.breakeven import breakeven
+from workbench.reports import report
+from workbench.sweep import run_folder, spec
+
+SPECS = Path(__file__).parent / "specs"
+TITLE = "Would sparse tensors reduce training time and memory?"
+COMMAND = "workbench demo"
+
+Tell = Callable[[str, Path], None]
+"""Shows a run while it goes on: called with a heading and the run's folder; returns when the run is over."""
+
+
+def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
+    """Start or resume the sweep of the packaged spec `name` under `root`, show it, return its rows."""
+    folder = run_folder.start(spec.load(SPECS / f"{name}.toml"), root / name)
+    tell(heading, folder)
+    state = run_folder.read(folder)
+    if state.state != "finished":
+        raise run_folder.RunError(
+            f"The sweep in {folder} is {state.state}: {state.message or 'run it again to resume'}"
+        )
+    return run_folder.rows(folder)
+
+
+def train_both(root: Path, tell: Tell) -> list[dict]:
+    """The sparse and the dense run of one softmax model: rows with seconds an epoch, peak memory, accuracy."""
+    return run("demo_train", root, "Training sparse and dense on the standard library's source text", tell)
+
+
+def sweep_density(root: Path, tell: Tell) -> list[dict]:
+    """Seconds a step and memory at several densities, sparse formats and dense."""
+    return run("demo_density", root, "Sweeping density and format", tell)
+
+
+@dataclass(frozen=True)
+class Conclusion:
+    """What the demo ends with: the verdict, a sentence for each break-even, what makes them doubtful, the report."""
+
+    verdict: str
+    breakevens: tuple[str, ...]
+    warnings: tuple[str, ...]
+    report: Path
+
+
+def conclude(rows: list[dict], root: Path) -> Conclusion:
+    """The verdict and break-evens over all rows; the report is written under `root`."""
+    frame = store.frame(rows)
+    machine = json.loads((root / "demo_density" / "machine.json").read_text(encoding="utf-8"))
+    path = root / "report.html"
+    report.html(frame, path, title=TITLE, command=COMMAND, machine=machine)
+    report.markdown(frame, root / "report.md", title=TITLE, command=COMMAND, machine=machine)
+    advice = advise(frame)
+    evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
+    return Conclusion(advice.verdict, tuple(even.sentence for even in evens), advice.warnings, path)

@@ -1,0 +1,98 @@
+"""What a run looks like in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from rich.console import Console
+from rich.markup import escape
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+from rich.text import Text
+
+from workbench.command.demo import Conclusion
+from workbench.command.doctor import Finding
+from workbench.sweep import run_folder
+
+console = Console()
+
+
+def follow(heading: str, folder: Path) -> None:
+    """Show a run's progress until it is over. Ctrl-C stops the run and waits for its end; finished rows stay."""
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[left]}"),
+    )
+    stopping = False
+    with Progress(*columns, console=console) as bar:
+        task = bar.add_task(heading, total=None, left="")
+        states = run_folder.watch(folder)
+        while True:
+            try:
+                state = next(states, None)
+                if state is None:
+                    break
+                left = f"about {state.seconds_left:.0f} s left" if state.seconds_left else ""
+                shown = "stopping" if stopping else left
+                bar.update(task, total=state.total or None, completed=state.done, left=shown)
+            except KeyboardInterrupt:
+                stopping = True
+                run_folder.stop(folder)
+                states = run_folder.watch(folder)
+    summarize(folder)
+
+
+def summarize(folder: Path) -> None:
+    """One line about how a run ended, and what was dropped or failed, with reasons."""
+    state = run_folder.read(folder)
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
+    reused = f", {state.reused} found done" if state.reused else ""
+    console.print(f"{state.state}: {counts}{reused}. Rows: {folder / 'trials.jsonl'}", highlight=False)
+    if state.message:
+        console.print(state.message, style="red", markup=False)
+    rows = run_folder.rows(folder) if state.done else []
+    bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped")}
+    for reason in sorted(bad):
+        console.print(f"  {reason}", style="yellow", markup=False)
+    for reason, count in run_folder.dropped(folder).items():
+        console.print(f"  {count} of the cells left out: {reason}", style="yellow", markup=False)
+
+
+def trained_table(rows: Iterable[dict]) -> Table:
+    """Seconds an epoch, peak memory and held-out quality of runs that trained whole epochs."""
+    table = Table(title="One softmax model on the standard library's source text")
+    for heading in ("format", "update", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
+        table.add_column(heading, justify="left" if heading in ("format", "update") else "right")
+    for row in rows:
+        if row["status"] == "ok":
+            memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
+            table.add_row(row["format"], row["update"], f"{row['seconds_epoch']:.2f}", *memory, f"{row['quality']:.3f}")
+        else:
+            table.add_row(row["format"], row["update"], row["status"], "", "", row["reason"])
+    return table
+
+
+def findings_table(findings: Iterable[Finding]) -> Table:
+    """What the doctor found, and what to fix."""
+    table = Table()
+    for heading in ("what", "found", "to fix"):
+        table.add_column(heading, overflow="fold")
+    for finding in findings:
+        shown = (escape(text) for text in (finding.what, finding.found, finding.advice or "-"))
+        table.add_row(*shown, style="yellow" if finding.advice else None)
+    return table
+
+
+def conclude(ended: Conclusion) -> None:
+    """The demo's last words: the verdict, break-evens, what makes them doubtful, where the report is."""
+    console.print(Panel(Text(ended.verdict), title="Verdict", title_align="left"))
+    for heading, sentences in (("Break-even densities", ended.breakevens), ("Mind", ended.warnings)):
+        if sentences:
+            console.print(heading, style="bold")
+            for sentence in sentences:
+                console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 2)))
+    console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)

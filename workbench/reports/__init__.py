@@ -1,0 +1,1 @@
+"""Reports: rows become one offline HTML page or Markdown text, with verdicts, charts and tables."""

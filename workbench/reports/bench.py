@@ -1,0 +1,96 @@
+"""The report of a benchmark: what was to be reached and what was, the charts, what has no time, the machine.
+
+HTML is one self-contained file; Markdown has the tables alone, for a pull request.
+"""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench import plots, store
+from workbench.analysis import bench, goals
+from workbench.plots import contenders
+from workbench.reports import page
+
+FIGURE_INCHES = (9.0, 6.5)
+MOST_ROWS = 400
+"""Rows of a table in the Markdown form."""
+
+
+def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
+    """Write the report of a run folder of the benchmark, beside its rows unless `out` says where; returns its path.
+
+    HTML, unless `markdown` or a file .md.
+    """
+    folder, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
+    frame = store.BENCH.frame(store.BENCH.read(folder))
+    machine = folder / "machine.json"
+    known = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}
+    content = _content(frame, known, command or f"workbench bench report {folder}", MOST_ROWS if markdown else None)
+    kind = "md.jinja" if markdown else "html"
+    path = Path(out) if out else folder / ("report.md" if markdown else "report.html")
+    charts = [] if markdown else _charts(frame)
+    text = page.templates().get_template(f"bench.{kind}").render(content | {"charts": charts})
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
+    found = goals.goals(frame)
+    met = [goal.met for goal in found if goal.met is not None]
+    lost = Counter(
+        (row["contender"], row["task"], row["reason"])
+        for row in bench.records(bench.latest(frame))
+        if row["status"] != "ok"
+    )
+    told = {True: "met", False: "missed", None: "not measured"}
+    return {
+        "title": "Sparse kernels against their rivals",
+        "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
+        "goals": page.table_of(
+            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, told[g.met]] for g in found)
+        ),
+        "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
+        "lost": page.table_of(
+            ("contender", "task", "cells", "why"),
+            ([contender, task, str(n), reason] for (contender, task, reason), n in lost.items()),
+        ),
+        "machine": page.table_of(("what", "value"), page.flat(machine)),
+        "command": command,
+        "rows": len(frame),
+    }
+
+
+def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
+    """The table with at most so many rows; all of them where `most` is None."""
+    rows = table.to_numpy().tolist()[:most]
+    return page.table_of(table.columns, rows) | {"left": len(table) - len(rows)}
+
+
+def _tasks(frame: pd.DataFrame) -> list[str]:
+    """Tasks that have a rival's time."""
+    return [task for task in contenders.tasks(frame) if bench.ratios(frame, task)]
+
+
+def _charts(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Ratio and roofline of each task with rivals; of a step the ratio on batches that repeat, and on new ones."""
+    drawn = []
+    for task in _tasks(frame):
+        known = {row["batches"] for row in contenders.measured(frame, task)} - {None}
+        drawn += [_chart("rival_ratio", frame, task, batches) for batches in sorted(known, reverse=True) or [None]]
+        if not known:
+            drawn.append(_chart("roofline", frame, task))
+    return drawn
+
+
+def _chart(name: str, frame: pd.DataFrame, task: str, batches: str | None = None) -> dict[str, Any]:
+    figure, controls = Figure(figsize=FIGURE_INCHES), {"batches": batches} if batches else {}
+    sentence = plots.draw(name, frame, figure, task=task, **controls)
+    heading = ", ".join(filter(None, (f"{plots.get(name).title}: {task}", batches and f"{batches} batches")))
+    svg = page.inline(figure, re.sub(r"\W+", "-", f"{name} {task} {batches or ''}").strip("-"), heading, sentence)
+    return {"heading": heading, "sentence": sentence, "svg": svg}

@@ -1,0 +1,241 @@
+"""One file that answers the question and can be checked: HTML with charts, or Markdown for a pull request.
+
+Both are made from rows alone and open without a network, a server or a script.
+"""
+
+import re
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench import plots, store
+from workbench.analysis import cells, words
+from workbench.analysis.advisor import MEASURES, Advice, advise
+from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.reports.page import Table, flat, inline, table_of, templates
+
+FIRST = ("time_density", "memory_density", "phases", "loss_seconds")  # charts not named here follow
+GROUPS_DRAWN = 4
+FIGURE_INCHES = (9.0, 6.0)
+MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
+
+
+def html(
+    frame: pd.DataFrame, path: str | Path, *, title: str, command: str, machine: Mapping[str, Any], spec: str = ""
+) -> Path:
+    """Write one self-contained HTML file and return its path.
+
+    `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
+    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened. Text from rows is
+    escaped. About 100 kB a chart.
+    """
+    content = _content(frame, title, command, machine) | {"spec": spec}
+    content |= {"charts": [_svg_chart(*chart) for chart in _charts(frame)]}
+    path = Path(path)
+    path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
+    return path
+
+
+def markdown(
+    frame: pd.DataFrame,
+    path: str | Path,
+    *,
+    title: str,
+    command: str,
+    machine: Mapping[str, Any],
+    spec: str = "",
+    pictures: bool = False,
+) -> Path:
+    """Write the same without charts as Markdown under 60 kB, and return its path.
+
+    Long lists are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
+    """
+    path = Path(path)
+    charts = [_png_chart(path, *chart) for chart in _charts(frame)] if pictures else []
+    content = _content(frame, title, command, machine) | {"spec": spec, "charts": charts}
+    template = templates().get_template("report.md.jinja")
+    for most in (1000, 100, 30, 10, 3):
+        text = template.render({name: _cut(value, most) for name, value in content.items()})
+        if len(text.encode()) < MARKDOWN_BYTES:
+            break
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any]) -> dict[str, Any]:
+    """What both forms of the report say."""
+    pooled = cells.latest(frame)
+    groups = cells.groups(pooled)
+    rows = [row for group in groups for row in group.rows]
+    advice = advise(pooled)
+    return {
+        "title": title,
+        "command": command,
+        "verdict": advice.verdict,
+        "advice": _sections(advice),
+        "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
+        "failures": _failures(groups),
+        "machine": table_of(("what", "value"), flat(machine)),
+        "versions": table_of(("what", "value"), _versions(rows)),
+        "method": _method(rows),
+        "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
+        "rows": len(frame),
+        "groups_left": len(groups) - len(_shown(groups)),
+    }
+
+
+def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
+    named = {
+        "Time": advice.time,
+        "Memory": advice.memory,
+        "Take care": advice.warnings,
+        "Without a result": advice.failures,
+        "What would change the answer": advice.would_change,
+    }
+    return [(name, sentences) for name, sentences in named.items() if sentences]
+
+
+def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
+    """One row a configuration and measure; the group is named where there are several."""
+    labels = {tuple(group.settings.items()): group.label for group in groups}
+    several = len(groups) > 1
+    rows = []
+    for measure, found in evens.items():
+        for even in found:
+            settings = tuple((name, even.group[name]) for name in cells.GROUP)
+            at = words.density(even.density) if even.density is not None else "none"
+            row = [words.line(vars(even) | {"index_dtype": even.group["index_dtype"]}), MEASURES[measure][0], at]
+            rows.append([*row, _ends(even), *([labels[settings]] if several else []), _note(even)])
+    columns = ("configuration", "in", "break-even", "95 % interval", *(["cells"] if several else []), "note")
+    return table_of(columns, rows)
+
+
+def _note(even: BreakEven) -> str:
+    """What the numbers beside it do not say."""
+    single = even.status == "crossing" and even.low != even.high
+    return "" if single else even.sentence
+
+
+def _ends(even: BreakEven) -> str:
+    if even.low is not None and even.high is not None:
+        return words.span(even.low, even.high, words.density) if even.low != even.high else "none"
+    if even.low is not None:
+        return f"above {words.density(even.low)}"
+    return f"below {words.density(even.high)}" if even.high is not None else "none"
+
+
+def _failures(groups: Sequence[cells.Group]) -> Table:
+    rows = [
+        [
+            words.line(row),
+            cells.density_label(row),
+            group.label,
+            row["status"],
+            (row["reason"] or "")[:400],
+            _needed(row),
+        ]
+        for group in groups
+        for row in group.rows
+        if row["status"] != "ok"
+    ]
+    return table_of(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
+
+
+def _needed(row: cells.Row) -> str:
+    return words.bytes_(row["bytes_needed"]) if row["bytes_needed"] else ""
+
+
+def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
+    """Every version met; several of one library are all named, since their rows should not be compared."""
+    found: dict[str, set[str]] = {}
+    for row in rows:
+        known = (row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]}
+        for name, value in known.items():
+            if value:
+                found.setdefault(str(name), set()).add(str(value))
+    return [(name, ", ".join(sorted(values))) for name, values in found.items()]
+
+
+def _method(rows: Sequence[cells.Row]) -> list[str]:
+    """How the numbers came about, with the figures of these rows."""
+    ok = [row for row in rows if row["status"] == "ok"]
+    blas_there = ", on cuda that of cuBLAS" if any(row["device"] == "cuda" for row in ok) else ""
+    told = [
+        "Each cell was measured in a process of its own. The output of the timed call was checked against a float64 "
+        "reference first; compiling and warm-up are in no time.",
+        "Times are medians of all samples; their intervals lie between two ranks of the samples and assume no "
+        "distribution. A side wins where the intervals lie apart, else it is undecided.",
+        "A break-even is where sparse / dense crosses 1 between two measured densities, linear in the logarithms; its "
+        "interval comes from drawing the samples of every cell again 1000 times.",
+        f"Dense is the BLAS product on as many threads{blas_there}, with the same rows, batches, model and optimizer.",
+    ]
+    samples = [len(row["samples"] or ()) for row in ok]
+    if samples:
+        rounds = words.plural(max(row["rounds"] for row in ok), "round")
+        count = f"{min(samples)} to {max(samples)}" if min(samples) < max(samples) else f"{max(samples)}"
+        told.append(f"There are {count} samples a cell, from up to {rounds}.")
+    checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
+    if checked:
+        worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
+        errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
+        told.append(f"The largest relative error against the reference is {errors}.")
+    return told
+
+
+def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
+    """The groups that are drawn: the largest of those with a result, or the largest where none has one."""
+    known = [group for group in groups if any(row["status"] == "ok" for row in group.rows)]
+    return (known or groups[:1])[:GROUPS_DRAWN]
+
+
+def _charts(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
+    """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
+    pooled = cells.latest(frame)
+    order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
+    labels = [group.label for group in _shown(cells.groups(pooled))] or [None]
+    drawn = []
+    for name in order:
+        controls = {control.name for control in plots.get(name).controls}
+        each = labels if "group" in controls and "density" not in controls else labels[:1]
+        drawn += [(name, pooled, {"group": label} if label and "group" in controls else {}) for label in each]
+    return drawn
+
+
+def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Figure, dict[str, Any]]:
+    figure = Figure(figsize=FIGURE_INCHES)
+    sentence = plots.draw(name, frame, figure, **controls)
+    table = plots.table(name, frame, **controls)
+    heading = plots.get(name).title + (f": {controls['group']}" if controls and len(cells.groups(frame)) > 1 else "")
+    data = table_of(table.columns, table.to_numpy().tolist())
+    return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
+
+
+def _svg_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
+    figure, chart = _drawn(name, frame, controls)
+    place = re.sub(r"\W+", "-", f"{name}-{controls.get('group', '')}").strip("-").lower()
+    return chart | {"id": place, "svg": inline(figure, place, chart["heading"], chart["sentence"])}
+
+
+def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
+    figure, chart = _drawn(name, frame, controls)
+    group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower()
+    picture = path.with_name("_".join(filter(None, (path.stem, name, group))) + ".png")
+    figure.savefig(picture, dpi=110)
+    return chart | {"picture": picture.name}
+
+
+def _cut(value: Any, most: int) -> Any:
+    """A table, or the sections of the advice, with at most so many rows or sentences each."""
+    if isinstance(value, dict) and "rows" in value:
+        return value | {"rows": value["rows"][:most], "left": len(value["rows"][most:])}
+    if isinstance(value, list) and value and isinstance(value[0], tuple):
+        return [(name, _first(sentences, most)) for name, sentences in value]
+    return value
+
+
+def _first(sentences: Sequence[str], most: int) -> tuple[str, ...]:
+    left = len(sentences) - most
+    return (*sentences[:most], f"{left} more are left out here.") if left > 0 else tuple(sentences)
