@@ -1,4 +1,9 @@
-"""Compiled code on disk, for several processes at once.
+"""Compiled code on disk: found by what it was compiled from, and safe for several processes at once.
+
+Numba tells versions of a function apart by the time of its own file, so a change in a file that it takes compiled
+functions or numbers from goes unseen. Here the name of a cached file has a digest of the function's byte code, of its
+options, and of all that both refer to: compiled functions, with what these refer to, numbers, and whole files where an
+intrinsic or an overload stands for code. Checkouts of the same code share a folder that NUMBA_CACHE_DIR names.
 
 Numba 0.68 writes a function's index first, then the file of the new version under the index's next number, without a
 lock. Of two processes that save two versions at one moment each may take that number: the index then has the code of
@@ -6,16 +11,36 @@ one under the types of the other, and a later process runs it. With the lock her
 """
 
 import fcntl
+import functools
+import hashlib
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from types import CodeType, FunctionType, ModuleType
+from typing import Any
 
 import numba
-from numba.core.caching import FunctionCache
+import numpy as np
+from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.core.dispatcher import Dispatcher
+from numba.core.extending import _Intrinsic
+
+CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
+"""Types of values that their text tells apart."""
 
 
 class CodeCache(FunctionCache):
-    """Numba's own cache of a function's versions; one process at a time uses the folder."""
+    """Numba's own cache of a function's versions, by digest of the code; one process at a time uses the folder."""
+
+    def __init__(self, function: Callable, options: dict[str, object] | None = None) -> None:
+        super().__init__(function)
+        if numba.config.CACHE_DIR:  # of all checkouts; Numba's own choice is a folder for each path
+            self._cache_path = str(Path(numba.config.CACHE_DIR) / function.__module__.partition(".")[0])
+        digest = digest_of(function, options)
+        name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
+        python = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
+        self._cache_file = IndexDataCacheFile(self._cache_path, f"{name}-{digest[:16]}.{python}", digest)
 
     def load_overload(self, sig, target_context):
         """The compiled version of a signature, or None."""
@@ -36,13 +61,100 @@ class CodeCache(FunctionCache):
             yield
 
 
+class LateCache:
+    """A `CodeCache` that is made when it is first asked: the names that a function refers to are all defined then."""
+
+    def __init__(self, function: Callable, options: dict[str, object]) -> None:
+        self.function, self.options = function, options
+
+    @functools.cached_property
+    def cache(self) -> CodeCache:
+        """The cache itself."""
+        return CodeCache(self.function, self.options)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.cache, name)
+
+
 def njit(**options: object) -> Callable:
     """`numba.njit` with these options, for functions whose code is kept on disk."""
 
     def decorate(function: Callable) -> Callable:
-        """The function compiled, with a cache of its own."""
         dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = CodeCache(function)
+        dispatcher._cache = LateCache(function, options)
         return dispatcher
 
     return decorate
+
+
+def digest_of(function: Callable, options: dict[str, object] | None = None) -> str:
+    """A digest of what a function's machine code is made from; `TypeError` where it refers to what has no text.
+
+    It is the same in every process and checkout, and changes with any compiled function or number that is reached.
+    """
+    parts: list[bytes] = [_text(sorted((options or {}).items(), key=str))]
+    _add_function(function, parts, set())
+    return hashlib.sha256(b"\0".join(parts)).hexdigest()
+
+
+def _text(value: Any) -> bytes:
+    if isinstance(value, set | frozenset):
+        value = sorted(value, key=repr)
+    if isinstance(value, list | tuple):
+        return b"(" + b",".join(map(_text, value)) + b")"
+    return repr(value).encode()
+
+
+def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
+    """What `function` is made of, once each: its code, then the globals and closed-over values that it names."""
+    if function in seen:
+        return
+    seen.add(function)
+    values = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
+    values = {name: cell.cell_contents for name, cell in values.items()}
+    for code in _codes(function.__code__):
+        parts += [code.co_name.encode(), code.co_code, _text(code.co_names), _text(code.co_varnames)]
+        parts += [_text(value) for value in code.co_consts if not isinstance(value, CodeType)]
+        values |= {name: function.__globals__[name] for name in code.co_names if name in function.__globals__}
+    for name, value in sorted(values.items()):
+        parts.append(name.encode())
+        _add_value(value, f"{function.__qualname__} refers to {name}", parts, seen)
+
+
+def _codes(code: CodeType) -> Iterator[CodeType]:
+    yield code
+    for value in code.co_consts:
+        if isinstance(value, CodeType):
+            yield from _codes(value)
+
+
+def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
+    if isinstance(value, Dispatcher):
+        parts.append(_text(sorted(value.targetoptions.items(), key=str)))
+        _add_function(value.py_func, parts, seen)
+    elif isinstance(value, ModuleType):
+        parts.append(_module(value.__name__))
+    elif isinstance(value, FunctionType | _Intrinsic | type):
+        definition = getattr(value, "_defn", value)  # an intrinsic's code stands in the file of its definition
+        parts += [_module(definition.__module__), definition.__qualname__.encode()]
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _add_value(item, place, parts, seen)
+    elif isinstance(value, np.ndarray):
+        parts += [_text((value.dtype, value.shape)), value.tobytes()]
+    elif isinstance(value, CONSTANTS):
+        parts.append(_text(value))
+    elif callable(value) and getattr(value, "__module__", None):
+        parts += [_module(value.__module__), repr(getattr(value, "__qualname__", type(value))).encode()]
+    else:
+        raise TypeError(f"Compiled code cannot be kept: {place}, a {type(value).__name__}, which has no digest.")
+
+
+@functools.cache
+def _module(name: str) -> bytes:
+    """A file of this project by its text; a library by its name and version."""
+    module = sys.modules.get(name)
+    if name.split(".")[0] in ("kernels", "tests") and getattr(module, "__file__", None):
+        return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
+    library = sys.modules.get(name.split(".")[0])
+    return f"{name} {getattr(library, '__version__', '')}".encode()

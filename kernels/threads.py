@@ -1,8 +1,7 @@
 """Threads of the CPU kernels: the threading layer, equal-cost partitions, and the cut-off below which one thread wins.
 
 Every output element has one writer and every sum one order, so results are the same bits on every run and at every
-thread count. Compiled code is cached on disk beside its source, or in NUMBA_CACHE_DIR, and compiled again when its own
-file changes; a change in a file that it takes compiled functions from is not seen: then delete `*.nbc` and `*.nbi`.
+thread count. Compiled code is cached on disk (`code_cache`).
 
 Two habits of compiled code here, each worth a factor of 2 to 5. A loop over elements runs over `range(a.size)` of a
 slice, not from `first` to `last`, and a place that was read from an array is made `np.uint64`: for a place that may be

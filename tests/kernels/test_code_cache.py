@@ -1,6 +1,7 @@
 """Compiled code on disk: what two processes save at one moment is all there, and each row loop has an index."""
 
 import contextlib
+import importlib.util
 import threading
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import numpy as np
 import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
 
-from kernels.code_cache import CodeCache, njit
+from kernels.code_cache import CodeCache, digest_of, njit
 from kernels.vector.gather import RowLoop
 
 VERSIONS = [(numba.int64,), (numba.float64,)]
@@ -72,3 +73,57 @@ def test_each_row_loop_has_an_index_of_its_own(folder: Path) -> None:
     for width in (1, 16):
         loop(np.array((0, 1)), (width, 4), np.zeros((1, width), np.float32))
     assert len(list(folder.rglob("*.nbi"))) == 2
+
+
+def compiled_from(folder: Path, callee: str = "x + 1", number: int = 3, options: str = "nogil=True") -> tuple:
+    """What a function of a module gives that calls another and reads a number, and how often it was compiled."""
+    text = f"""
+from kernels.code_cache import njit
+
+NUMBER = {number}
+
+
+@njit({options})
+def inner(x):
+    return {callee}
+
+
+@njit({options})
+def outer(x):
+    return NUMBER * inner(x)
+"""
+    path = folder / "some_kernel.py"
+    path.write_text(text, encoding="utf-8")
+    spec = importlib.util.spec_from_file_location("some_kernel", path)
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.outer(1), sum(module.outer.stats.cache_misses.values())
+
+
+@pytest.mark.parametrize("change", [{"callee": "x + 2"}, {"number": 4}, {"options": "nogil=True, boundscheck=True"}])
+def test_code_is_made_anew_where_what_it_refers_to_changed(folder: Path, tmp_path: Path, change: dict) -> None:
+    assert compiled_from(tmp_path) == (6, 1)
+    assert compiled_from(tmp_path) == (6, 0)
+    result, misses = compiled_from(tmp_path, **change)
+    assert misses == 1
+    assert result == change.get("number", 3) * (3 if "callee" in change else 2)
+    assert compiled_from(tmp_path) == (6, 0)  # the first version is still there
+
+
+def test_checkouts_in_other_folders_share_a_cache(folder: Path, tmp_path: Path) -> None:
+    places = [tmp_path / "one", tmp_path / "two"]
+    for place in places:
+        place.mkdir()
+    assert [compiled_from(place)[1] for place in places] == [1, 0]
+
+
+def test_what_has_no_digest_is_refused_by_name() -> None:
+    with pytest.raises(TypeError, match="cannot be kept: reads refers to THING, a object, which has no digest"):
+        digest_of(reads)
+
+
+THING = object()
+
+
+def reads() -> object:
+    return THING

@@ -102,7 +102,7 @@ import numpy as np, kernels, sys
 sys.path.insert(0, ".")
 from tests.support.cases import random_case
 from tests.support.twins import assert_close, run
-from kernels import tiles
+from kernels.vector import tiles
 print(tiles.register_bytes())
 for name, width in (("csr_dense", 1), ("csr_dense", 3), ("csr_dense", 100), ("adam_fused", 5), ("ftrl_lazy", 20)):
     case = random_case(30, 20, 200, width)
@@ -146,7 +146,7 @@ TIMED = """
 import time, kernels, sys
 sys.path.insert(0, ".")
 from tests.support.cases import random_case
-from kernels import gather
+from kernels.vector import gather
 kernel = kernels.get("csr_dense")
 args = kernel.arguments(random_case(9, 8, 60, 16))
 start = time.process_time()
