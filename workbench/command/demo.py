@@ -11,7 +11,7 @@ from workbench.analysis.breakeven import breakeven
 from workbench.reports import report
 from workbench.sweep import run_folder, spec
 
-SPECS = Path(__file__).parent / "specs"
+SPECS = Path(__file__).parents[1] / "specs"
 TITLE = "Would sparse tensors reduce training time and memory?"
 COMMAND = "workbench demo"
 
