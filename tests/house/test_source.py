@@ -23,11 +23,20 @@ def too_long(source: str) -> list[str]:
     return found + [node.name for node in functions if node.end_lineno - node.lineno >= LINES_FUNCTION]
 
 
+def reachable(tree: ast.AST) -> Iterator[DEFINED]:
+    """Functions and classes that a user can name: those of modules and classes, not those inside functions."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, DEFINED):
+            yield node
+        if not isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield from reachable(node)
+
+
 def undocumented(source: str) -> list[str]:
     """The module, and each public function and class, where it has no docstring."""
     tree = ast.parse(source)
     found = [] if ast.get_docstring(tree) else ["the module"]
-    public = (node for node in definitions(tree) if not node.name.startswith("_"))
+    public = (node for node in reachable(tree) if not node.name.startswith("_"))
     return found + [node.name for node in public if not ast.get_docstring(node)]
 
 
@@ -48,8 +57,10 @@ def test_these_tests_can_fail():
     body = "\n".join(["    x = 1"] * LINES_FUNCTION)
     assert too_long(f"def f():\n{body}") == ["f"]
     assert too_long("x = 1\n" * (LINES_FILE + 1)) == ["the file"]
-    assert undocumented("def _f():\n    def g(): ...\n\nclass C:\n    def h(self):\n        '''Told.'''") == [
+    assert undocumented(
+        "def _f():\n    def inner(): ...\n\nif True:\n    def g(): ...\n\nclass C:\n    def h(self):\n        '''Told.'''"
+    ) == [
         "the module",
-        "C",
         "g",
+        "C",
     ]
