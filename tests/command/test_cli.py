@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 
 from kernels import devices
 from workbench import data, formats, models, store
-from workbench.command import cli, demo, doctor, terminal, training
+from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import blas
 from workbench.ops.products import ENGINES
 from workbench.sweep import grid, run_folder, spec
@@ -234,7 +234,7 @@ def test_the_doctor_says_what_holds_blas_back(monkeypatch):
 
 def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
     files = sorted(demo.SPECS.glob("*.toml"))
-    assert files
+    assert {file.stem for file in files} >= {"demo_train", "demo_density"}
     for file in files:
         cells = grid.expand(spec.load(file))
         assert not cells.dropped, file
@@ -260,11 +260,13 @@ def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
 
 
 def test_jupyterlab_that_is_missing_is_told_with_the_install_line(monkeypatch):
-    from workbench.command import jupyter
-
     monkeypatch.setattr(jupyter.importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ImportError, match=r"pip install 'sparse-workbench\[lab\]'"):
         jupyter.start()
+
+
+def test_the_notebooks_that_lab_opens_are_there():
+    assert list(jupyter.NOTEBOOKS.glob("*.ipynb"))
 
 
 @pytest.mark.parametrize("command", ["train --dataset uniform --rows 60 --features 30 --density 0.1",

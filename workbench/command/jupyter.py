@@ -5,7 +5,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-NOTEBOOKS = Path(__file__).parent.parent / "notebooks"
+NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
 def start(folder: Path | None = None) -> int:
