@@ -57,10 +57,7 @@ def test_these_tests_can_fail():
     body = "\n".join(["    x = 1"] * LINES_FUNCTION)
     assert too_long(f"def f():\n{body}") == ["f"]
     assert too_long("x = 1\n" * (LINES_FILE + 1)) == ["the file"]
-    assert undocumented(
-        "def _f():\n    def inner(): ...\n\nif True:\n    def g(): ...\n\nclass C:\n    def h(self):\n        '''Told.'''"
-    ) == [
-        "the module",
-        "g",
-        "C",
-    ]
+    source = (
+        "def _f():\n    def inner(): ...\n\nif True:\n    def g(): ...\n\nclass C:\n    def h(self):\n        'Told.'"
+    )
+    assert undocumented(source) == ["the module", "g", "C"]
