@@ -2,9 +2,9 @@
 
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
-import matplotlib.colors
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,9 +13,10 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.plots import style
+from workbench.plots import contenders, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
+from workbench.sweep.spec import format_names
 
 FRAMES = {
     "rich": maker.rich(),
@@ -207,10 +208,28 @@ def test_configurations_differ_without_colour():
     looks = [style.look(row) for row in rows]
     plain = {(look["marker"], look["linestyle"], look["markerfacecolor"] == "white") for look in looks}
     assert len(plain) == len(rows)
-    shades = sorted(
-        matplotlib.colors.rgb_to_hsv(matplotlib.colors.to_rgb(colour))[0] for colour in style.COLOURS.values()
-    )
-    assert len(set(shades)) == len(shades)
+
+
+def cells_of(*names):
+    alike = {"gradient": "fused", "update": "lazy"}
+    return [dict(zip(("engine", "format"), name, strict=True)) | alike for name in names]
+
+
+def test_whose_kernels_compute_shows_in_colour_and_in_marker():
+    sparse = [name for name in format_names() if name != "dense"]
+    looks = [style.look(row) for row in cells_of(*product(("ours", "vendor"), sparse), ("dense", "dense"))]
+    for sign in ("color", "marker"):
+        assert len({look[sign] for look in looks}) == len(looks), sign
+    engines = [style.look(row) for row in cells_of(("ours", "csr"), ("vendor", "csr"), ("another", "csr"))]
+    assert len({look["color"] for look in engines}) == len({look["marker"] for look in engines}) == 3
+
+
+def test_who_computes_looks_the_same_in_the_charts_of_trials_and_of_benchmarks():
+    for sign in (0, 1):
+        assert len({look[sign] for look in contenders.FAMILIES.values()}) == len(contenders.FAMILIES)
+    ours, scipy, dense = (style.look(row) for row in cells_of(("ours", "csr"), ("vendor", "csr"), ("dense", "dense")))
+    for family, look in (("ours", ours), ("scipy", scipy), ("blas", dense)):
+        assert contenders.FAMILIES[family] == (look["color"], look["marker"])
 
 
 def test_only_the_figure_is_used_and_importing_plots_loads_no_matplotlib():

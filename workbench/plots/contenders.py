@@ -13,20 +13,20 @@ from workbench.plots import style
 from workbench.plots.chart import Control
 
 FAMILIES = {
-    "ours": ("#0072B2", "o"),
-    "scipy": ("#009E73", "^"),
-    "torch": ("#D55E00", "s"),
-    "tensorflow": ("#CC79A7", "D"),
-    "blas": ("#222222", "P"),
-    "numpy": ("#E69F00", "v"),
-    "cusparse": ("#D55E00", "s"),
-    "cusparse_anew": ("#CC79A7", "D"),
-    "cupyx": ("#009E73", "^"),
-    "torch_cuda": ("#E69F00", "v"),
-    "cublas": ("#222222", "P"),
+    "ours": style.CONTENDERS["ours", "csr"],
+    "scipy": style.CONTENDERS["vendor", "csr"],
+    "torch": ("#CC79A7", "s"),
+    "tensorflow": ("#E69F00", "D"),
+    "blas": style.CONTENDERS["dense", "dense"],
+    "numpy": ("#009E73", "^"),
+    "cusparse": ("#8C6D31", "<"),
+    "cusparse_anew": ("#C9A96A", "d"),
+    "cupyx": ("#56B4E9", ">"),
+    "torch_cuda": ("#7A5195", "p"),
+    "cublas": ("#555555", "h"),
     "cublas_tf32": ("#999999", "X"),
 }
-"""Colour and marker by who computes."""
+"""Colour and marker by who computes; no two share either, so that a mark means the same in every chart."""
 
 NAMES = {"scipy": "SciPy", "torch": "PyTorch (MKL)", "tensorflow": "TensorFlow", "blas": "dense BLAS", "numpy": "NumPy"}
 NAMES |= {"cusparse": "cuSPARSE", "cusparse_anew": "cuSPARSE, made anew", "cupyx": "cupyx"}

@@ -115,8 +115,8 @@ def baseline(axes: Axes, rows: Sequence[cells.Row], measure: str) -> None:
     if not good:
         return
     known = [interval_of(row, measure) for row in good]
-    line = {"color": style.COLOURS["dense"], "linewidth": 2.4, "label": "dense"}
-    band = {"color": style.COLOURS["dense"], "alpha": 0.2, "linewidth": 0}
+    line = {"color": style.DENSE, "linewidth": 2.4, "label": "dense"}
+    band = {"color": style.DENSE, "alpha": 0.2, "linewidth": 0}
     if len(good) == 1:
         axes.axhspan(known[0].low, known[0].high, **band)
         axes.axhline(known[0].value, **line)
@@ -177,7 +177,7 @@ def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
         return
     top = axes.get_xaxis_transform()
     x = sorted(cells.density_of(row) for row in found)
-    axes.plot(x, [0.97] * len(x), "^", color=style.COLOURS["dense"], transform=top, label="dense did not fit")
+    axes.plot(x, [0.97] * len(x), "^", color=style.DENSE, transform=top, label="dense did not fit")
     need, limit = (
         max((row[name] for row in found if row[name]), default=None) for name in ("bytes_needed", "bytes_limit")
     )

@@ -1,8 +1,10 @@
 """What all charts share: colours, markers, line styles, axes in units, titles, controls for group and density.
 
-Colours are Okabe and Ito's, told apart by most colour-blind readers, and never the only sign: a format has a marker, an
-engine a line style, a lazy update a hollow marker and an exact one a half-filled, a dense gradient a paler colour, a
-CUDA device a black edge around the marker, a step in one graph a line of dashes and dots.
+A contender, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
+start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
+and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
+half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line of
+dashes and dots.
 """
 
 import textwrap
@@ -18,10 +20,22 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from workbench.analysis import cells
 from workbench.plots.chart import Control
 
-COLOURS = {"csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "#CC79A7", "dense": "#222222"}
-MARKERS = {"csr": "o", "csc": "s", "coo": "^", "row_sparse": "D", "dense": "P"}
+DENSE = "#222222"
+CONTENDERS = {
+    ("ours", "csr"): ("#0072B2", "o"),
+    ("ours", "csc"): ("#009E73", "s"),
+    ("ours", "coo"): ("#56B4E9", "D"),
+    ("ours", "row_sparse"): ("#7A5195", "h"),
+    ("vendor", "csr"): ("#D55E00", "v"),
+    ("vendor", "csc"): ("#E69F00", "^"),
+    ("vendor", "coo"): ("#CC79A7", ">"),
+    ("vendor", "row_sparse"): ("#8C6D31", "<"),
+    ("dense", "dense"): (DENSE, "P"),
+}
+"""Colour and marker by engine and format."""
+
 LINES = {"ours": "-", "vendor": "--", "dense": "-"}
-OTHER = ("#56B4E9", "v", ":")
+OTHER = ("#888888", "*", ":")
 GRAPH = "-."
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
@@ -29,12 +43,12 @@ SMALL, NORMAL, LARGE = 9, 10, 12
 
 def look(row: cells.Row) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
-    base = COLOURS.get(row["format"], OTHER[0])
+    base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
     colour = colors.to_hex([0.55 * part + 0.45 for part in colors.to_rgb(base)]) if pale else base
     face = "white" if row["update"] == "lazy" else colour
     line = GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
-    style = {"marker": MARKERS.get(row["format"], OTHER[1]), "linestyle": line}
+    style = {"marker": marker, "linestyle": line}
     half = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
