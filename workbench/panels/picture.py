@@ -12,6 +12,12 @@ from matplotlib.figure import Figure
 from workbench import plots
 
 INCHES = (9.0, 5.4)
+THEMES = """<style>
+img.chart { background: transparent !important; }
+:is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) img.chart { filter: invert(1) hue-rotate(180deg); }
+</style>"""
+"""Charts have no ground of their own, and dark themes turn light and dark around, hues kept. Where a front end drops
+style sheets, as JupyterLab does in notebooks that are not trusted, the image's own white ground stays."""
 
 
 @dataclass(frozen=True)
@@ -27,10 +33,10 @@ class Picture:
         """An image that carries its own data, with the sentence as text for those who do not see it and below it."""
         data = base64.b64encode(self.svg).decode("ascii")
         alt = html.escape(f"{self.title}. {self.sentence}", quote=True)
-        image = (
-            f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="width:100%;max-width:900px">'
-        )
-        return f"<figure style='margin: 8px 0 0'>{image}<figcaption>{html.escape(self.sentence)}</figcaption></figure>"
+        style = "width:100%;max-width:900px;background:#fff"
+        image = f'<img class="chart" alt="{alt}" src="data:image/svg+xml;base64,{data}" style="{style}">'
+        caption = f"<figcaption>{html.escape(self.sentence)}</figcaption>"
+        return f"{THEMES}<figure style='margin: 8px 0 0'>{image}{caption}</figure>"
 
 
 def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
@@ -38,5 +44,5 @@ def draw(name: str, frame: pd.DataFrame, **controls: Any) -> Picture:
     figure = Figure(figsize=INCHES)
     sentence = plots.draw(name, frame, figure, **controls)
     file = io.BytesIO()
-    figure.savefig(file, format="svg", metadata={"Date": None})
+    figure.savefig(file, format="svg", transparent=True, metadata={"Date": None})
     return Picture(plots.get(name).title, sentence, file.getvalue())

@@ -28,7 +28,6 @@ SHEET = """<style>
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
-.workbench-lab figure img { background: #fff; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
 .workbench-lab .scroll { overflow-x: auto; }
 .workbench-lab table { border-collapse: collapse; width: 100%; }

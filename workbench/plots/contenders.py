@@ -77,7 +77,8 @@ def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], mo
     caches = {row["cache"] for row in rows if row["cache"]}
     at = [f"on {words.join(devices)}" if devices else f"{count} threads", *(f"cache {one}" for one in sorted(caches))]
     told = "; ".join([more, "float32", *at, on])
-    axes.set_title(textwrap.fill(told, int(13 * width)), loc="left", fontsize=style.SMALL, color=style.GREY)
+    told = textwrap.fill(told, int(13 * width), break_on_hyphens=False)
+    axes.set_title(told, loc="left", fontsize=style.SMALL, color=style.GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -63,12 +63,19 @@ class Shown:
         crosses = f", crosses at {words.density(even.density)}" if even and even.status == "crossing" else ""
         return f"{words.short_line(row)}{crosses}"
 
-    def crossing(self) -> list[BreakEven]:
-        """Break-evens of the lines shown, that of the advice first, then the highest."""
+    def best(self) -> list[BreakEven]:
+        """The break-even of the configuration that the advice names; empty where that one crosses nowhere.
+
+        Where none wins, the highest of all.
+        """
         won = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
         best = self.even_of(won[-1]) if won else None
-        found = [even for even in (self.even_of(rows[0]) for rows in self.lines) if even and even.status == "crossing"]
-        return sorted(found, key=lambda even: (even is not best, -even.density))
+        return [even for even in self.crossing() if best in (even, None)][:1]
+
+    def crossing(self) -> list[BreakEven]:
+        """Break-evens of the lines shown, the highest first."""
+        evens = [self.even_of(rows[0]) for rows in self.lines]
+        return sorted((even for even in evens if even and even.status == "crossing"), key=lambda even: -even.density)
 
 
 def _line(even: BreakEven) -> tuple:
@@ -142,9 +149,9 @@ def whiskers(
 
 def marks(axes: Axes, shown: Shown, measure: str, crossings: str) -> None:
     """Break-evens, then cells without a result, which are never left out silently."""
-    found = shown.crossing()
-    for even in {"best": found[:1], "all": found, "none": []}[crossings]:
-        _crossing(axes, even, labelled=even is found[0])
+    marked = {"best": shown.best(), "all": shown.crossing(), "none": []}[crossings]
+    for even in marked:
+        _crossing(axes, even, labelled=even is marked[0])
     failed = [row for row in style.lost(shown.rows, measure) if not cells.is_dense(row)]
     _without_result(axes, failed, needs=measure.startswith("bytes"))
     if measure.startswith("seconds"):

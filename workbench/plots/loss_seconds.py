@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
@@ -12,10 +13,11 @@ from workbench.plots import style
 from workbench.plots.chart import Chart, message
 
 CLOSE = 1.01  # a loss within 1 % of dense's final one has reached it
+READABLE = 6  # times the end of the shortest line that the axis may reach before it is drawn logarithmic
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Both axes linear; a line breaks where the loss was not finite."""
+    """Loss linear, and time too unless lines end far apart; a line breaks where the loss was not finite."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     trained = [row for row in rows if curve_of(row).size]
@@ -31,7 +33,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     axes.set_xlabel("training time", fontsize=style.NORMAL)
     axes.set_ylabel("training loss", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.seconds(value)))
-    axes.set_xlim(left=0, right=_horizon(trained))
+    _scale_time(axes, trained)
     title, sentence = _finding(trained, density)
     style.finish(figure, axes, title, shown, f"density {density}")
     return sentence
@@ -45,6 +47,17 @@ def curve_of(row: cells.Row) -> np.ndarray:
 def _label(row: cells.Row) -> str:
     quality = f", {row['quality_name']} {words.number(row['quality'])}" if row["quality"] is not None else ""
     return f"{words.short_line(row)}{quality}"
+
+
+def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
+    """From 0, or logarithmic where a line would else be squeezed to the edge."""
+    horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
+    if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
+        axes.set_xscale("log")
+        style.log_axis(axes.xaxis, words.seconds, "training time")
+        axes.set_xlim(min(starts) / 1.1, horizon)
+    else:
+        axes.set_xlim(left=0, right=horizon)
 
 
 def _horizon(rows: Sequence[cells.Row]) -> float | None:

@@ -20,7 +20,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     axes = density.axes_of(figure, shown, MEASURE, "memory")
     density.baseline(axes, shown.dense, MEASURE)
     for place, rows in enumerate(shown.lines):
-        shift = 0.03 * (place - (len(shown.lines) - 1) / 2)  # equal sizes are common: side by side, none hides another
+        shift = 0.07 * (place - (len(shown.lines) - 1) / 2)  # equal sizes are common: side by side, none hides another
         density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), shift, linestyle="none")
         _predicted(axes, rows)
     _predicted(axes, shown.dense)

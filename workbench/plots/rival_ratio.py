@@ -1,6 +1,8 @@
 """A rival's time by ours, against the width: one line a shape, the geometric mean, and the goal."""
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
@@ -22,8 +24,9 @@ GOALS = {
 }
 """Geometric mean to reach, by task, and for steps their batches, and by library."""
 
-CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222")
+CYCLE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#222222", "#7A5195", "#8C6D31", "#888888")
 MARKERS = "os^Dv<>Ph*X"
+DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
@@ -33,13 +36,14 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         return message(figure, f"No cell of {task} has a time of ours and of a rival ({rival}).")
     axes = figure.add_subplot()
     lines = _lines(found)
+    looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in contenders.measured(frame))))
     for number, (label, line) in enumerate(lines.items()):
-        colour, marker = CYCLE[number % len(CYCLE)], MARKERS[number % len(MARKERS)]
         ends = [[r.value - r.low for r in line], [r.high - r.value for r in line]]
         shift = 1 + 0.012 * (number - (len(lines) - 1) / 2)  # or whiskers of different shapes would cover each other
         x, y = [r.row["width"] * shift for r in line], [r.value for r in line]
-        look = {"color": colour, "marker": marker, "markersize": 5, "linewidth": 1.2, "elinewidth": 0.9, "capsize": 2}
-        axes.errorbar(x, y, yerr=ends, label=label, **look)
+        _, _, bars = axes.errorbar(x, y, yerr=ends, label=label, elinewidth=0.9, **looks[label])
+        for bar in bars:  # pale, or wide intervals would hide the lines
+            bar.set_alpha(0.45)
     mean = bench.geometric_mean(r.value for r in found)
     _levels(axes, mean, GOALS.get((task if batches == contenders.ALL else f"{task} {batches}", rival)))
     _scales(axes, sorted({r.row["width"] for r in found}), found)
@@ -51,6 +55,20 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
     contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, told)
     where = f"behind in {behind} of them" if behind else "behind in none"
     return f"Over {words.plural(len(found), 'cell')} of {task} ours is {faster}, by the geometric mean, and {where}."
+
+
+def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """A shape has the colour and marker of its place among `shapes`; its lines differ by dashes, then by hollow marks."""
+    seen: Counter[str] = Counter()
+    looks = {}
+    for label, line in lines.items():
+        shape = line[0].row["shape"]
+        place, (turn, dash) = shapes.index(shape), divmod(seen[shape], len(DASHES))
+        seen[shape] += 1
+        colour, marker = CYCLE[place % len(CYCLE)], MARKERS[place % len(MARKERS)]
+        look = {"color": colour, "marker": marker, "markerfacecolor": "white" if turn % 2 else colour}
+        looks[label] = look | {"linestyle": DASHES[dash], "markersize": 5, "linewidth": 1.2}
+    return looks
 
 
 def _levels(axes, mean: float, goal: float | None) -> None:

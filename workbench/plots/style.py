@@ -3,8 +3,8 @@
 A contender, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
 start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
 and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
-half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line of
-dashes and dots.
+half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line
+of dashes and dots.
 """
 
 import textwrap
@@ -39,13 +39,15 @@ OTHER = ("#888888", "*", ":")
 GRAPH = "-."
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
+SHORT = 30
+"""A logarithmic axis whose ends are less far apart has more ticks, or one or two would be all."""
 
 
 def look(row: cells.Row) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
-    colour = colors.to_hex([0.55 * part + 0.45 for part in colors.to_rgb(base)]) if pale else base
+    colour = colors.to_hex([0.65 * part + 0.35 for part in colors.to_rgb(base)]) if pale else base
     face = "white" if row["update"] == "lazy" else colour
     line = GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
     style = {"marker": marker, "linestyle": line}
@@ -108,13 +110,19 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     left_out = ("shuffle", "ahead", "machine")
     fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
-    told = textwrap.fill(f"{fixed}; {more}" if more else fixed, int(13 * width * change.get("room", 1.0)))
+    told = textwrap.fill(
+        f"{fixed}; {more}" if more else fixed, int(13 * width * change.get("room", 1.0)), break_on_hyphens=False
+    )
     axes.set_title(told, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=SMALL)
     axes.margins(y=0.1)  # keeps lines off the marks at the edges
+    for axis in (axes.xaxis, axes.yaxis):
+        low, high = sorted(axis.get_view_interval())
+        if axis.get_scale() == "log" and high < SHORT * low:
+            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
         handles, labels = zip(*entries, strict=True)

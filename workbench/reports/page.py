@@ -72,7 +72,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     buffer = io.StringIO()
     unsigned = dict.fromkeys(("Date", "Creator", "Format", "Type"))
     with matplotlib.rc_context({"svg.hashsalt": place, "svg.fonttype": "path"}):
-        figure.savefig(buffer, format="svg", metadata=unsigned)
+        figure.savefig(buffer, format="svg", transparent=True, metadata=unsigned)
     text = buffer.getvalue()
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
