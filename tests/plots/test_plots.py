@@ -13,7 +13,8 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import plots, store
-from workbench.plots import contenders, style
+from workbench.analysis import bench
+from workbench.plots import contenders, rival_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
 from workbench.sweep.spec import format_names
@@ -251,3 +252,30 @@ def test_a_frame_pooled_before_draws_the_same():
         plots.table("time_density", f) for f in (store.frame(maker.rich()), latest(store.frame(maker.rich())))
     )
     pd.testing.assert_frame_equal(once, twice)
+
+
+def test_the_break_even_that_is_marked_is_that_of_the_advice():
+    laws = (maker.DENSE, maker.Law(engine="vendor", update="lazy"), maker.Law(fixed=1e-5, slope=1e-3))
+    both = maker.sweep(laws)
+    figure, sentence = drawn("time_density", both)
+    assert "at every density" in sentence
+    assert "break-even" not in said(figure)
+    assert "break-even" in said(drawn("time_density", both, crossings="all")[0])
+
+
+def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
+    ratio = lambda shape: bench.Ratio({"shape": shape}, "torch", 2.0, 2.0, 2.0)  # noqa: E731
+    lines = {f"{shape}, {number}": [ratio(shape)] for shape in ("a", "b") for number in range(6)}
+    looks = rival_ratio._looks(lines, ["a", "b"])
+    plain = {tuple(map(str, look.values())) for look in looks.values()}
+    assert len(plain) == len(lines)
+    assert {looks[name]["color"] for name in lines if name.startswith("a")} == {rival_ratio.CYCLE[0]}
+
+
+def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():
+    rows = maker.sweep(densities=(0.05,))
+    assert drawn("loss_seconds", rows)[0].axes[0].get_xscale() == "linear"
+    for row in rows:
+        if row["format"] != "dense":
+            row["curve"] = [[seconds / 50, *rest] for seconds, *rest in row["curve"]]
+    assert drawn("loss_seconds", rows)[0].axes[0].get_xscale() == "log"

@@ -58,7 +58,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
-    """A shape has the colour and marker of its place among `shapes`; its lines differ by dashes, then by hollow marks."""
+    """A shape has the colour and marker of its place among `shapes`; its lines differ by dashes, then hollow marks."""
     seen: Counter[str] = Counter()
     looks = {}
     for label, line in lines.items():
