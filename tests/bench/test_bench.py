@@ -20,6 +20,7 @@ from workbench.bench.rounds import Policy, interleave, ratio
 from workbench.bench.shapes import BenchError, Shape
 from workbench.bench.traffic import Traffic
 from workbench.measure.bandwidth import Bandwidth, Limits
+from workbench.measure.child import Ended
 
 TINY = Shape("tiny", 40, 300, 6, sigma=0.5, slope=1.0)
 QUICK = Policy(seconds_warmup=0.0, seconds_settle=0.0, seconds_sample=0.0, rounds=3)
@@ -231,14 +232,13 @@ def test_a_child_that_dies_or_takes_too_long_leaves_rows_with_the_reason(tmp_pat
     todo = [Cell("kernels", "squared", TINY, width) for width in (1, 2)]
     run = runner.Runner(tmp_path, QUICK, threads=1)
     run._bandwidths = lambda: None
-    ends = iter([{"status": "timeout", "reason": "too long"}])
+    ends = iter([Ended({"status": "timeout", "reason": "too long"})])
 
     def answers(numbers):
-        yield {"cell": numbers[0]}, {}
+        yield {"cell": numbers[0]}
         if end := next(ends, None):
-            yield {}, end
-        else:
-            yield {"cell": numbers[0], "rows": [{"contender": "squared", "side": "ours", "status": "ok"}]}, {}
+            raise end
+        yield {"cell": numbers[0], "rows": [{"contender": "squared", "side": "ours", "status": "ok"}]}
 
     monkeypatch.setattr(run, "_answers", answers)
     outcome = run.run(todo)
@@ -254,7 +254,7 @@ def test_ctrl_c_keeps_what_is_finished(tmp_path, monkeypatch):
     run._bandwidths = lambda: None
 
     def answers(numbers):
-        yield {"cell": 0, "rows": [{"contender": "squared", "side": "ours", "status": "ok", "reason": ""}]}, {}
+        yield {"cell": 0, "rows": [{"contender": "squared", "side": "ours", "status": "ok", "reason": ""}]}
         raise KeyboardInterrupt
 
     monkeypatch.setattr(run, "_answers", answers)

@@ -1,15 +1,7 @@
-"""The process that measures: `python -m workbench.bench.child` takes a request as JSON, answers one line a cell.
-
-Libraries print what they like: what comes on standard output but the answers goes to standard error. The process ends
-when its standard input does, that is, with its parent.
-"""
+"""What the process of a shape does with its request: an answer when a cell is begun, and one with the cell's rows."""
 
 import functools
-import json
-import os
-import sys
-import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import threadpoolctl
@@ -74,23 +66,3 @@ def set_threads(count: int) -> None:
     threadpoolctl.threadpool_limits(limits=count)
     for rival in (torch_sparse, tensorflow_sparse):
         rival.threads = count
-
-
-def _end_with_parent() -> None:
-    sys.stdin.read()
-    os._exit(1)
-
-
-def main() -> None:
-    """Read the request, answer it."""
-    own = os.dup(1)
-    os.dup2(2, 1)
-    request = json.loads(sys.stdin.readline())
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    write: Callable[[str], int] = os.fdopen(own, "w", buffering=1).write
-    for answer in answers(request):
-        write(json.dumps(answer) + "\n")
-
-
-if __name__ == "__main__":
-    main()

@@ -3,20 +3,18 @@
 A cell's rows are on the disk before the next one starts; what is stopped is resumed by starting it again.
 """
 
+import contextlib
 import dataclasses
 import json
-import os
-import selectors
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import numba
-import psutil
 
 from kernels import devices
 from workbench import store
@@ -25,11 +23,12 @@ from workbench.bench.device import refuse_without_gpu
 from workbench.bench.rounds import Policy
 from workbench.bench.shapes import BenchError
 from workbench.measure import blas, machine, memory
+from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
 from workbench.measure.stats import median_interval
 
 SECONDS_CELL = 150.0
 SECONDS_START = 120.0
-SECONDS_POLL = 0.2
+WORK = "workbench.bench.child:answers"
 ELEMENTS_ALONE = 2**27
 """D * N from which a cell of the suite of steps has a process of its own."""
 FINAL = ("ok", "memory", "unsupported", "wrong")
@@ -111,8 +110,9 @@ class Runner:
     def _bandwidths(self) -> None:
         """Measure streams and gathers of this machine; every run has its own."""
         self._tell("bandwidth of this machine")
-        for answer, _ in self._answers([]):
-            self.bandwidths = answer.get("bandwidths", [])
+        with contextlib.suppress(Ended):  # shares of the bound are unknown then, and said to be
+            for answer in self._answers([]):
+                self.bandwidths = answer.get("bandwidths", [])
         for rate in self.bandwidths:
             settled = {"suite": self.cells[0].suite, "task": "bandwidth", "contender": rate["level"], "side": "ours"}
             settled["device"] = self.device
@@ -141,18 +141,20 @@ class Runner:
     def _shape(self, numbers: list[int]) -> None:
         """The cells of one shape, in one process; in another one again what is left after one that did not end well."""
         while numbers:
-            current, ended = numbers[0], {}
-            for answer, why in self._answers(numbers):
-                ended = why
-                current = answer.get("cell", current)
-                self._tell(self.cells[current].told)
-                if "rows" in answer:
-                    numbers = [number for number in numbers if number != current]
-                    self._done(current, answer["rows"])
-            if ended:  # the cell that was at work has no rows
+            current, end = numbers[0], None
+            try:
+                for answer in self._answers(numbers):
+                    current = answer.get("cell", current)
+                    self._tell(self.cells[current].told)
+                    if "rows" in answer:
+                        numbers = [number for number in numbers if number != current]
+                        self._done(current, answer["rows"])
+            except Ended as ended:  # the cell that was at work has no rows
+                end = {name: ended.row[name] for name in ("status", "reason")}
+            if end:
                 numbers = [number for number in numbers if number != current]
                 entries = names_of(self.cells[current])
-                self._done(current, [{"contender": name, "side": side} | ended for name, side, _ in entries])
+                self._done(current, [{"contender": name, "side": side} | end for name, side, _ in entries])
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
         for row in rows:
@@ -172,8 +174,8 @@ class Runner:
     def _tell(self, what: str) -> None:
         self.told(what, self.outcome.done + self.outcome.reused, len(self.cells))
 
-    def _answers(self, numbers: list[int]):
-        """(answer, {}) for each line of a child; at last, where it did not end well, ({}, status and reason)."""
+    def _answers(self, numbers: list[int]) -> Iterator[dict[str, Any]]:
+        """Each answer of a child about these cells, or of the machine's bandwidths; `Ended` where it ends badly."""
         request = {
             "cells": [(number, dataclasses.asdict(self.cells[number])) for number in numbers],
             "policy": dataclasses.asdict(self.policy),
@@ -183,56 +185,16 @@ class Runner:
             "device": self.device,
             "bytes_cache": self.gpu.bytes_cache,
         }
-        with open(self.folder / LOG, "ab") as log, _child(log) as child:
-            child.stdin.write(json.dumps(request).encode() + b"\n")
-            child.stdin.flush()
-            try:
-                yield from self._listen(child)
-            finally:
-                child.kill()
-
-    def _listen(self, child: subprocess.Popen):
-        selector, buffer = selectors.DefaultSelector(), b""
-        selector.register(child.stdout, selectors.EVENT_READ)
+        process, connection = start(fork_server(), WORK, request, self.folder / LOG)
         since, limit = time.monotonic(), SECONDS_START
-        while True:
-            if selector.select(SECONDS_POLL):
-                data = os.read(child.stdout.fileno(), 1 << 20)
-                if not data:
-                    break
-                *lines, buffer = (buffer + data).split(b"\n")
-                for line in lines:
-                    yield json.loads(line), {}
-                    since, limit = time.monotonic(), SECONDS_CELL
-            elif why := self._why_end(child, time.monotonic() - since, limit):
-                yield {}, why
-                return
-        if child.wait():
-            reason = f"The process of this shape ended with status {child.returncode}; see {self.folder / LOG}."
-            yield {}, {"status": "memory" if child.returncode == -9 else "failed", "reason": reason}
 
-    def _why_end(self, child: subprocess.Popen, seconds: float, limit: float) -> dict[str, str]:
-        if seconds > limit:
-            return {"status": "timeout", "reason": f"The cell took longer than {limit:g} s."}
-        try:
-            resident = psutil.Process(child.pid).memory_info().rss
-        except psutil.NoSuchProcess:
-            return {}
-        if resident > self.bytes_limit:
-            return {"status": "memory", "reason": f"It held {resident} bytes; the limit is {self.bytes_limit}."}
-        return {}
+        def why_end() -> dict[str, Any]:
+            return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
 
-
-def _child(log) -> subprocess.Popen:
-    """In a session of its own, so that Ctrl-C reaches the parent alone; without variables that hold BLAS back."""
-    return subprocess.Popen(
-        [sys.executable, "-m", "workbench.bench.child"],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=log,
-        start_new_session=True,
-        env=blas.own_environment(),
-    )
+        with Child(process, connection) as child:
+            for answer in child.answers(why_end):
+                yield answer
+                since, limit = time.monotonic(), SECONDS_CELL
 
 
 def _started(name: str) -> dict[str, float] | None:

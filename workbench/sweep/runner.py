@@ -7,7 +7,6 @@ started, which makes a child cost milliseconds; a child dies with its supervisor
 
 import dataclasses
 import json
-import multiprocessing
 import os
 import random
 import signal
@@ -15,15 +14,13 @@ import time
 import traceback
 from collections import Counter
 from dataclasses import dataclass, field
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
 
-import psutil
-
 from kernels import devices
 from workbench import store
-from workbench.measure import machine, memory
+from workbench.measure import child, machine, memory
 from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
@@ -31,7 +28,7 @@ from workbench.sweep.trial import settings_of
 FINAL = ("ok", "memory", "unsupported", "wrong")
 """Statuses that a resumed run does not try again; failed, timeout and stopped are."""
 
-SECONDS_POLL = 0.05
+TRIAL = "workbench.sweep.trial:answers"
 SECONDS_LOCK = 2.0
 """How long to wait for a supervisor that has written its end and not yet gone."""
 BYTES_SLACK = 512 * 2**20
@@ -71,32 +68,13 @@ def make_plan(spec: Spec, found: list[dict]) -> Plan:
     return plan
 
 
-def _child(connection, text: str) -> None:
-    """In the child: do the trial, send its row. Ends with the supervisor, whose death makes the sentinel ready."""
-    import threading
-
-    from workbench.sweep.trial import run_trial
-
-    sentinel = multiprocessing.parent_process().sentinel
-
-    def follow() -> None:
-        """End this process when the supervisor has ended."""
-        wait([sentinel])
-        os._exit(1)
-
-    threading.Thread(target=follow, daemon=True).start()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    connection.send_bytes(json.dumps(run_trial(json.loads(text))).encode())
-
-
 class Supervisor:
     """Runs the plan of one run folder."""
 
     def __init__(self, spec: Spec, folder: Path) -> None:
         self.spec, self.folder = spec, folder
         self.state = run_folder.Progress(spec.name, pid=os.getpid())
-        self.context = multiprocessing.get_context("forkserver")
-        self.context.set_forkserver_preload(["workbench.sweep.preload"])
+        self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started = time.monotonic()
         self.beaten = 0.0
@@ -156,11 +134,8 @@ class Supervisor:
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         started = time.monotonic()
-        ours, theirs = self.context.Pipe(duplex=False)
-        child = self.context.Process(target=_child, args=(theirs, json.dumps(settings)))
-        child.start()
-        theirs.close()
-        row = settings_of(task.cell) | self.await_row(child, ours, started)
+        process, connection = child.start(self.context, TRIAL, settings)
+        row = settings_of(task.cell) | self.await_row(process, connection, started)
         seconds = time.monotonic() - started
         own = {"key": task.key, "round": task.round, "run": self.folder.name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
@@ -169,48 +144,24 @@ class Supervisor:
             row["seconds_overhead"] = seconds - measured
         return store.new_row(**row)
 
-    def await_row(self, child: BaseProcess, connection: Connection, started: float) -> dict:
+    def await_row(self, process: BaseProcess, connection: Connection, started: float) -> dict:
         """The row the child sends, or one that says why none came: time, memory, a stop, a crash."""
-        ended = {}
-        while not connection.poll(SECONDS_POLL):
-            self.beat()
-            if ended := self.why_end(child, started):
-                child.kill()
-                break
-            if not child.is_alive() and not connection.poll(0):
-                break
-        row = ended or self.receive(child, connection)
-        child.join()
-        connection.close()
-        return row
+        with child.Child(process, connection) as trial:
+            return self.receive(trial, started)
 
-    def receive(self, child: BaseProcess, connection: Connection) -> dict:
-        """The child's own row; a child that ended without one was killed, by the system when memory ran out."""
+    def receive(self, trial: child.Child, started: float) -> dict:
+        """The child's own row, or that of its end."""
         try:
-            return json.loads(connection.recv_bytes())
-        except EOFError:
-            child.join()
-        killed = child.exitcode is not None and child.exitcode < 0
-        name = signal.Signals(-child.exitcode).name if killed else f"status {child.exitcode}"
-        status = "memory" if name == "SIGKILL" else "failed"
-        why = " (the system kills a process when memory runs out)" if status == "memory" else ""
-        return {"status": status, "reason": f"The trial's process ended by {name}{why}."}
+            return next(trial.answers(lambda: self.why_end(trial, started), self.beat))
+        except child.Ended as ended:
+            return ended.row
 
-    def why_end(self, child: BaseProcess, started: float) -> dict:
+    def why_end(self, trial: child.Child, started: float) -> dict:
         """The status and reason to end a child for, or nothing."""
-        seconds = self.spec.limits.seconds_cell
-        if time.monotonic() - started > seconds:
-            return {"status": "timeout", "reason": f"It took longer than seconds_cell = {seconds:g} s."}
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
-        try:
-            resident = psutil.Process(child.pid).memory_info().rss
-        except psutil.NoSuchProcess:
-            return {}
-        if resident > self.bytes_limit + BYTES_SLACK:
-            reason = f"It held {resident} bytes; the limit is {self.bytes_limit}."
-            return {"status": "memory", "reason": reason, "bytes_limit": self.bytes_limit, "bytes_peak": resident}
-        return {}
+        too_long = child.why_too_long(started, self.spec.limits.seconds_cell, "seconds_cell")
+        return too_long or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
 
 
 def describe(cell: Cell) -> str:

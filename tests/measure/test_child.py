@@ -1,0 +1,177 @@
+"""Children that measure: each way one can end has its status and reason, in time, and leaves no process behind."""
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+
+import psutil
+import pytest
+
+from tests.support import children
+from workbench.measure import child, ends, memory
+from workbench.measure.child import Child, Ended
+
+SECONDS = 20.0
+"""Longer than any of these takes on a busy machine; what must be at once has a limit of its own."""
+
+
+def started(work: str, log=None, **request) -> Child:
+    return Child(*child.start(child.fork_server(), f"tests.support.children:{work}", request, log))
+
+
+def answers_of(work: str, log=None, **request) -> list[dict]:
+    begun = time.monotonic()
+    with started(work, log, **request) as process:
+        return list(process.answers(lambda: child.why_too_long(begun, SECONDS)))
+
+
+def ended(answers: Iterator[dict]) -> dict:
+    """The row that the answers end with."""
+    with pytest.raises(Ended) as end:
+        list(answers)
+    assert str(end.value) == end.value.row["reason"]
+    return end.value.row
+
+
+def end_of(work: str, **request) -> dict:
+    begun = time.monotonic()
+    with started(work, **request) as process:
+        return ended(process.answers(lambda: child.why_too_long(begun, SECONDS)))
+
+
+def test_a_child_answers_its_request_without_what_holds_blas_back(monkeypatch):
+    monkeypatch.setenv("OPENBLAS_CORETYPE", "Haswell")
+    (answer,) = answers_of("echo", size=3)
+    assert (answer["came"], answer["held"]) == ({"size": 3}, None)
+    assert answer["pid"] != os.getpid()
+
+
+def test_answers_come_one_by_one_and_prints_go_to_the_log(tmp_path):
+    log = tmp_path / "log.txt"
+    assert [answer["number"] for answer in answers_of("two", log=log)] == [1, 2]
+    assert log.read_text() == "printed by the child\n"
+
+
+def test_a_row_larger_than_any_pipe_comes_whole():
+    (answer,) = answers_of("large", bytes=3_000_000)
+    assert len(answer["text"]) == 3_000_000
+
+
+@pytest.mark.parametrize(("signal_sent", "status"), [(signal.SIGSTOP, "timeout"), (signal.SIGKILL, "failed")])
+def test_a_child_stopped_or_killed_in_the_middle_of_a_large_row_ends_by_its_limit_or_its_signal(signal_sent, status):
+    context = child.fork_server()
+    ours, theirs = context.Pipe(duplex=False)
+    process = context.Process(target=children.send_half, args=(theirs, signal_sent))
+    process.start()
+    theirs.close()
+    begun = time.monotonic()
+    with Child(process, ours) as stuck:
+        end = ended(stuck.answers(lambda: child.why_too_long(begun, 1.0)))
+    assert end["status"] == status
+    assert time.monotonic() - begun < 1.0 + child.SECONDS_END
+    assert not process.is_alive()
+
+
+def test_a_child_killed_from_outside_has_failed_and_is_not_out_of_memory():
+    end = end_of("killed", signal=signal.SIGKILL)
+    assert end == {"status": "failed", "reason": "The process was killed from outside by SIGKILL."}
+
+
+@pytest.mark.parametrize(("number", "reason"), [(signal.SIGSEGV, "ended by SIGSEGV"), (40, "ended by signal 40")])
+def test_other_signals_are_named(number, reason):
+    assert reason in end_of("killed", signal=number)["reason"]
+
+
+def test_a_kill_that_the_kernel_counts_as_one_for_memory_is_out_of_memory(monkeypatch, tmp_path):
+    counts = iter([7, 8])
+    monkeypatch.setattr(ends, "memory_kills", lambda: next(counts))
+    end = end_of("killed", signal=signal.SIGKILL)
+    assert end["status"] == "memory"
+    assert "The system killed a process because memory ran out" in end["reason"]
+
+
+def test_a_kill_when_hardly_any_memory_was_left_is_out_of_memory(monkeypatch):
+    monkeypatch.setattr(memory, "available_bytes", lambda: 1000)
+    end = end_of("killed", signal=signal.SIGKILL)
+    assert (end["status"], "1000 bytes of memory left" in end["reason"]) == ("memory", True)
+
+
+GROUPS = {
+    "version 2": ("0::/user/own\n", "user/own/memory.events", "low 0\noom 1\noom_kill 3\noom_group_kill 0\n"),
+    "version 2 in a container": ("0::/../..\n", "memory.events", "oom_kill 3\n"),
+    "version 1": ("4:cpu,memory:/own\n0::/\n", "memory/own/memory.oom_control", "oom_kill_disable 0\noom_kill 3\n"),
+    "none": ("", "vmstat", "nr_free_pages 1\noom_kill 3\nother 4\n"),
+}
+
+
+@pytest.mark.parametrize("kind", GROUPS)
+def test_kills_for_memory_are_read_where_the_system_counts_them(kind, tmp_path, monkeypatch):
+    own, file, text = GROUPS[kind]
+    (tmp_path / "own_groups").write_text(own)
+    counter = tmp_path / "groups" / file
+    counter.parent.mkdir(parents=True)
+    counter.write_text(text)
+    monkeypatch.setattr(ends, "OWN_GROUPS", tmp_path / "own_groups")
+    monkeypatch.setattr(ends, "GROUPS", tmp_path / "groups")
+    monkeypatch.setattr(ends, "VMSTAT", tmp_path / "groups" / "vmstat")
+    assert ends.memory_kills() == 3
+    counter.unlink()
+    assert ends.memory_kills() == 0
+
+
+def test_a_child_that_takes_too_long_is_ended_at_once():
+    begun = time.monotonic()
+    with started("two", seconds=60) as slow:
+        end = ended(slow.answers(lambda: child.why_too_long(begun, 0.5, "seconds_cell")))
+    assert end == {"status": "timeout", "reason": "It took longer than seconds_cell = 0.5 s."}
+    assert time.monotonic() - begun < child.SECONDS_END
+    assert not slow.process.is_alive()
+
+
+def test_a_child_that_holds_too_much_is_ended_with_the_bytes():
+    with started("takes_memory", bytes=200 * 2**20) as process:
+        row = ended(process.answers(lambda: process.why_too_large(10**6, 100 * 2**20)))
+    assert (row["status"], row["bytes_limit"]) == ("memory", 10**6)
+    assert row["bytes_peak"] > 100 * 2**20
+    assert "the limit is 1000000" in row["reason"]
+
+
+def test_a_child_that_fails_or_says_nothing_has_its_exit_status_told():
+    assert end_of("nothing")["reason"] == "The process ended with status 0 before it had answered."
+    assert "ended with status 1" in end_of("fails")["reason"]
+
+
+def test_a_pipe_that_a_grandchild_holds_open_keeps_nobody_waiting():
+    begun = time.monotonic()
+    assert "SIGTERM" in end_of("lets_a_grandchild_hold_the_pipe")["reason"]
+    assert time.monotonic() - begun < SECONDS
+
+
+def test_a_fork_server_that_was_killed_is_a_failed_child_and_leaves_none():
+    with started("two", seconds=60) as process:
+        server = psutil.Process(process.process.pid).parent()
+        assert "forkserver" in " ".join(server.cmdline())
+        server.kill()
+        assert ended(process.answers(dict))["status"] == "failed"
+    end = time.monotonic() + SECONDS
+    while is_at_work(process.process.pid):
+        assert time.monotonic() < end, "it works on without a parent"
+        time.sleep(0.01)
+    assert answers_of("echo"), "the next child has a fork server again"
+
+
+def is_at_work(pid: int) -> bool:
+    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+
+
+def test_leaving_early_ends_the_child():
+    def interrupted(process: Child) -> None:
+        with process:
+            for _ in process.answers(dict):
+                raise KeyboardInterrupt
+
+    process = started("two", seconds=60)
+    with pytest.raises(KeyboardInterrupt):
+        interrupted(process)
+    assert not process.process.is_alive()

@@ -1,0 +1,55 @@
+"""What the children of test_child do: module:function names that a child imports."""
+
+import os
+import signal
+import time
+
+
+def echo(request):
+    yield {"came": request, "pid": os.getpid(), "held": os.environ.get("OPENBLAS_CORETYPE")}
+
+
+def two(request):
+    print("printed by the child")
+    yield {"number": 1}
+    time.sleep(request.get("seconds", 0))
+    yield {"number": 2}
+
+
+def large(request):
+    yield {"text": "x" * request["bytes"]}
+
+
+def nothing(request):
+    return iter(())
+
+
+def fails(request):
+    yield {"number": 1}
+    raise ValueError("on purpose")
+
+
+def killed(request):
+    os.kill(os.getpid(), request["signal"])
+    time.sleep(60)
+    yield {}
+
+
+def send_half(connection, number):
+    """A process's target of its own: writes the first part of a large line, then gets the signal."""
+    os.write(connection.fileno(), b'{"text": "' + b"x" * 30_000)
+    os.kill(os.getpid(), number)
+
+
+def takes_memory(request):
+    block = b"1" * request["bytes"]
+    time.sleep(60)
+    yield {"held": len(block)}
+
+
+def lets_a_grandchild_hold_the_pipe(request):
+    if os.fork() == 0:
+        time.sleep(3)
+        os._exit(0)
+    os.kill(os.getpid(), signal.SIGTERM)
+    yield {}

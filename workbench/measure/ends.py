@@ -1,0 +1,105 @@
+"""Why a process ended: for want of memory, killed from outside, or by its own failure; told apart by evidence.
+
+The system kills by the same signal as anybody else does. That memory was the reason is shown by the kernel's count of
+such kills, which rose while the process lived, or by how little memory was left when it was last looked at.
+"""
+
+import re
+import signal
+from pathlib import Path
+
+import psutil
+
+from workbench.measure import memory
+
+OWN_GROUPS = Path("/proc/self/cgroup")
+GROUPS = Path("/sys/fs/cgroup")
+VMSTAT = Path("/proc/vmstat")
+SHARE_SCARCE = 0.05
+"""Share of the machine's memory below which programs that guard it, such as systemd-oomd, begin to kill."""
+
+
+def memory_kills() -> int:
+    """How many processes the kernel has killed for want of memory: of our own control group, or of the machine."""
+    for path in _counters():
+        try:
+            count = re.search(r"^oom_kill (\d+)$", path.read_text(), re.M)
+        except OSError:
+            continue
+        if count:
+            return int(count[1])
+    return 0
+
+
+def _counters() -> list[Path]:
+    """Files that may hold the count, the nearest first: control groups of version 2, of version 1, the machine."""
+    try:
+        lines = [line.split(":", 2) for line in OWN_GROUPS.read_text().splitlines()]
+    except OSError:
+        lines = []
+    unified = [own.strip("/") for _, kinds, own in lines if kinds == ""]
+    older = [own.strip("/") for _, kinds, own in lines if "memory" in kinds.split(",")]
+    return [
+        *(GROUPS / own / "memory.events" for own in (*unified, "")),
+        *(GROUPS / "memory" / own / "memory.oom_control" for own in (*older, "")),
+        VMSTAT,
+    ]
+
+
+class MemoryWatch:
+    """What is seen of a process's memory, and of the machine's, from its start to its end."""
+
+    def __init__(self, pid: int) -> None:
+        self.kills = memory_kills()
+        self.bytes_scarce = SHARE_SCARCE * psutil.virtual_memory().total
+        self.bytes_left = memory.available_bytes()
+        try:
+            self.process: psutil.Process | None = psutil.Process(pid)
+        except psutil.NoSuchProcess:  # it has ended already
+            self.process = None
+
+    def resident(self) -> int:
+        """Bytes that the process holds now, 0 where it has ended; what is left to the machine is looked at, too."""
+        self.bytes_left = memory.available_bytes()
+        try:
+            return self.process.memory_info().rss if self.process else 0
+        except psutil.NoSuchProcess:
+            return 0
+
+    def kill(self) -> None:
+        """End the process by SIGKILL, also a stopped one; never another that has its number by now."""
+        try:
+            if self.process:
+                self.process.kill()
+        except psutil.NoSuchProcess:
+            pass
+
+    def shortage(self) -> str:
+        """What shows that memory had run out, as a sentence; "" where nothing does."""
+        if memory_kills() > self.kills:
+            return "The system killed a process because memory ran out."
+        if self.bytes_left < self.bytes_scarce:
+            return f"The machine had {self.bytes_left} bytes of memory left."
+        return ""
+
+
+def row_of(exit_code: int, watch: MemoryWatch) -> dict[str, str]:
+    """Status and reason of a process that ended by itself or was killed, and had not sent all it should.
+
+    `memory` is never tried again and therefore needs evidence; what is `failed` is.
+    """
+    if exit_code >= 0:
+        return {"status": "failed", "reason": f"The process ended with status {exit_code} before it had answered."}
+    name = _signal_name(-exit_code)
+    if name != "SIGKILL":
+        return {"status": "failed", "reason": f"The process ended by {name}."}
+    if shortage := watch.shortage():
+        return {"status": "memory", "reason": f"The process was killed by SIGKILL. {shortage}"}
+    return {"status": "failed", "reason": "The process was killed from outside by SIGKILL."}
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:  # the real-time signals have no names
+        return f"signal {number}"
