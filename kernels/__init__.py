@@ -10,6 +10,6 @@ array([[0., 2.],
 """
 
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.registry import get, names, register, rivals_of
+from kernels.registry import get, names, register, rivals_of, unavailable
 
-__all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "register", "rivals_of"]
+__all__ = ["Case", "Cost", "Kernel", "KernelError", "Sizes", "get", "names", "register", "rivals_of", "unavailable"]

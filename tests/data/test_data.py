@@ -27,7 +27,7 @@ def library():
 
 
 def test_every_entry_states_origin_licence_and_parameters():
-    assert data.names() == ("npz", "power_law", "stdlib", "svmlight", "uniform")
+    assert data.names() == ["npz", "power_law", "stdlib", "svmlight", "uniform"]
     for name in data.names():
         entry = data.get(name)
         assert entry.origin
@@ -36,7 +36,7 @@ def test_every_entry_states_origin_licence_and_parameters():
 
 
 def test_unknown_names_list_the_known_ones():
-    with pytest.raises(DataError, match="no data set 'mnist'; there are npz, power_law, stdlib, svmlight, uniform"):
+    with pytest.raises(DataError, match="no data set 'mnist'; there is: npz, power_law, stdlib, svmlight, uniform"):
         data.load("mnist")
     with pytest.raises(DataError, match="stdlib has no parameter 'line'; its parameters are lines, tests, counts"):
         data.load("stdlib", line=3)

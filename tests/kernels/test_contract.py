@@ -1,7 +1,6 @@
 """What is refused when a kernel is declared, registered or asked for; calls are tested with the kernels."""
 
 import sys
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,7 +8,6 @@ import pytest
 import kernels
 from kernels import Case, Cost, Kernel, KernelError
 from kernels.contract import HEADINGS
-from kernels.registry import Registry
 
 HEADER = "out = x\n\n" + "\n".join(f"{heading:<10} -" for heading in HEADINGS)
 
@@ -101,26 +99,6 @@ def test_case_arrays_repeat_for_a_seed_and_differ_between_salts() -> None:
     assert case.dense(4, 4).dtype == np.float32
     assert (case.dense(4, 4) == case.dense(4, 4)).all()
     assert not (case.dense(4, 4) == case.dense(4, 4, salt=1)).any()
-
-
-def registry() -> Registry:
-    return Registry("thing", (), KeyError)
-
-
-def test_registry_refuses_a_name_that_is_taken() -> None:
-    things = registry()
-    things.register(SimpleNamespace(name="a"))
-    with pytest.raises(KeyError, match="A thing named 'a' is already registered; choose another name"):
-        things.register(SimpleNamespace(name="a"))
-
-
-def test_registry_lists_what_it_knows_when_asked_for_something_else() -> None:
-    things = registry()
-    for name in "ba":
-        things.register(SimpleNamespace(name=name))
-    assert things.names() == ["a", "b"]
-    with pytest.raises(KeyError, match="There is no thing 'c'; there is: a, b"):
-        things.get("c")
 
 
 def test_unknown_kernel_lists_the_kernels() -> None:

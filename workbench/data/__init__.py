@@ -13,22 +13,17 @@ Dataset uniform: 80 rows x 50 features, 5 entries a row, density 0.1, 2 classes
 [(50, 50), (30, 50)]
 """
 
-import importlib
-import pkgutil
 from pathlib import Path
 from typing import Any
 
 from workbench.data import cache as _cache
 from workbench.data.batches import Batches
-from workbench.data.contract import Source, get, names, register
+from workbench.data.contract import Source, get, names, register, unavailable
 from workbench.data.dataset import DataError, Dataset, keep_features, keep_rows, shuffled, split
 from workbench.data.density import highest_density, with_density
 from workbench.data.feed import Batch, Feed
 from workbench.data.labels import with_labels
 from workbench.data.svmlight_batches import SvmlightBatches
-
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
 
 __all__ = [
     "Batch",
@@ -47,6 +42,7 @@ __all__ = [
     "register",
     "shuffled",
     "split",
+    "unavailable",
     "with_density",
     "with_labels",
 ]

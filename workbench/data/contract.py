@@ -5,9 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from kernels.registry import Registry
 from workbench.data.dataset import DataError, Dataset
-
-_sources: dict[str, "Source"] = {}
 
 
 def _nothing(**parameters: Any) -> str:
@@ -44,21 +43,5 @@ class Source:
         return complete
 
 
-def register(source: Source) -> Source:
-    """Add a data set and return it; a name that is taken is refused (`DataError`)."""
-    if source.name in _sources:
-        raise DataError(f"A data set named {source.name!r} is already registered; there are {', '.join(names())}.")
-    _sources[source.name] = source
-    return source
-
-
-def names() -> tuple[str, ...]:
-    """Names of all data sets, sorted."""
-    return tuple(sorted(_sources))
-
-
-def get(name: str) -> Source:
-    """The entry of that name; an unknown name is an error that lists the known ones (`DataError`)."""
-    if name not in _sources:
-        raise DataError(f"There is no data set {name!r}; there are {', '.join(names())}.")
-    return _sources[name]
+_sources: Registry[Source] = Registry("data set", ("workbench.data",), DataError)
+register, names, get, unavailable = _sources.register, _sources.names, _sources.get, _sources.unavailable

@@ -24,14 +24,12 @@ It then takes part in all of these and in the tests.
 
 >>> import numpy as np
 >>> names()
-('dense', 'csr', 'csc', 'coo', 'row_sparse')
+['dense', 'csr', 'csc', 'coo', 'row_sparse']
 >>> x = to_format(np.float32([[0, 2], [0, 0]]), "csr")
 >>> format_of(x), x.nnz, nbytes(x), predicted_bytes("csr", 2, 2, 1, np.float32, np.int32)
 ('csr', 1, 20, 20)
 """
 
-import importlib
-import pkgutil
 from collections.abc import Sequence
 from typing import Any
 
@@ -40,14 +38,24 @@ from numpy.typing import DTypeLike
 
 from workbench.formats.arrays import assign, astype, copy, to_format, zeros
 from workbench.formats.checks import check_values
-from workbench.formats.contract import FLOATS, VALUES, Format, FormatError, admit, get, names, register
+from workbench.formats.contract import (
+    FLOATS,
+    VALUES,
+    Format,
+    FormatError,
+    admit,
+    get,
+    names,
+    register,
+    scan,
+    unavailable,
+)
 from workbench.formats.files import load, save
 from workbench.formats.pictures import notebook, picture
 
-for _module in pkgutil.iter_modules(__path__):
-    importlib.import_module(f"{__name__}.{_module.name}")
+scan()  # now, for it fixes the order in which formats are recognised
 
-from workbench.formats.row_sparse import RowSparse  # noqa: E402 - the scan above fixes the order of registration
+from workbench.formats.row_sparse import RowSparse  # noqa: E402 - after the scan
 
 __all__ = [
     "FLOATS",
@@ -71,6 +79,7 @@ __all__ = [
     "register",
     "save",
     "to_format",
+    "unavailable",
     "zeros",
 ]
 

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
+from kernels.registry import Registry
+
 ORDER = ("dense", "csr", "csc", "coo", "row_sparse")
 """Order in lists and menus; formats added later follow by name."""
 
@@ -18,8 +20,6 @@ SCIPY_VALUES = (*FLOATS, *map(np.dtype, (np.int32, np.int64, np.uint8)))
 
 VALUES = (*SCIPY_VALUES, np.dtype(np.float16))
 """Types of values that are held here at all: dense and row_sparse hold all of them."""
-
-_formats: dict[str, "Format"] = {}
 
 
 class FormatError(ValueError):
@@ -63,28 +63,9 @@ class Format:
     direct: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
 
 
-def register(format: Format) -> Format:
-    """Add a format and return it; a name that is taken is refused (`FormatError`)."""
-    if format.name in _formats:
-        raise FormatError(f"A format named {format.name!r} is already registered; the formats are {_known()}.")
-    _formats[format.name] = format
-    return format
-
-
-def names() -> tuple[str, ...]:
-    """Names of the registered formats, `ORDER` first."""
-    return tuple(sorted(_formats, key=lambda name: (ORDER.index(name) if name in ORDER else len(ORDER), name)))
-
-
-def get(name: str) -> Format:
-    """The format of that name; an unknown name is an error that lists the known ones (`FormatError`)."""
-    if name not in _formats:
-        raise FormatError(f"There is no format {name!r}; the formats are {_known()}.")
-    return _formats[name]
-
-
-def _known() -> str:
-    return ", ".join(names())
+_formats: Registry[Format] = Registry("format", ("workbench.formats",), FormatError, ORDER)
+register, names, get, scan = _formats.register, _formats.names, _formats.get, _formats.scan
+unavailable = _formats.unavailable
 
 
 def refuse(came: str, allowed: str, advice: str) -> FormatError:
@@ -95,13 +76,15 @@ def refuse(came: str, allowed: str, advice: str) -> FormatError:
 def admit(x: Any) -> tuple[Format, Any]:
     """The format of `x`, and `x` with matrix classes turned into arrays over the same memory (`FormatError`)."""
     x = _as_array(x)
-    for format in _formats.values():
+    for format in _formats.entries.values():
         if format.is_instance(x):
             return format, x
     kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
     came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
     advice = "Call x.tocsr()" if scipy.sparse.issparse(x) else "Call np.asarray(x, np.float32)"
-    raise refuse(f"{came} is none of the formats here", f"NumPy arrays, SciPy arrays and RowSparse: {_known()}", advice)
+    raise refuse(
+        f"{came} is none of the formats here", f"NumPy arrays, SciPy arrays and RowSparse: {', '.join(names())}", advice
+    )
 
 
 def _as_array(x: Any) -> Any:

@@ -41,4 +41,4 @@ class Model:
 
 
 _models: Registry[Model] = Registry("model", (__name__,), ModelError)
-register, names, get = _models.register, _models.names, _models.get
+register, names, get, unavailable = _models.register, _models.names, _models.get, _models.unavailable

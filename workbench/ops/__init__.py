@@ -30,6 +30,7 @@ from workbench.ops.contract import (
     names,
     register,
     same_shape,
+    unavailable,
 )
 from workbench.ops.fallback import Densified, DensifyError, DensifyWarning, recording, settings
 from workbench.ops.printed import documentation
@@ -52,6 +53,7 @@ __all__ = [
     "register",
     "same_shape",
     "settings",
+    "unavailable",
 ]
 
 

@@ -249,4 +249,4 @@ def _is_number(value: Any) -> bool:
 
 
 _ops: Registry[Op] = Registry("operator", ("workbench.ops",), OpError)
-register, names, get = _ops.register, _ops.names, _ops.get
+register, names, get, unavailable = _ops.register, _ops.names, _ops.get, _ops.unavailable

@@ -28,6 +28,7 @@ from workbench.optimizers.contract import (
     get,
     names,
     register,
+    unavailable,
 )
 from workbench.optimizers.updater import Multiplier, Updater
 
@@ -41,4 +42,5 @@ __all__ = [
     "get",
     "names",
     "register",
+    "unavailable",
 ]

@@ -81,7 +81,7 @@ class Optimizer:
 
 
 _optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
-register, names, get = _optimizers.register, _optimizers.names, _optimizers.get
+register, names, get, unavailable = _optimizers.register, _optimizers.names, _optimizers.get, _optimizers.unavailable
 
 
 def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[float]:

@@ -3,9 +3,6 @@
 Matplotlib is loaded when the first chart is asked for, and only its Figure: a chart never opens a window.
 """
 
-import importlib
-import pkgutil
-from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import bench, cells
@@ -14,6 +11,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from matplotlib.figure import Figure
 
+    from kernels.registry import Registry
     from workbench.plots.chart import Chart
 
 POOLED = {"trials": cells.latest, "bench": bench.latest}
@@ -22,27 +20,25 @@ POOLED = {"trials": cells.latest, "bench": bench.latest}
 EMPTY = "No rows yet: nothing has been measured."
 
 
-@cache
-def charts() -> dict[str, "Chart"]:
-    """All charts by name, in alphabetical order of their files."""
-    found: dict[str, Chart] = {}
-    for module in pkgutil.iter_modules(__path__, f"{__name__}."):
-        chart = getattr(importlib.import_module(module.name), "CHART", None)
-        if chart is not None and found.setdefault(chart.name, chart) is not chart:
-            raise ValueError(f"Two charts are named {chart.name!r}, the second in {module.name}; rename one.")
-    return found
+def _charts() -> "Registry[Chart]":
+    from workbench.plots.chart import charts
+
+    return charts
 
 
 def names(rows: str = "trials") -> list[str]:
     """Names of the charts of one table's rows: trials, or bench."""
-    return [name for name, chart in charts().items() if chart.rows == rows]
+    return [name for name in _charts().names() if get(name).rows == rows]
 
 
 def get(name: str) -> "Chart":
     """The chart of that name; ValueError lists the known ones."""
-    if name not in charts():
-        raise ValueError(f"There is no chart {name!r}; there is: {', '.join(charts())}.")
-    return charts()[name]
+    return _charts().get(name)
+
+
+def unavailable() -> dict[str, str]:
+    """Why charts are not there, whose files could not be imported."""
+    return _charts().unavailable()
 
 
 def draw(name: str, frame: "pd.DataFrame", figure: "Figure", **controls: Any) -> str:

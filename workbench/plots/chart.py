@@ -1,6 +1,6 @@
 """The Chart record and its controls; how to add one.
 
-A chart is one file in this folder that ends in `CHART = Chart(...)`. `draw(frame, figure, **controls)` draws on the
+A chart is one file in this folder that ends in `register(Chart(...))`. `draw(frame, figure, **controls)` draws on the
 Matplotlib figure it is given and returns one sentence that says what is seen; `table(frame, **controls)` returns the
 numbers behind it. Controls are keyword arguments of both, declared once; panels make widgets of them, the command line
 options, the report pictures. `loss_seconds.py` is the smallest to copy.
@@ -13,6 +13,8 @@ from typing import Any
 
 import pandas as pd
 from matplotlib.figure import Figure
+
+from kernels.registry import Registry
 
 Choices = Callable[[pd.DataFrame], tuple[str, ...]]
 
@@ -67,6 +69,10 @@ class Chart:
             known = ", ".join(names) or "none"
             raise ValueError(f"The chart {self.name} has no control {unknown[0]!r}; it has: {known}.")
         return {control.name: _value(self, control, frame, given.get(control.name)) for control in self.controls}
+
+
+charts: Registry[Chart] = Registry("chart", ("workbench.plots",), ValueError)
+register = charts.register
 
 
 def _value(chart: Chart, control: Control, frame: pd.DataFrame, given: Any) -> Any:

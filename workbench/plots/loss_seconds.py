@@ -10,7 +10,7 @@ from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
 from workbench.plots import style
-from workbench.plots.chart import Chart, message
+from workbench.plots.chart import Chart, message, register
 
 CLOSE = 1.01  # a loss within 1 % of dense's final one has reached it
 READABLE = 6  # times the end of the shortest line that the axis may reach before it is drawn logarithmic
@@ -119,6 +119,6 @@ def _told(row: cells.Row) -> dict[str, str]:
     return told | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
 
 
-CHART = Chart(
-    "loss_seconds", "Loss against training time", draw, table, (style.group_control(), style.density_control())
+register(
+    Chart("loss_seconds", "Loss against training time", draw, table, (style.group_control(), style.density_control()))
 )

@@ -7,7 +7,7 @@ from matplotlib.figure import Figure
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.plots import density, style
-from workbench.plots.chart import Chart, message
+from workbench.plots.chart import Chart, message, register
 
 MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 
@@ -76,4 +76,4 @@ def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str
     return density.table(shown.rows, [MEASURE, PREDICTED, "bytes_held", "bytes_needed"])
 
 
-CHART = Chart("memory_density", "Memory against density", draw, table, density.controls())
+register(Chart("memory_density", "Memory against density", draw, table, density.controls()))

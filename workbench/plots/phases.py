@@ -9,7 +9,7 @@ from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
 from workbench.plots import style
-from workbench.plots.chart import Chart, Control, message
+from workbench.plots.chart import Chart, Control, message, register
 
 PHASES = {
     "slice": "#999999",
@@ -123,14 +123,16 @@ def _scale(frame: pd.DataFrame) -> str:
     return "share" if totals and max(totals) > READABLE * min(totals) else "time"
 
 
-CHART = Chart(
-    "phases",
-    "Where the time of a step goes",
-    draw,
-    table,
-    (
-        style.group_control(),
-        style.density_control(),
-        Control("scale", "seconds, or shares of each step", ("time", "share"), _scale),
-    ),
+register(
+    Chart(
+        "phases",
+        "Where the time of a step goes",
+        draw,
+        table,
+        (
+            style.group_control(),
+            style.density_control(),
+            Control("scale", "seconds, or shares of each step", ("time", "share"), _scale),
+        ),
+    )
 )

@@ -10,7 +10,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullForma
 
 from workbench.analysis import bench, words
 from workbench.plots import contenders, style
-from workbench.plots.chart import Chart, Control, message
+from workbench.plots.chart import Chart, Control, message, register
 
 BEST = "the fastest"
 GOALS = {
@@ -141,15 +141,17 @@ def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
     return (contenders.ALL, *found)
 
 
-CHART = Chart(
-    "rival_ratio",
-    "Rivals' time by ours",
-    draw,
-    table,
-    (
-        contenders.task_control(),
-        Control("rival", "which rival", _rivals, BEST),
-        Control("batches", "of steps: batches that repeat, new ones, or all", _batches, contenders.ALL),
-    ),
-    rows="bench",
+register(
+    Chart(
+        "rival_ratio",
+        "Rivals' time by ours",
+        draw,
+        table,
+        (
+            contenders.task_control(),
+            Control("rival", "which rival", _rivals, BEST),
+            Control("batches", "of steps: batches that repeat, new ones, or all", _batches, contenders.ALL),
+        ),
+        rows="bench",
+    )
 )

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import bench, words
 from workbench.plots import contenders, style
-from workbench.plots.chart import Chart, Control, message
+from workbench.plots.chart import Chart, Control, message, register
 
 MIB = 2**20
 ROW = 256
@@ -136,11 +136,13 @@ def _widths(frame: pd.DataFrame) -> tuple[str, ...]:
     return (contenders.ALL, *map(str, sorted({row["width"] for row in contenders.measured(frame)})))
 
 
-CHART = Chart(
-    "roofline",
-    "Speed under the machine's roofs",
-    draw,
-    table,
-    (contenders.task_control(), Control("width", "which width N", _widths, contenders.ALL)),
-    rows="bench",
+register(
+    Chart(
+        "roofline",
+        "Speed under the machine's roofs",
+        draw,
+        table,
+        (contenders.task_control(), Control("width", "which width N", _widths, contenders.ALL)),
+        rows="bench",
+    )
 )

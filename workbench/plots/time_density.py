@@ -5,7 +5,7 @@ from matplotlib.figure import Figure
 
 from workbench.analysis.advisor import headline
 from workbench.plots import density, style
-from workbench.plots.chart import Chart, message
+from workbench.plots.chart import Chart, message, register
 
 MEASURE = "seconds_step"
 
@@ -31,4 +31,4 @@ def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str
     return density.table(shown.rows, [MEASURE])
 
 
-CHART = Chart("time_density", "Time a step against density", draw, table, density.controls())
+register(Chart("time_density", "Time a step against density", draw, table, density.controls()))
