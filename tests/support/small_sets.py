@@ -31,17 +31,17 @@ def labelled(y=(0, 0, 0, 1, 1, 2), features=8, per_row=2, groups=None):
         dense[np.arange(len(y)), (np.arange(len(y)) + step) % features] = 1 + step
     x = formats.to_format(dense, "csr")
     classes = tuple("abcdefgh"[: y.max() + 1])
-    return data.Dataset("small", x, y.astype(np.int64), classes, "here", "none", groups)
+    return data.Dataset("small", x, y.astype(np.int64), data.Labels("classes", classes), "here", "none", groups)
 
 
 def targets(y):
-    return dataclasses.replace(labelled(), y=np.array(y, np.float32), classes=())
+    return dataclasses.replace(labelled(), y=np.array(y, np.float32), labels=data.Labels("numbers"))
 
 
 def same(a, b):
     parts = [(a.x.indptr, b.x.indptr), (a.x.indices, b.x.indices), (a.x.data, b.x.data), (a.y, b.y)]
     equal = all(np.array_equal(left, right) for left, right in parts)
-    return equal and a.classes == b.classes and a.x.shape == b.x.shape
+    return equal and a.labels == b.labels and a.x.shape == b.x.shape
 
 
 def svmlight(folder, text, **parameters):

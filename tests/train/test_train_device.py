@@ -26,7 +26,7 @@ WAYS = {
     "coo, full gradient": {"format": "coo", "engine": "ours", "gradient": "dense", "update": "standard"},
     "dense": {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
 }
-WIDTHS = {"softmax": 3, "logistic": 1, "linear": 2}
+WIDTHS = {"softmax": 3, "logistic": 1, "linear": 3}
 
 
 def both(model: str = "softmax", **settings) -> tuple[train.Run, DeviceRun]:

@@ -19,11 +19,15 @@ from typing import Any
 from workbench.data import cache as _cache
 from workbench.data.batches import Batches
 from workbench.data.contract import Source, get, names, register, unavailable
-from workbench.data.dataset import DataError, Dataset, keep_features, keep_rows, shuffled, split
+from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, split
 from workbench.data.density import highest_density, with_density
+from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
-from workbench.data.labels import with_labels
+from workbench.data.labels import Labels
+from workbench.data.merging import merged
+from workbench.data.reading_like import parameters_like, relabelled
 from workbench.data.svmlight_batches import SvmlightBatches
+from workbench.data.targets import natural_width, targets, with_labels
 
 __all__ = [
     "Batch",
@@ -31,6 +35,7 @@ __all__ = [
     "DataError",
     "Dataset",
     "Feed",
+    "Labels",
     "Source",
     "SvmlightBatches",
     "get",
@@ -38,24 +43,32 @@ __all__ = [
     "keep_features",
     "keep_rows",
     "load",
+    "merged",
     "names",
+    "natural_width",
     "register",
     "shuffled",
     "split",
+    "targets",
     "unavailable",
     "with_density",
     "with_labels",
 ]
 
 
-def load(name: str, *, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
+def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = True, **parameters: Any) -> Dataset:
     """The data set of that name; `get(name).parameters` lists its parameters and their defaults.
 
     It is made once and kept on disk, in `cache.folder()` or in the folder given as `cache`; `cache=False` makes it
-    anew. Unknown names, unknown parameters and unusable files are refused (`DataError`).
+    anew. A file is read `like` another set, whose later or held-out part it is: with its features, kind of labels and
+    classes. Unknown names, unknown parameters and unusable files are refused (`DataError`).
     """
     source = get(name)
+    if like is not None:
+        parameters = parameters_like(source, like, parameters)
     complete = source.complete(parameters)
     if cache is False:
-        return source.make(**complete)
-    return _cache.kept(source, complete, None if cache is True else Path(cache))
+        made = source.make(**complete)
+    else:
+        made = _cache.kept(source, complete, None if cache is True else Path(cache))
+    return made if like is None else relabelled(made, like)

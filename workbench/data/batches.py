@@ -7,7 +7,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.data import cut
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
 
 Held = tuple[str, str, Any]

@@ -4,6 +4,7 @@ An entry is a folder, named after the data set and a hash of its parameters, of 
 the fingerprint of its source. It is written beside its place and then moved there, so that it is whole or not there.
 """
 
+import dataclasses
 import functools
 import hashlib
 import json
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench.data.dataset import Dataset
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 
 if TYPE_CHECKING:
@@ -96,8 +98,12 @@ def _write(entry: Path, dataset: Dataset) -> None:
         arrays = _arrays(dataset)
         for name, array in arrays.items():
             np.save(beside / f"{name}.npy", array, allow_pickle=False)
-        meta = {name: getattr(dataset, name) for name in ("name", "classes", "source", "licence", "facts")}
-        meta |= {"shape": dataset.x.shape, "sums": {name: _sum(array) for name, array in arrays.items()}}
+        meta = {name: getattr(dataset, name) for name in ("name", "source", "licence", "facts")}
+        meta |= {
+            "labels": dataclasses.asdict(dataset.labels),
+            "shape": dataset.x.shape,
+            "sums": {name: _sum(array) for name, array in arrays.items()},
+        }
         (beside / META).write_text(json.dumps(meta, default=dict), encoding="utf-8")
         try:
             beside.rename(entry)
@@ -117,7 +123,8 @@ def _read(entry: Path) -> Dataset:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
     x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)
-    return Dataset(x=x, **arrays, **{**meta, "classes": tuple(meta["classes"])})
+    labels = {name: tuple(value) if isinstance(value, list) else value for name, value in meta.pop("labels").items()}
+    return Dataset(x=x, labels=Labels(**labels), **arrays, **meta)
 
 
 def _sum(array: np.ndarray) -> int:

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from kernels.registry import Registry
-from workbench.data.dataset import DataError, Dataset
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
 
 
 def _nothing(**parameters: Any) -> str:

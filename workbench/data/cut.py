@@ -6,7 +6,7 @@ import numpy as np
 
 import kernels
 from workbench import formats
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 from workbench.formats import RowSparse, moves
 from workbench.formats.compressed import assemble
 

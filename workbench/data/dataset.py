@@ -10,15 +10,21 @@ import scipy.sparse
 
 import kernels
 from workbench import formats
+from workbench.data.errors import DataError
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype, kept_or_widened
 
 ROW_NORM = 4.0
 """2-norm of the rows of the data sets made here: SGD on the squared loss is then stable at any rate below 2 / 4**2."""
 
-
-class DataError(ValueError):
-    """A data set cannot be had as asked; the message says what came, what is allowed and what to do."""
+HELD = {
+    "classes": (("int64",), (1,)),
+    "numbers": (("float32", "float64"), (1, 2)),
+    "multilabel": (("uint8",), (2,)),
+}
+"""Types and dimensions that `y` may have, by the kind of the labels."""
+WORDS = {"classes": "class numbers", "numbers": "targets", "multilabel": "columns of 0 and 1"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,8 +32,8 @@ class Dataset:
     """A matrix with its labels.
 
     `x` csr_array [rows, features], float32, int32 indices where they suffice, columns sorted and unique in each row.
-    `y` int64 [rows], numbers of `classes`; or, when `classes` is empty, float32 targets [rows] or [rows, N].
-    `classes` come in descending frequency in the whole set, so class 0 is the most frequent one.
+    `labels` says what `y` means; its kind says what `y` holds: of `classes` int64 [rows], their numbers; of `numbers`
+    float32 or float64 [rows] or [rows, N]; of `multilabel` uint8 [rows, N], a column of 0 and 1 for each class.
     `groups` int64 [rows] or None: rows of one group resemble each other and are never parted by `split`.
     `facts` are figures about how it was made, for people.
     """
@@ -35,7 +41,7 @@ class Dataset:
     name: str
     x: scipy.sparse.csr_array
     y: np.ndarray
-    classes: tuple[str, ...]
+    labels: Labels
     source: str
     licence: str
     groups: np.ndarray | None = None
@@ -45,17 +51,38 @@ class Dataset:
         if formats.format_of(self.x) != "csr":
             raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.to_format(x, 'csr').")
         formats.check(self.x, dtypes=formats.FLOATS)
-        wanted = np.int64 if self.classes else np.float32
-        if self.y.dtype != wanted:
-            kind = "class numbers" if self.classes else "targets"
-            raise DataError(f"y is {self.y.dtype}; {kind} are {np.dtype(wanted)}: y.astype(np.{np.dtype(wanted)}).")
+        if not isinstance(self.labels, Labels):
+            came = type(self.labels).__name__
+            raise DataError(f"labels is {came}; it is data.Labels('classes', names) or data.Labels('numbers').")
         for name in ("y", "groups"):
             array = getattr(self, name)
             if array is not None and len(array) != self.rows:
                 raise DataError(f"{name} has {len(array)} entries for {self.rows} rows of x; it needs one for each.")
-        if self.classes and self.rows and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
+        self._check_y()
+
+    def _check_y(self) -> None:
+        """Refuse labels that do not hold what their kind says (`DataError`)."""
+        dtypes, dimensions = HELD[self.kind]
+        if self.y.dtype.name not in dtypes or self.y.ndim not in dimensions:
+            allowed = f"{' or '.join(dtypes)} of {' or '.join(map(str, dimensions))} dimensions"
+            came = f"{self.y.dtype} of {self.y.ndim}"
+            raise DataError(f"y is {came}; {WORDS[self.kind]} are {allowed}: y.astype(np.{dtypes[0]}).")
+        if self.kind == "classes" and self.rows and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
             came = f"{self.y.min()} to {self.y.max()}"
             raise DataError(f"y holds the class numbers {came}; with {len(self.classes)} classes they start at 0.")
+        if self.kind == "multilabel" and (self.y.shape[1] != len(self.classes) or self.y.max(initial=0) > 1):
+            came = f"{self.y.shape[1]} columns up to {self.y.max(initial=0)}"
+            raise DataError(f"y holds {came}; {len(self.classes)} classes have a column of 0 and 1 each.")
+
+    @property
+    def kind(self) -> str:
+        """Of the labels: `classes`, `numbers` or `multilabel`."""
+        return self.labels.kind
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Names of the classes, in the order of their labels; none for numbers."""
+        return self.labels.classes
 
     @property
     def rows(self) -> int:
@@ -74,9 +101,9 @@ class Dataset:
 
     def __repr__(self) -> str:
         width = 1 if self.y.ndim == 1 else self.y.shape[1]
-        kind = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
+        counted = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
         size = f"{self.rows:,} rows x {self.features:,} features, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
-        return f"Dataset {self.name}: {size}, density {self.density:.3g}, {kind}"
+        return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}"
 
 
 def canonical(x: Any) -> scipy.sparse.csr_array:
@@ -96,15 +123,6 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
         x = x.copy()
         x.sum_duplicates()
     return formats.check(x, full=True)
-
-
-def class_numbers(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
-    """`(classes, y)` of labels of any type: classes in descending frequency, ties in their own order."""
-    values, inverse, counts = np.unique(labels, return_inverse=True, return_counts=True)
-    order = np.argsort(-counts, kind="stable")
-    rank = np.empty(len(order), np.int64)
-    rank[order] = np.arange(len(order))
-    return tuple(str(value) for value in values[order]), rank[inverse.reshape(-1)]
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:

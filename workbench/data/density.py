@@ -6,7 +6,8 @@ import numpy as np
 import scipy.sparse
 
 from workbench import formats
-from workbench.data.dataset import DataError, Dataset, with_entries
+from workbench.data.dataset import Dataset, with_entries
+from workbench.data.errors import DataError
 
 
 def with_density(dataset: Dataset, density: float, seed: int = 0, rows_least: int = 1) -> Dataset:
@@ -30,7 +31,7 @@ def with_density(dataset: Dataset, density: float, seed: int = 0, rows_least: in
 
 def highest_density(dataset: Dataset, rows_least: int = 1) -> float:
     """The most that `with_density` can reach with at least `rows_least` rows left."""
-    if not dataset.classes or not dataset.x.nnz:
+    if dataset.kind != "classes" or not dataset.x.nnz:
         return dataset.density
     return max(float(_density_joined(dataset, m)) for m in _doubling(_most_joined(dataset, rows_least)))
 
@@ -49,7 +50,7 @@ def _thinned(dataset: Dataset, density: float, seed: int) -> Dataset:
 
 
 def _densified(dataset: Dataset, density: float, rows_least: int) -> Dataset:
-    if not dataset.classes:
+    if dataset.kind != "classes":
         came = f"density {density} is above the natural {dataset.density:.3g}"
         raise DataError(f"{came}, and {dataset.name} has no classes to join rows of; ask for less.")
     low = 1

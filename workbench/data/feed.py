@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 
 LAST = ("keep", "discard", "pad", "roll_over")
 """What becomes of the rows at the end of an epoch that fill no batch."""

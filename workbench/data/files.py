@@ -9,11 +9,9 @@ from zipfile import BadZipFile
 
 import numpy as np
 
-from workbench.data.dataset import DataError, Dataset, canonical, class_numbers
-
-LABELS = ("auto", "classes", "targets")
-MOST_CLASSES = 1000
-"""Whole-number labels with more distinct values than this are targets, unless classes are asked for."""
+from workbench.data.dataset import Dataset, canonical
+from workbench.data.errors import DataError
+from workbench.data.labels import Place, Wanted, read_labels
 
 
 @contextmanager
@@ -25,6 +23,8 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise
     except FileNotFoundError:
         raise DataError(f"There is no file {path}; give the path of {what}.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
     except (OSError, EOFError, ValueError, KeyError, OverflowError, BadZipFile) as error:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
 
@@ -41,28 +41,19 @@ def fingerprint(*paths: str | os.PathLike) -> str:
     return "\n".join(said)
 
 
-def dataset_of(name: str, x: Any, y: np.ndarray, kind: str, path: str | os.PathLike, licence: str) -> Dataset:
-    """A data set of what was read. `kind` auto takes whole numbers and strings for classes."""
-    if kind not in LABELS:
-        raise DataError(f"kind is {kind!r}; it is one of {', '.join(LABELS)}.")
-    x, y = canonical(x), np.asarray(y)
+def dataset_of(
+    name: str, x: Any, labels: np.ndarray, wanted: Wanted, path: str | os.PathLike, licence: str, place: Place
+) -> Dataset:
+    """A data set of what was read from `path`: matrix, labels as they stand, and what the caller says of them.
+
+    Refused (`DataError`): no rows, another number of labels than of rows, and rows that all lack features.
+    """
+    x, labels = canonical(x), np.asarray(labels)
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
-    if len(y) != x.shape[0]:
-        raise DataError(f"{path} has {x.shape[0]} rows and {len(y)} labels; there must be one for each row.")
-    classes: tuple[str, ...] = ()
-    if kind == "classes" or (kind == "auto" and _are_classes(y)):
-        classes, y = class_numbers(y if y.dtype.kind in "US" or not _whole(y) else y.astype(np.int64))
-    else:
-        y = y.astype(np.float32)
-        if not np.isfinite(y).all():
-            raise DataError(f"The label of row {int(np.argmin(np.isfinite(y)))} of {path} is no finite number.")
-    return Dataset(name, x, y, classes, f"the file {Path(path).name}", licence)
-
-
-def _whole(y: np.ndarray) -> bool:
-    return y.dtype.kind in "biu" or bool(np.isfinite(y).all() and (y == np.round(y)).all())
-
-
-def _are_classes(y: np.ndarray) -> bool:
-    return y.ndim == 1 and (y.dtype.kind in "US" or (_whole(y) and len(np.unique(y)) <= MOST_CLASSES))
+    if len(labels) != x.shape[0]:
+        raise DataError(f"{path} has {x.shape[0]} rows and {len(labels)} labels; there must be one for each row.")
+    if not x.nnz:
+        raise DataError(f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry.")
+    meaning, y = read_labels(labels, wanted, place)
+    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence)

@@ -1,30 +1,60 @@
 """Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`. Files that hold pickles are refused."""
 
 import os
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import DataError, Dataset
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.file_types import looks_like, starts_with
 from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.labels import Wanted, listed
 
 LICENCE = "that of the file"
+MATRIX, ARRAY = "a SciPy matrix", "NumPy labels"
 
 
-def make(path: str | os.PathLike, labels: str | os.PathLike, kind: str = "auto") -> Dataset:
+def make(
+    path: str | os.PathLike,
+    labels: str | os.PathLike,
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
     """The csr, csc or coo matrix in `path` with the labels in `labels` (.npy, one a row).
 
-    `kind` of labels: `classes`, `targets`, or `auto`, which takes strings and up to 1000 distinct whole numbers for
-    classes. Refused (`DataError`): missing or malformed files, other formats, Python objects.
+    `kind` of labels is `classes`, `numbers` or `multilabel` (a column of 0 and 1 for each class); None guesses: text,
+    true or false, and up to 1,000 different whole numbers are classes. `positive` names the class that means yes.
+    `classes` are all there may be, in order; a label that is none of them counts to the class `unseen`, or is refused.
+    Refused (`DataError`): missing or malformed files, other formats, Python objects.
     """
-    with reading(labels, "NumPy labels"):
+    wanted = Wanted(kind, positive, classes, unseen)
+    with reading(labels, ARRAY):
+        _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
         with open(labels, "rb") as file:
             y = np.lib.format.read_array(file, allow_pickle=False)
         if y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
             raise DataError(f"{labels} holds {y.dtype} {y.shape}; labels are numbers or strings, one for each row.")
-    with reading(path, "a SciPy matrix"):
-        return dataset_of("npz", scipy.sparse.load_npz(path), y, kind, path, LICENCE)
+    with reading(path, MATRIX):
+        _refuse_other(path, MATRIX, b"PK\x03\x04", ".npz archive")
+        with np.load(path, allow_pickle=False) as archive:
+            if "format" not in archive.files:
+                held = f"it holds the arrays {listed(archive.files)}"
+                raise DataError(f"{path} cannot be read as {MATRIX}: {held}. Save one by scipy.sparse.save_npz.")
+        x = scipy.sparse.load_npz(path)
+        return dataset_of("npz", x, y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
+
+
+def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: str) -> None:
+    """Refuse a file that does not start as its kind does, and say what it looks like (`DataError`)."""
+    if not starts_with(path, signature):
+        said, advice = looks_like(path)
+        raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {said}. {advice}.")
 
 
 register(Source("npz", make, "files of yours", LICENCE, lambda path, labels, **rest: fingerprint(path, labels)))

@@ -12,7 +12,7 @@ from typing import BinaryIO, final
 
 import numpy as np
 
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 from workbench.data.svmlight_text import Line, holds_row
 
 BLOCKS = 256

@@ -1,7 +1,8 @@
 """The source text of the running Python's own standard library: real, skewed text that is on every machine.
 
 Its `.py` files are cut into pieces of 16 lines. A piece is a sample, identifiers are features, and the label is the
-top-level module or package that the piece is from. Installed packages are left out. The standard library's own tests
+top-level module or package that the piece is from; the most frequent
+one is the positive class. Installed packages are left out. The standard library's own tests
 are half of its text and, mostly, one class named test; installations that lack them give a smaller set.
 
 Features come in descending frequency. Values are 1 + log(count), and each row is scaled to 2-norm `ROW_NORM`.
@@ -23,7 +24,9 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import ROW_NORM, DataError, Dataset, class_numbers
+from workbench.data.dataset import ROW_NORM, Dataset
+from workbench.data.errors import DataError
+from workbench.data.labels import Labels, class_numbers
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -84,7 +87,9 @@ def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = 
     indptr = np.searchsorted(rows, np.arange(shape[0] + 1)).astype(dtype)
     x = assemble("csr", indptr, columns.astype(dtype), values.astype(np.float32), shape)
     classes, y = class_numbers(np.array(text.labels))
-    return Dataset("stdlib", x, y, classes, ORIGIN, LICENCE, text.groups, text.facts)
+    most_frequent = classes[int(np.bincount(y).argmax())]
+    labels = Labels("classes", classes, most_frequent)
+    return Dataset("stdlib", x, y, labels, ORIGIN, LICENCE, text.groups, text.facts)
 
 
 def _files(folder: Path, skipped: frozenset[str]) -> Iterator[Path]:

@@ -12,7 +12,7 @@ from typing import BinaryIO, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
 from workbench.data.files import fingerprint, reading
 from workbench.data.shuffled_lines import Blocks

@@ -5,8 +5,10 @@ what it lets pass, is read once more line by line for the message.
 """
 
 import bz2
+import codecs
 import gzip
 import io
+import itertools
 import os
 import re
 from collections.abc import Sequence
@@ -17,7 +19,7 @@ import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
-from workbench.data.dataset import DataError
+from workbench.data.errors import DataError
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -26,18 +28,57 @@ Line = tuple[int, bytes]
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 
+CHUNK = 1 << 20
+"""Bytes read at once where lines do not matter."""
+
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def opened(path: str | os.PathLike) -> BinaryIO:
-    """The file for reading; .gz and .bz2 are unpacked on the way."""
+    """The file for reading, from its first byte; .gz and .bz2 are unpacked on the way."""
     return OPENERS.get(Path(path).suffix, open)(path, "rb")
+
+
+def opened_text(path: str | os.PathLike) -> BinaryIO:
+    """The file for reading from behind the mark (BOM) that some programs put before text in UTF-8."""
+    file = opened(path)
+    if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
+        file.seek(0)
+    return file
+
+
+def content(text: bytes) -> bytes:
+    """What a line holds, without its comment and without the mark (BOM) that some programs put before the first."""
+    return text.removeprefix(codecs.BOM_UTF8).split(b"#", 1)[0]
 
 
 def holds_row(text: bytes) -> bool:
     """Whether there is more on the line than blanks and a comment."""
-    return bool(text.split(b"#", 1)[0].strip())
+    return bool(content(text).strip())
+
+
+def line_of(path: str | os.PathLike, row: int) -> int:
+    """The number of the line, from 1, that holds that row, from 0."""
+    with opened(path) as file:
+        lines = (number for number, text in enumerate(file, 1) if holds_row(text))
+        return next(itertools.islice(lines, row, None))
+
+
+def has_several_labels(path: str | os.PathLike) -> bool:
+    """Whether some line has a comma in its label, as rows with several classes have, and columns after it."""
+    with opened(path) as file:
+        for text in file:
+            label, *tokens = content(text).split() or [b""]
+            if b"," in label and tokens and b":" in tokens[0]:
+                return True
+    return False
+
+
+def holds_underscore(path: str | os.PathLike) -> bool:
+    """Whether an underscore stands anywhere: Python's numbers may hold it, and svmlight's do not."""
+    with opened(path) as file:
+        return any(b"_" in block for block in iter(lambda: file.read(CHUNK), b""))
 
 
 def parse(
@@ -67,11 +108,11 @@ def parse(
     raise DataError(f"{path}: lines {lines[0][0]} to {lines[-1][0]} cannot be read as svmlight text.")
 
 
-def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool) -> str:
-    """What is wrong in the file, with its name and the line; "" where nothing is."""
+def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
+    """What is wrong in the file, with its name and the line; "" where nothing is. `several` labels have commas."""
     with opened(path) as file:
         for number, text in enumerate(file, 1):
-            if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32))):
+            if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
                 return f"{path}:{number}: {fault}"
     return ""
 
@@ -79,7 +120,7 @@ def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool)
 def _read_fast(lines: Sequence[Line]) -> tuple[scipy.sparse.csr_matrix, np.ndarray] | None:
     from sklearn.datasets import load_svmlight_file  # a second to import, and only these readers need it
 
-    block = b"\n".join(text.split(b"#", 1)[0] for _, text in lines)
+    block = b"\n".join(content(text) for _, text in lines)
     if b"_" in block:  # which Python's numbers may hold and svmlight's do not
         return None
     try:
@@ -89,10 +130,11 @@ def _read_fast(lines: Sequence[Line]) -> tuple[scipy.sparse.csr_matrix, np.ndarr
     return (x, y) if x.shape[0] == len(lines) else None
 
 
-def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype) -> str:
-    """What is wrong with a line, or ""."""
-    label, *tokens = text.split(b"#", 1)[0].split()
-    if not _is_number(label, np.dtype(np.float64)):
+def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
+    """What is wrong with a line, or ""; `several` labels may have commas between them."""
+    label, *tokens = content(text).split()
+    labels = label.split(b",") if several else [label]
+    if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
         return f"the label {_said(label)} is no finite number; a line is: label column:value column:value ..."
     if tokens and tokens[0].startswith(b"qid:"):
         tokens = tokens[1:]

@@ -3,9 +3,12 @@
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse
 
 import kernels
-from workbench.data.dataset import ROW_NORM, DataError, Dataset, class_numbers
+from workbench.data.dataset import ROW_NORM, Dataset
+from workbench.data.errors import DataError
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -94,9 +97,9 @@ def draw(name: str, recipe: Recipe) -> Dataset:
     dtype = index_dtype(rows, features, len(keys))
     data = _values(recipe.values, indptr, rng)
     x = assemble("csr", indptr.astype(dtype), (keys % features).astype(dtype), data, (rows, features))
-    classes, y = _labels(x, recipe, rng)
+    labels, y = _labels(x, recipe, rng)
     facts = {"density_asked": recipe.density, "density": len(keys) / (rows * features)}
-    return Dataset(name, x, y, classes, ORIGIN, LICENCE, None, facts)
+    return Dataset(name, x, y, labels, ORIGIN, LICENCE, None, facts)
 
 
 def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.random.Generator) -> np.ndarray:
@@ -175,8 +178,11 @@ def _values(values: str, indptr: np.ndarray, rng: np.random.Generator) -> np.nda
     return data * np.repeat(ROW_NORM / np.sqrt(np.maximum(sums, 1e-6)), np.diff(indptr)).astype(np.float32)
 
 
-def _labels(x: object, recipe: Recipe, rng: np.random.Generator) -> tuple[tuple[str, ...], np.ndarray]:
-    """Classes by the largest, or targets by the value, of a linear function of low rank plus noise."""
+def _labels(x: scipy.sparse.csr_array, recipe: Recipe, rng: np.random.Generator) -> tuple[Labels, np.ndarray]:
+    """Classes by the largest, or targets by the value, of a linear function of low rank plus noise.
+
+    The last class is the positive one.
+    """
     outputs = recipe.width if recipe.classes is None else recipe.classes
     rank = min(outputs, RANK)
     hidden = np.empty((x.shape[0], rank), np.float32)
@@ -186,10 +192,9 @@ def _labels(x: object, recipe: Recipe, rng: np.random.Generator) -> tuple[tuple[
     scores = _standardised(_standardised(hidden) @ rng.standard_normal((rank, outputs), np.float32))
     scores += np.float32(recipe.noise) * rng.standard_normal(scores.shape, np.float32)
     if recipe.classes is None:
-        return (), scores[:, 0].copy() if recipe.width == 1 else scores
-    every = np.arange(recipe.classes)  # so that a class without rows has its name, too
-    names, y = class_numbers(np.concatenate([scores.argmax(axis=1), every]))
-    return names, y[: len(scores)]
+        return Labels("numbers"), scores[:, 0].copy() if recipe.width == 1 else scores
+    names = tuple(map(str, range(recipe.classes)))
+    return Labels("classes", names, positive=names[-1]), scores.argmax(axis=1).astype(np.int64)
 
 
 def _standardised(scores: np.ndarray) -> np.ndarray:

@@ -41,11 +41,13 @@ def is_synthetic(dataset: str) -> bool:
 def make_problem(cell: Cell) -> Problem:
     """Data and targets of a cell; `data.DataError` where they cannot be had. What was made is cached on disk."""
     made = _cached(_parameters(cell))
+    if made.kind == "classes" and (cell.width or 0) > 1:
+        made = data.merged(made, cell.width)
     rows_total = made.facts["rows_total"]
     dtype = np.dtype(cell.dtype)
     train, rest = data.split(made, HELD_OUT, cell.seed) if cell.epochs else (made, None)
     y = data.with_labels(train, cell.model, cell.width, dtype)
-    width = cell.width or _natural_width(made, cell.model, y)
+    width = cell.width or (len(made.classes) if cell.model == "softmax" else y.shape[1])
     if rest is None:
         return Problem(_typed(train.x, dtype), y, width, rows_total)
     held_out = data.with_labels(rest, cell.model, width, dtype)
@@ -54,10 +56,6 @@ def make_problem(cell: Cell) -> Problem:
 
 def _typed(x, dtype: np.dtype):
     return x if x.dtype == dtype else x.astype(dtype)
-
-
-def _natural_width(made: data.Dataset, model: str, y: np.ndarray) -> int:
-    return len(made.classes) if model == "softmax" else y.shape[1]
 
 
 def _parameters(cell: Cell) -> dict:

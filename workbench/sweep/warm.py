@@ -28,6 +28,7 @@ def run_tiny(cell: Cell) -> None:
     """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
     width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
     made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
+    made = data.merged(made, width) if width > 1 else made
     y = data.with_labels(made, cell.model, width, cell.dtype)
     problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
     tiny = cell.model_copy(update={"batch_rows": 16, "width": width})

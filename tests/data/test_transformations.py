@@ -1,4 +1,4 @@
-"""What is done to a data set keeps what it says: fewer features, another density, parts, targets."""
+"""What is done to a data set keeps what it says: fewer features, another density, parts."""
 
 import dataclasses
 
@@ -18,7 +18,7 @@ def library():
 
 def test_keep_features_keeps_the_most_frequent_in_their_order():
     x = sp.csr_array(np.float32([[0, 1, 0, 2], [5, 0, 0, 3], [0, 4, 0, 0], [0, 0, 6, 0]]))
-    made = data.Dataset("small", x, np.zeros(4, np.int64), ("a",), "", "")
+    made = data.Dataset("small", x, np.zeros(4, np.int64), data.Labels("classes", ("a",)), "", "")
     kept = data.keep_features(made, 2)
     np.testing.assert_array_equal(kept.x.toarray(), [[1, 2], [0, 3], [4, 0], [0, 0]])
     assert kept.x.indices.dtype == x.indices.dtype
@@ -149,58 +149,3 @@ def test_the_library_reaches_what_it_says(library):
     assert joined.rows >= 1024
     assert joined.density == pytest.approx(most, rel=1e-5)
     assert data.with_density(small, 2 * small.density).rows > joined.rows
-
-
-# labels
-
-
-def test_softmax_merges_rare_classes_and_allows_empty_ones():
-    made = labelled([0, 1, 2, 3])
-    assert data.with_labels(made, "softmax").tolist() == [0, 1, 2, 3]
-    assert data.with_labels(made, "softmax", 3).tolist() == [0, 1, 2, 2]
-    assert data.with_labels(made, "softmax", 9).tolist() == [0, 1, 2, 3]
-    assert data.with_labels(made, "softmax", 3).dtype == np.int64
-
-
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_logistic_is_one_class_against_the_others(dtype):
-    y = data.with_labels(labelled([0, 1, 2, 0]), "logistic", dtype=dtype)
-    assert (y.tolist(), y.dtype) == ([[1], [0], [0], [1]], dtype)
-    wide = data.with_labels(labelled([0, 1, 2, 0]), "logistic", 4)
-    assert wide.tolist() == [[1, 0, 0, 0], [0, 1, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0]]
-    assert data.with_labels(targets([-1, 0.5, 2, 0, 0, 0]), "logistic")[:3].tolist() == [[0], [1], [1]]
-
-
-def test_linear_targets():
-    y = data.with_labels(labelled([0, 1, 2]), "linear")
-    np.testing.assert_allclose((y.mean(), y.std()), (0, 1), atol=1e-6)
-    assert (y.shape, y.dtype) == ((3, 1), np.float32)
-    assert data.with_labels(labelled([0, 1, 2]), "linear", 2).tolist() == [[1, 0], [0, 1], [0, 1]]
-    assert data.with_labels(targets(range(6)), "linear", dtype=np.float64).tolist() == [[i] for i in range(6)]
-    several = targets(np.arange(12).reshape(6, 2))
-    assert data.with_labels(several, "linear").shape == (6, 2)
-    assert data.with_labels(several, "linear", 1).flags.c_contiguous
-
-
-def test_labels_mean_the_same_in_both_parts_of_a_split():
-    made = labelled([0, 0, 0, 0, 1, 1, 2, 3])
-    for model in ("linear", "logistic", "softmax"):
-        whole = {int(c): row.tolist() for c, row in zip(made.y, data.with_labels(made, model, 3), strict=True)}
-        for part in data.split(made, 0.5):
-            for c, row in zip(part.y, data.with_labels(part, model, 3), strict=True):
-                assert row.tolist() == whole[int(c)]
-
-
-@pytest.mark.parametrize(
-    ("made", "model", "width", "message"),
-    [
-        (labelled(), "svm", None, "no model 'svm'; there are linear, logistic, softmax"),
-        (labelled(), "softmax", 1, "softmax at width 1 has nothing to choose between; its width is 2 or more"),
-        (labelled(), "linear", 0, "width is 0; it is the number of outputs, 1 or more"),
-        (targets(range(6)), "softmax", None, "softmax needs classes and small has float targets; use linear or"),
-        (targets(range(6)), "linear", 2, "linear at width 2 needs as many targets; small has 1"),
-    ],
-)
-def test_impossible_labels_are_refused(made, model, width, message):
-    with pytest.raises(DataError, match=message):
-        data.with_labels(made, model, width)
