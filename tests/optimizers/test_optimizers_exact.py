@@ -153,12 +153,12 @@ def test_same_bits_on_one_thread_and_on_two(name, monkeypatch):
 
 @pytest.mark.parametrize("rows", [[0, 12], [-1], [0.5], ["a"]])
 def test_rows_to_catch_up_that_are_not_there_are_refused(rows):
-    updater = make("sgd", "exact")
-    updater.update({"w": weights_of()}, {"w": sparse_gradients(1)[0]})
+    updater, weights = make("sgd", "exact"), weights_of()
+    updater.update({"w": weights}, {"w": sparse_gradients(1)[0]})
     with pytest.raises(OptimizerError, match="rows of w to catch up are whole numbers from 0 to 11"):
-        updater.catch_up({"w": weights_of()}, rows={"w": np.array(rows)})
+        updater.catch_up({"w": weights}, rows={"w": np.array(rows)})
     with pytest.raises(OptimizerError, match=r"no weights named \['v'\]; there is: w"):
-        updater.catch_up({"w": weights_of()}, rows={"v": np.array([0])})
+        updater.catch_up({"w": weights}, rows={"v": np.array([0])})
 
 
 def test_parameters_without_steps_have_nothing_to_catch_up():

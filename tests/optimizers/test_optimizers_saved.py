@@ -69,8 +69,9 @@ def test_loaded_state_has_its_own_memory():
     state, updater = saved(), make("adam", "exact")
     updater.load_state_dict(state)
     before = {key: array.copy() for key, array in state.items()}
+    weights = weights_of()
     for _ in range(2):
-        updater.update({"a": weights_of()}, {"a": sparse_gradients(1)[0]})
+        updater.update({"a": weights}, {"a": sparse_gradients(1)[0]})
     assert all(np.array_equal(state[key], before[key]) for key in state)
 
 
@@ -113,7 +114,7 @@ def test_state_that_does_not_fit_is_refused_and_nothing_changes(change, words):
 
 def test_record_of_one_way_to_catch_up_is_refused_by_another():
     state, updater = saved("rmsprop"), make("rmsprop", "exact", decay=0.0)
-    with pytest.raises(OptimizerError, match=r"a/record is float64 \(1, 8\); it should be float64 \(1, 4\)"):
+    with pytest.raises(OptimizerError, match="catch up in the way 'replay'; under these options it is 'coast'"):
         updater.load_state_dict(state)
 
 

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
+from typing import Any
 
 import numpy as np
 
@@ -75,9 +76,10 @@ class Optimizer:
         options |= {name: math.inf for name in ("clip", "clip_weights") if name in options and options[name] is None}
         for option, value in options.items():
             words, allowed = RANGES.get(option, ("a number", lambda x: not math.isnan(x)))
-            if not isinstance(value, Real) or not allowed(value):
-                raise OptimizerError(f"{self.name}: {option} is {value!r}; it is {words}.")
-        return {option: float(value) for option, value in options.items()}
+            options[option] = number(value)
+            if not allowed(options[option]):
+                raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {words}.")
+        return options
 
 
 _optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
@@ -108,6 +110,14 @@ def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
     clear(out)
     kernels.get("scatter_rows").cpu(values, rows, out)
     return out
+
+
+def number(value: Any) -> float:
+    """The value as a float, NaN where it is no number or too large for one."""
+    try:
+        return float(value) if isinstance(value, Real) else math.nan
+    except OverflowError:
+        return math.nan
 
 
 def known(what: str, asked: Sequence[str], names: Sequence[str]) -> None:

@@ -27,22 +27,38 @@ def way(rule: Rule, options: Mapping[str, float]) -> str:
     return "" if matrix == (1.0,) else "coast"
 
 
+def ways(rule: Rule) -> list[str]:
+    """All ways that rows of the rule catch up in, under whatever options."""
+    could = {"settle": rule.settles, "coast": rule.coast is not None, "replay": rule.replays}
+    return [name for name, can in could.items() if can]
+
+
 COASTING = {"decay": 0.0, "clip_weights": math.inf}
 """Numbers with which a rule coasts that can: what it then multiplies by has a size, whatever the numbers."""
 
 
-class Missed:
-    """The last step of each row, int64 [rows], and what is needed of the steps after `base`: `record`."""
+def numbers_kept(rule: Rule, way: str) -> int:
+    """How many numbers are kept of a step."""
+    if way == "settle":
+        return len(rule.numbers)
+    example = dict(zip(rule.numbers, rule.example, strict=True))
+    settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
+    return len(rule.coast(*settings)) if way == "coast" else len(settings)
 
-    def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype) -> None:
+
+class Missed:
+    """The last step of each row, int64 [rows], and what is needed of the steps after `base`: `record`.
+
+    A new one has rows that have missed nothing up to `base`.
+    """
+
+    def __init__(self, rule: Rule, way: str, rows: int, dtype: np.dtype, base: int = 0) -> None:
         self.rule, self.way, self.dtype = rule, way, dtype
-        self.last = np.zeros(rows, np.int64)
-        self.base = self.count = 0
+        self.last = np.full(rows, base, np.int64) if base else np.zeros(rows, np.int64)
+        self.base, self.count = base, 0
         self.spans = Spans() if way == "coast" else None
-        example = dict(zip(rule.numbers, rule.example, strict=True))
-        settings = rule.settings(*(COASTING.get(name, value) for name, value in example.items()))
-        self.columns = len(rule.coast(*settings)) if way == "coast" else 0
-        self.table = np.empty((0, len(settings)), dtype)
+        self.columns = numbers_kept(rule, way)
+        self.table = np.empty((0, self.columns if way == "replay" else 0), dtype)
         self.numbers: tuple[float, ...] = ()
 
     @property
@@ -107,13 +123,13 @@ class Missed:
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
-        """As it was when these were saved."""
-        self.last, self.base, self.count = last.copy(), base, count
+        """As it was when these were saved, which fit: `saved` has checked them."""
+        self.last, self.base, self.count = last, base, count
         if self.way == "coast":
             self.spans.count = 0
             for matrix in record.tolist():
                 self.spans.append(tuple(matrix))
         elif self.way == "replay":
-            self.table = record.copy()
+            self.table = record
         else:
             self.numbers = tuple(record.ravel().tolist())

@@ -14,7 +14,7 @@ from kernels import aligned
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
-from workbench.optimizers.contract import Optimizer, in_column_order, spread
+from workbench.optimizers.contract import Optimizer, OptimizerError, in_column_order, spread
 from workbench.optimizers.missed import Missed
 
 Gradient = np.ndarray | RowSparse | Unsummed
@@ -36,15 +36,39 @@ def unite(x: RowSparse, rows: np.ndarray) -> None:
     formats.get("row_sparse").replace(x, {"values": values, "indices": rows})
 
 
+def _fixed(rows: np.ndarray) -> np.ndarray:
+    """Row numbers of our own, from now on read-only."""
+    rows.setflags(write=False)
+    return rows
+
+
+def _is_same_memory(one: np.ndarray, other: np.ndarray) -> bool:
+    if one is other:
+        return True
+    start, there = (array.__array_interface__["data"][0] for array in (one, other))
+    return start == there and one.strides == other.strides and one.shape == other.shape
+
+
 def _zeros(shape: tuple[int, ...], format: str, dtype: np.dtype) -> np.ndarray | RowSparse:
     return aligned.zeros(shape, dtype) if format == "dense" else formats.zeros(shape, format, dtype)
 
 
 class Parameter:
-    """Steps and states of one parameter; `options` are the updater's for it."""
+    """Steps and states of one parameter, zero unless `states` are given.
+
+    Weights are looked at when they come and whenever they are another array than in the last step: indices of
+    row_sparse ones are checked, and then held read-only, so that what was checked stays so.
+    """
 
     def __init__(
-        self, optimizer: Optimizer, lazy: str, way: str, shape: tuple[int, ...], dtype: np.dtype, format: str
+        self,
+        optimizer: Optimizer,
+        lazy: str,
+        way: str,
+        shape: tuple[int, ...],
+        dtype: np.dtype,
+        format: str,
+        states: list[np.ndarray | RowSparse] | None = None,
     ) -> None:
         self.optimizer, self.lazy = optimizer, lazy
         self.shape, self.dtype, self.format = shape, np.dtype(dtype), format
@@ -52,17 +76,83 @@ class Parameter:
         self.width = math.prod(shape[1:])
         self.is_table = format == "dense" and len(shape) == 2
         self.step = 0
-        self.states: list[np.ndarray | RowSparse] = [
-            _zeros(shape[:1] if optimizer.states_by_row else shape, format, self.dtype) for _ in optimizer.states
-        ]
+        state_shape = shape[:1] if optimizer.states_by_row else shape
+        self.states = [_zeros(state_shape, format, self.dtype) for _ in optimizer.states] if states is None else states
         self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
         self.buffer: np.ndarray | None = None
+        self.seen: np.ndarray | None = None
+        """The weights of the last step, of row_sparse ones the values: kept where rows may have missed something."""
+        self.held: np.ndarray | None = None
+        """The rows that row_sparse weights held after the last step: the array itself, read-only."""
 
     @property
     def nbytes(self) -> int:
         """Bytes of states, of what rows have missed, and of the buffer for a gradient that is spread."""
         arrays = [*self.states, *([] if self.buffer is None else [self.buffer])]
         return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
+
+    # Weights as they come
+
+    def check_replaced(self, name: str, weights: np.ndarray | RowSparse) -> None:
+        """Refuse other weights than those of the last step while rows of these have still to catch up."""
+        if self._is_replaced(weights) and self._lags():
+            raise OptimizerError(
+                f"The weights {name} are another array than in the last step, some of whose rows have still to catch "
+                "up. Call catch_up with the weights of the last step before you put others in their place, or "
+                "replace() with the new ones if the old are gone."
+            )
+
+    def take_weights(self, weights: np.ndarray | RowSparse) -> None:
+        """Get ready for weights that were checked; rows that came anew have missed nothing."""
+        if self.format == "row_sparse" and weights.indices is not self.held:
+            formats.get("row_sparse").replace(
+                weights, {"values": weights.values, "indices": _fixed(weights.indices.copy())}
+            )
+            if self.missed is not None:
+                behind = self.missed.last[weights.indices] < self.missed.base
+                self.missed.last[weights.indices[behind]] = self.step
+        if self._is_replaced(weights):
+            self.missed.last[:] = self.step
+        self._remember(weights)
+
+    def replace(self, weights: np.ndarray | RowSparse) -> None:
+        """Take other weights, whose rows have missed nothing; states go on from what they were for the old."""
+        if self.missed is not None and self.seen is not None:
+            is_dense = self.format == "dense"
+            self.catch_up(self.seen if is_dense else RowSparse.assemble(self.seen, self.held, self.shape))
+            self.seen = None
+        self.take_weights(weights)
+        self.hold(weights, weights.indices if self.format == "row_sparse" else None)
+        if self.missed is not None:
+            self.missed.last[:] = self.step
+        self._remember(weights)
+
+    def _is_replaced(self, weights: np.ndarray | RowSparse) -> bool:
+        if self.missed is None or self.seen is None:
+            return False
+        if self.format == "dense":
+            return not _is_same_memory(weights, self.seen)
+        return not (_is_same_memory(weights.values, self.seen) and _same(weights.indices, self.held))
+
+    def _lags(self) -> bool:
+        """Whether a row of the weights of the last step has still to catch up."""
+        last = self.missed.last if self.held is None else self.missed.last[self.held]
+        return bool((last < self.step).any())
+
+    def _remember(self, weights: np.ndarray | RowSparse) -> None:
+        if self.format == "row_sparse":
+            self.held = weights.indices
+        if self.missed is not None:
+            self.seen = weights if self.format == "dense" else weights.values
+
+    def set_way(self, way: str) -> None:
+        """From the next step on rows catch up in this way; `can_set_way` told that they can."""
+        if way and (self.missed is None or self.missed.way != way):
+            self.missed = Missed(self.optimizer.rule, way, self.rows, self.dtype, self.step)
+
+    def can_set_way(self, way: str) -> bool:
+        """Whether what rows have missed so far needs no other way."""
+        return not way or self.missed is None or self.missed.way == way or not self._lags()
 
     # Tables
 
@@ -91,9 +181,12 @@ class Parameter:
             wanted = wanted if _same(state.indices, wanted) else np.union1d(wanted, state.indices)
         if self.missed is not None and wanted is not weights.indices:
             self.missed.last[np.setdiff1d(wanted, weights.indices, assume_unique=True)] = self.step
+        wanted = _fixed(wanted)
         for array in arrays:
             if not _same(array.indices, wanted):
                 unite(array, wanted)
+            elif array.indices is not wanted:  # one array for all of them: a comparison costs nothing then
+                formats.get("row_sparse").replace(array, {"values": array.values, "indices": wanted})
 
     @staticmethod
     def _holds(held: np.ndarray, rows: np.ndarray) -> bool:
@@ -112,6 +205,7 @@ class Parameter:
 
     def apply(self, weights: np.ndarray | RowSparse, gradient: Gradient, numbers: list[float]) -> None:
         """One step by `gradient`; `numbers` are what the rule's kernels take."""
+        self.take_weights(weights)
         if isinstance(gradient, np.ndarray):
             self.hold(weights, None)
             self._catch_up(weights, None, self.step + 1)
@@ -129,8 +223,9 @@ class Parameter:
         self.step += 1
         if self.missed is not None:
             self.missed.add(numbers)
-            if self.missed.is_full:
-                self.catch_up(weights)
+        self._remember(weights)
+        if self.missed is not None and self.missed.is_full:
+            self.catch_up(weights)
 
     def _apply_to_all(self, weights, gradient: RowSparse, numbers: list[float]) -> None:
         self.hold(weights, gradient.indices)
@@ -159,6 +254,10 @@ class Parameter:
         """Bring `rows` int64, or every row, to the last step; all that was missed is then forgotten."""
         if self.missed is None:
             return
+        self.take_weights(weights)
+        if self.format == "row_sparse":
+            self.hold(weights, weights.indices)
+            self._remember(weights)
         if rows is not None and self.format == "row_sparse":
             rows = rows[np.isin(rows, weights.indices)]
         self._catch_up(weights, rows, self.step)

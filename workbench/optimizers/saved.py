@@ -1,23 +1,48 @@
 """The state of an updater as plain arrays by name, and back.
 
 `about` is JSON as bytes, uint8: the optimizer, `lazy`, and of each parameter its step, shape, type, format, and where
-rows have missed something, since which step and how many are recorded. Parameter p has an array for each of its states,
-`p/<state>`, or of row_sparse ones `p/<state>/values` and `p/<state>/indices`; where rows have missed something also
-`p/last` and `p/record`.
+rows have missed something, since which step, how many are recorded, and in which way rows catch up. Parameter p has an
+array for each of its states, `p/<state>`, or of row_sparse ones `p/<state>/values` and `p/<state>/indices`; where rows
+have missed something also `p/last` and `p/record`.
+
+A state may come from a file that no one vouches for: whatever compiled code would follow is checked before it is taken.
 """
 
 import json
+import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from kernels import aligned
 from workbench import formats
-from workbench.optimizers.contract import OptimizerError
+from workbench.formats import RowSparse
+from workbench.json_text import is_whole, parsed
+from workbench.optimizers import missed
+from workbench.optimizers.contract import Optimizer, OptimizerError
 from workbench.optimizers.parameter import Parameter
 
 if TYPE_CHECKING:
     from workbench.optimizers.updater import Updater
+
+DTYPES = ("float32", "float64")
+FORMATS = ("dense", "row_sparse")
+MOST_AXES = 32
+
+
+@dataclass(frozen=True)
+class About:
+    """What `about` says of a parameter, checked; `way` is "" where rows miss nothing."""
+
+    step: int
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    format: str
+    way: str
+    base: int
+    count: int
 
 
 def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
@@ -33,8 +58,9 @@ def state_dict(updater: "Updater") -> dict[str, np.ndarray]:
 
 def _about(parameter: Parameter) -> dict[str, Any]:
     about = {"step": parameter.step, "shape": parameter.shape, "dtype": parameter.dtype.name}
-    missed = parameter.missed
-    return about | {"format": parameter.format} | ({"base": missed.base, "count": missed.count} if missed else {})
+    about["format"] = parameter.format
+    steps = parameter.missed
+    return about | ({"base": steps.base, "count": steps.count, "way": steps.way} if steps else {})
 
 
 def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
@@ -49,58 +75,149 @@ def _arrays(parameter: Parameter) -> dict[str, np.ndarray]:
     return arrays
 
 
-def load_state_dict(updater: "Updater", arrays: Mapping[str, np.ndarray]) -> None:
-    """See `Updater.load_state_dict`."""
-    about = _read_about(arrays)
-    for key, here in (("optimizer", updater.optimizer.name), ("lazy", updater.lazy)):
-        if about[key] != here:
-            raise OptimizerError(f"The state was saved with {key} {about[key]}; this updater has {here}.")
-    parameters = {
-        name: updater.new_parameter(name, tuple(one["shape"]), np.dtype(one["dtype"]), one["format"])
-        for name, one in about["parameters"].items()
+def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Parameter]:
+    """The parameters of a state, over memory of their own, for `Updater.take_state`; the updater stays as it is.
+
+    What does not fit the optimizer, or does not fit together, is an `OptimizerError` that names it.
+    """
+    abouts = _read_about(updater, arrays)
+    wanted = {
+        f"{name}/{key}": like for name, one in abouts.items() for key, like in _wanted(updater.optimizer, one).items()
     }
-    wanted = {f"{name}/{key}": like for name, one in parameters.items() for key, like in _arrays(one).items()}
     unknown, missing = sorted(set(arrays) - set(wanted) - {"about"}), sorted(set(wanted) - set(arrays))
     if unknown or missing:
         raise OptimizerError(f"The state has unknown arrays {unknown} and lacks {missing}.")
-    for name, parameter in parameters.items():
-        _fill(name, parameter, about["parameters"][name], arrays)
-    updater.parameters = parameters
+    for key, (dtype, shape) in wanted.items():
+        _check(key, arrays[key], dtype, shape)
+    return {name: _parameter(updater, name, about, arrays) for name, about in abouts.items()}
 
 
-def _read_about(arrays: Mapping[str, np.ndarray]) -> dict[str, Any]:
+# What the text says
+
+
+def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, About]:
     if "about" not in arrays:
         raise OptimizerError(f"This is no state of an updater: it has no array 'about'; it has {sorted(arrays)}.")
+    unreadable = OptimizerError("This is no state of an updater: its array 'about' cannot be read.")
+    text = arrays["about"]
+    if not isinstance(text, np.ndarray) or text.dtype != np.uint8:
+        raise unreadable
     try:
-        about = json.loads(arrays["about"].tobytes())
-        _ = about["optimizer"], about["lazy"]
-        for parameter in about["parameters"].values():
-            _ = parameter["step"], parameter["shape"], parameter["dtype"], parameter["format"]
+        about = parsed(text.tobytes())
+        said, parameters = {key: about[key] for key in ("optimizer", "lazy")}, dict(about["parameters"])
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise OptimizerError("This is no state of an updater: its array 'about' cannot be read.") from error
-    return about
+        raise unreadable from error
+    for key, here in (("optimizer", updater.optimizer.name), ("lazy", updater.lazy)):
+        if said[key] != here:
+            raise OptimizerError(f"The state was saved with {key} {said[key]}; this updater has {here}.")
+    return {name: _checked(name, one, updater) for name, one in parameters.items()}
 
 
-def _fill(name: str, parameter: Parameter, about: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> None:
-    """Give a new parameter what was saved; arrays of another shape or type are refused."""
-    own = {key: arrays[f"{name}/{key}"] for key in _arrays(parameter)}
-    rows = {"record": about.get("count", 0)} if parameter.missed and parameter.missed.way != "settle" else {}
-    for key, like in _arrays(parameter).items():
-        shape = like.shape
-        if key == "record" or key.endswith(("/values", "/indices")):
-            shape = (rows.get(key, len(own[key])), *shape[1:])
-        _check(f"{name}/{key}", own[key], like.dtype, shape)
-    parameter.step = about["step"]
-    for number, state in enumerate(parameter.optimizer.states):
-        if parameter.format == "dense":
-            parameter.states[number] = own[state].copy()
+def _checked(name: str, about: Any, updater: "Updater") -> About:
+    """What is said of a parameter, or `OptimizerError` with what should be there."""
+    own = updater.way_of(name)
+    given = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
+    shape, way = given.get("shape"), given.get("way")
+    step, base, count = (given.get(key) for key in ("step", "base", "count"))
+    lengths = shape if isinstance(shape, list) and len(shape) <= MOST_AXES else [None]
+    known = ["", *missed.ways(updater.optimizer.rule)] if updater.lazy == "exact" else [""]
+    before = step - count if is_whole(step) and is_whole(count) else 0
+    for key, is_right, allowed in (
+        ("step", is_whole(step), "a whole number from 0"),
+        ("shape", all(is_whole(n) for n in lengths) and math.prod(lengths) <= 2**62, "a list of lengths"),
+        ("dtype", given.get("dtype") in DTYPES, " or ".join(DTYPES)),
+        ("format", given.get("format") in FORMATS, " or ".join(FORMATS)),
+        ("shape", given.get("format") == "dense" or bool(shape), "one or more lengths where it is row_sparse"),
+        ("way", way in known, ", ".join(map(repr, known))),
+        ("count", is_whole(count, 0, missed.STEPS - 1), f"below {missed.STEPS}, the steps that are kept"),
+        ("base", is_whole(base) and (not way or base == before), f"{before}, the step less count"),
+    ):
+        if not is_right:
+            raise OptimizerError(
+                f"The state says of {name} that {key} is {given.get(key)!r:.80}; it should be {allowed}."
+            )
+    if count and own and way != own:
+        raise OptimizerError(
+            f"The state says of {name} that rows catch up in the way {way!r}; under these options it is {own!r}. Give "
+            "the updater the options that the state was saved with."
+        )
+    return About(step, tuple(shape), np.dtype(given["dtype"]), given["format"], way, base, count)
+
+
+# The arrays
+
+
+def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
+    """Type and shape of every array of a parameter; None is a length that may be any."""
+    long, shape = np.dtype(np.int64), about.shape[:1] if optimizer.states_by_row else about.shape
+    wanted: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
+    for state in optimizer.states:
+        if about.format == "dense":
+            wanted[state] = about.dtype, shape
         else:
-            values, indices = own[f"{state}/values"].copy(), own[f"{state}/indices"].copy()
-            parameter.states[number] = formats.RowSparse(values, indices, parameter.states[number].shape)
-    if parameter.missed is not None:
-        parameter.missed.restore(own["last"], about.get("base", 0), about.get("count", 0), own["record"])
+            wanted |= {f"{state}/values": (about.dtype, (None, *shape[1:])), f"{state}/indices": (long, (None,))}
+    if about.way:
+        wanted["last"] = long, (about.shape[0] if about.shape else 1,)
+        numbers = missed.numbers_kept(optimizer.rule, about.way)
+        steps = None if about.way == "settle" else about.count
+        wanted["record"] = about.dtype if about.way == "replay" else np.dtype(np.float64), (steps, numbers)
+    return wanted
 
 
-def _check(key: str, came: np.ndarray, dtype: np.dtype, shape: tuple[int, ...]) -> None:
-    if came.dtype != dtype or came.shape != shape:
-        raise OptimizerError(f"{key} is {came.dtype} {came.shape}; it should be {dtype} {shape}.")
+def _check(key: str, came: Any, dtype: np.dtype, shape: tuple[int | None, ...]) -> None:
+    if not isinstance(came, np.ndarray):
+        raise OptimizerError(f"{key} is a {type(came).__name__}; it should be a dense array, {dtype} {shape}.")
+    fits = len(came.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, came.shape, strict=True))
+    if came.dtype != dtype or not fits:
+        known = tuple("any" if length is None else length for length in shape)
+        raise OptimizerError(f"{key} is {came.dtype} {came.shape}; it should be {dtype} {known}.")
+
+
+def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str, np.ndarray]) -> Parameter:
+    own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
+    states = _states(updater.optimizer, name, about, own)
+    way = about.way
+    made = Parameter(updater.optimizer, updater.lazy, way, about.shape, about.dtype, about.format, states)
+    made.step = about.step
+    if way:
+        _check_last(name, about, own, states)
+        made.missed.restore(own["last"], about.base, about.count, own["record"])
+    return made
+
+
+def _states(
+    optimizer: Optimizer, name: str, about: About, own: Mapping[str, np.ndarray]
+) -> list[np.ndarray | RowSparse]:
+    states: list[np.ndarray | RowSparse] = []
+    shape = about.shape[:1] if optimizer.states_by_row else about.shape
+    for state in optimizer.states:
+        values = own[state] if about.format == "dense" else own[f"{state}/values"]
+        if state in optimizer.rule.squares and (values < 0).any():
+            raise OptimizerError(f"{name}/{state} has numbers below 0; it is a sum of squares.")
+        if about.format == "row_sparse":
+            values = _rows(f"{name}/{state}", values, own[f"{state}/indices"], shape)
+            if states and not np.array_equal(values.indices, states[0].indices):
+                raise OptimizerError(f"{name}/{state} holds other rows than {name}/{optimizer.states[0]}.")
+        states.append(values)
+    return states
+
+
+def _rows(key: str, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> RowSparse:
+    try:
+        return RowSparse(values, indices, shape)
+    except formats.FormatError as error:
+        raise OptimizerError(f"{key}: {error}") from None
+
+
+def _check_last(name: str, about: About, own: Mapping[str, np.ndarray], states: list) -> None:
+    """Refuse last steps after the last one, and before what is recorded of a row that has states."""
+    last = own["last"]
+    if last.size and not 0 <= last.min() <= last.max() <= about.step:
+        raise OptimizerError(
+            f"{name}/last goes from {last.min()} to {last.max()}; the last step of a row is from 0 to {about.step}."
+        )
+    kept = last if about.format == "dense" else last[states[0].indices] if states else last[:0]
+    if kept.size and kept.min() < about.base:
+        raise OptimizerError(f"{name}/last has {kept.min()}; what rows have missed is known from step {about.base} on.")
+    if about.way == "settle" and not int(about.count > 0) <= len(own["record"]) <= 1:
+        raise OptimizerError(f"{name}/record has {len(own['record'])} steps; it has the last one of {about.count}.")

@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, final
 
-from workbench.optimizers.contract import OptimizerError, known
+from workbench.optimizers.contract import OptimizerError, known, number
 
 
 class Schedule(ABC):
@@ -25,11 +25,18 @@ class Schedule(ABC):
         """The rate of a step, counted from 1."""
 
 
-def _at_least(schedule: Schedule, least: int, *fields: str) -> None:
-    for name in fields:
-        if not getattr(schedule, name) >= least:
-            came = getattr(schedule, name)
-            raise OptimizerError(f"{type(schedule).__name__}: {name} is {came}; it is {least} or more.")
+def _check(schedule: Schedule, steps: str) -> None:
+    """Refuse fields that are no numbers, and a number of `steps`, the field of that name, below 1."""
+    for field in dataclasses.fields(schedule):
+        came = getattr(schedule, field.name)
+        what = f"{type(schedule).__name__}: {field.name} is {came!r:.80}"
+        if field.name == "then":
+            if not isinstance(came, Schedule):
+                raise OptimizerError(f"{what}; it is a schedule.")
+        elif not math.isfinite(number(came)):
+            raise OptimizerError(f"{what}; it is a finite number.")
+        elif field.name == steps and not came >= 1:
+            raise OptimizerError(f"{what}; it is 1 or more.")
 
 
 @final
@@ -52,7 +59,7 @@ class StepDecay(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "every")
+        _check(self, "every")
 
     def rate(self, step: int, base: float) -> float:
         """base * factor ** (full periods before this step)."""
@@ -69,7 +76,7 @@ class Polynomial(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "steps")
+        _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
         """The base rate in step 1, `final` of it after `steps`."""
@@ -86,7 +93,7 @@ class Cosine(Schedule):
     final: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "steps")
+        _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
         """The base rate in step 1, `final` of it after `steps`."""
@@ -104,7 +111,7 @@ class WarmUp(Schedule):
     start: float = 0.0
 
     def __post_init__(self) -> None:
-        _at_least(self, 1, "steps")
+        _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
         """Linear, then that of `then`."""
@@ -129,11 +136,11 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
     return {"kind": kind} | {k: to_json(v) if isinstance(v, Schedule) else v for k, v in values.items()}
 
 
-def from_json(saved: Mapping[str, Any]) -> Schedule:
+def from_json(saved: Any) -> Schedule:
     """The schedule of such a dictionary; unknown kinds and fields are an `OptimizerError` that lists the known."""
-    values = dict(saved)
+    values = dict(saved) if isinstance(saved, Mapping) else {}
     kind = values.pop("kind", None)
-    if kind not in KINDS:
+    if not isinstance(kind, str) or kind not in KINDS:
         raise OptimizerError(f"There is no schedule {kind!r}; there is: {', '.join(KINDS)}.")
     fields = dataclasses.fields(KINDS[kind])
     known(f"{kind} has no field", list(values), [field.name for field in fields])

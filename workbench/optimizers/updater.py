@@ -2,35 +2,25 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict, dataclass
-from typing import Any, final
+from numbers import Real
+from typing import Any
 
 import numpy as np
 
 import kernels
-from workbench.formats import FLOATS, RowSparse
-from workbench.ops.products import Unsummed
+from workbench.formats import RowSparse
 from workbench.optimizers import saved, schedules
+from workbench.optimizers.checks import check_gradient, check_weights, checked_rows
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, numbers_of
 from workbench.optimizers.missed import way
 from workbench.optimizers.parameter import Gradient, Parameter, summed
 from workbench.optimizers.schedules import Schedule
+from workbench.optimizers.settings import Multiplier
+from workbench.optimizers.settings import from_json as settings_from_json
+from workbench.optimizers.settings import to_json as settings_to_json
 
 DECAYS = ("decay", "decoupled")
 """Options that a multiplier's decay is for."""
-
-WEIGHTS = (np.ndarray, RowSparse)
-GRADIENTS = (np.ndarray, RowSparse, Unsummed)
-
-
-@final
-@dataclass(frozen=True)
-class Multiplier:
-    """What the rate and the decays of one parameter are multiplied by."""
-
-    rate: float = 1.0
-    decay: float = 1.0
-
 
 NONE = Multiplier()
 
@@ -44,6 +34,10 @@ class Updater:
     then above `clip_global_norm`, they are scaled down to it; then each element is kept from -clip to clip. Steps are
     counted for each parameter. States have the type, and the format, of the weights. Unknown names are an
     `OptimizerError`.
+
+    `options`, `multipliers` and `schedule` may be changed between steps: the next step obeys. Where `lazy` is exact,
+    rows that have still to catch up belong to the array of the last step: write to it, or put another in its place,
+    after `catch_up`, or tell by `replace`; another array that comes unannounced is refused.
     """
 
     def __init__(
@@ -60,7 +54,7 @@ class Updater:
     ) -> None:
         if lazy not in LAZY:
             raise OptimizerError(f"lazy is {lazy!r}; it is one of {', '.join(LAZY)}.")
-        if clip_global_norm is not None and not clip_global_norm > 0:
+        if clip_global_norm is not None and not (isinstance(clip_global_norm, Real) and clip_global_norm > 0):
             raise OptimizerError(f"clip_global_norm is {clip_global_norm!r}; it is above 0, or None for none.")
         self.optimizer, self.lazy = get(name), lazy
         self.options = self.optimizer.resolve({**options, "rescale": rescale, "clip": clip})
@@ -68,11 +62,9 @@ class Updater:
         self.schedule = schedule or schedules.Constant()
         self.multipliers = dict(multipliers or {})
         self.parameters: dict[str, Parameter] = {}
+        self._obeyed: tuple | None = None
         self._known_decays: dict[str, dict[str, float]] = {}
-        for kind, value in (("schedule", self.schedule), *(("multiplier", m) for m in self.multipliers.values())):
-            allowed = Schedule if kind == "schedule" else Multiplier
-            if not isinstance(value, allowed):
-                raise OptimizerError(f"A {kind} is {value!r}; it is a workbench.optimizers {allowed.__name__}.")
+        self._obey()
 
     def __repr__(self) -> str:
         return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['rate']:g}>"
@@ -94,6 +86,30 @@ class Updater:
         """Bytes of states, of what rows have missed, and of spread gradients."""
         return sum(parameter.nbytes for parameter in self.parameters.values())
 
+    def _obey(self) -> None:
+        """Take options, multipliers and schedule as they are now; what cannot be is refused and nothing changes."""
+        now = self.options, self.multipliers, self.schedule
+        if now == self._obeyed:
+            return
+        options = self.optimizer.resolve(self.options)
+        for kind, value in (("schedule", self.schedule), *(("multiplier", m) for m in self.multipliers.values())):
+            allowed = Schedule if kind == "schedule" else Multiplier
+            if not isinstance(value, allowed):
+                raise OptimizerError(f"A {kind} is {value!r}; it is a workbench.optimizers {allowed.__name__}.")
+        decays = {name: self._decays(name, options) for name in self.parameters}
+        ways = {name: self._way(decayed) for name, decayed in decays.items()}
+        for name, parameter in self.parameters.items():
+            if not parameter.can_set_way(ways[name]):
+                raise OptimizerError(
+                    f"The options have changed to {options}, under which rows of {name} catch up in another way, and "
+                    "some have still to catch up in the old one. Put the options back and call catch_up first."
+                )
+        for name, parameter in self.parameters.items():
+            parameter.set_way(ways[name])
+        self.options.update(options)
+        self._known_decays = decays
+        self._obeyed = dict(self.options), dict(self.multipliers), self.schedule
+
     # Steps
 
     def update(self, weights: Mapping[str, np.ndarray | RowSparse], gradients: Mapping[str, Gradient]) -> None:
@@ -103,17 +119,20 @@ class Updater:
         gets it, as zeros, before the step. Gradients have the weights' shape and type and are dense, row_sparse or
         `Unsummed`. Nothing has changed when an `OptimizerError` says what does not fit.
         """
+        self._obey()
         for name, gradient in gradients.items():
             if name not in weights:
                 known("There are no weights named", list(gradients), list(weights))
-            self._check(name, weights[name], gradient)
+            self._check_weights(name, weights[name])
+            check_gradient(name, weights[name], gradient)
         rescale = self.options["rescale"]
         if self.clip_global_norm is not None:
             gradients = {name: summed(gradient) for name, gradient in gradients.items()}
             rescale *= self._shrink(gradients)
+        steps = self.steps
+        numbers = {name: self._numbers(name, steps.get(name, 0) + 1, rescale) for name in gradients}
         for name, gradient in gradients.items():
-            parameter = self._parameter(name, weights[name])
-            parameter.apply(weights[name], gradient, self._numbers(name, parameter.step + 1, rescale))
+            self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 
     def catch_up(
         self,
@@ -134,7 +153,19 @@ class Updater:
                 continue
             parameter = self.parameters[name]
             self._check_weights(name, weights[name])
-            parameter.catch_up(weights[name], None if rows is None else _checked_rows(name, rows[name], parameter.rows))
+            parameter.catch_up(weights[name], None if rows is None else checked_rows(name, rows[name], parameter.rows))
+
+    def replace(self, weights: Mapping[str, np.ndarray | RowSparse]) -> None:
+        """Go on with these weights in place of those of the last step: their rows are taken as up to date.
+
+        The old ones are brought up to date first, and their states with them, so that further steps are those of
+        training that changed the weights' values at this point. Weights without a step need no telling.
+        """
+        there = {name: array for name, array in weights.items() if name in self.parameters}
+        for name, array in there.items():
+            self._check_weights(name, array, is_announced=True)
+        for name, array in there.items():
+            self.parameters[name].replace(array)
 
     def _parameter(self, name: str, weights: np.ndarray | RowSparse) -> Parameter:
         if name not in self.parameters:
@@ -144,20 +175,32 @@ class Updater:
 
     def new_parameter(self, name: str, shape: tuple[int, ...], dtype: np.dtype, format: str) -> Parameter:
         """A parameter without steps."""
-        missing = way(self.optimizer.rule, self._decayed(name)) if self.lazy == "exact" else ""
-        return Parameter(self.optimizer, self.lazy, missing, tuple(shape), dtype, format)
+        return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
+
+    def way_of(self, name: str) -> str:
+        """How rows of a parameter catch up under the options as they are: "" where they miss nothing."""
+        return self._way(self._decayed(name))
+
+    def _way(self, options: Mapping[str, float]) -> str:
+        return way(self.optimizer.rule, options) if self.lazy == "exact" else ""
 
     # Numbers
 
     def _decayed(self, name: str) -> dict[str, float]:
         """The options of a parameter, its multiplier in the decays."""
         if name not in self._known_decays:
-            decay = self.multipliers.get(name, NONE).decay
-            self._known_decays[name] = {k: v * decay if k in DECAYS else v for k, v in self.options.items()}
+            self._known_decays[name] = self._decays(name, self.options)
         return self._known_decays[name]
 
+    def _decays(self, name: str, options: Mapping[str, float]) -> dict[str, float]:
+        decay = self.multipliers.get(name, NONE).decay
+        return {key: value * decay if key in DECAYS else value for key, value in options.items()}
+
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        rate = self.schedule.rate(step, self.options["rate"]) * self.multipliers.get(name, NONE).rate
+        try:
+            rate = self.schedule.rate(step, self.options["rate"]) * self.multipliers.get(name, NONE).rate
+        except ArithmeticError as error:
+            raise OptimizerError(f"{self.schedule} has no rate for step {step}: {error}.") from None
         return numbers_of(self.optimizer.rule, {**self._decayed(name), "rate": rate, "rescale": rescale}, step)
 
     def _shrink(self, gradients: Mapping[str, np.ndarray | RowSparse]) -> float:
@@ -170,33 +213,16 @@ class Updater:
 
     # Checks
 
-    def _check(self, name: str, weights: Any, gradient: Any) -> None:
-        self._check_weights(name, weights)
-        if not isinstance(gradient, GRADIENTS):
-            came = type(gradient).__name__
-            raise OptimizerError(
-                f"The gradient of {name} is a {came}; it is dense, row_sparse or Unsummed. Call formats.to_format."
-            )
-        if gradient.shape != weights.shape or gradient.dtype != weights.dtype:
-            raise OptimizerError(
-                f"The gradient of {name} has shape {tuple(gradient.shape)} and type {gradient.dtype}; the weights have "
-                f"{tuple(weights.shape)} and {weights.dtype}."
-            )
-
-    def _check_weights(self, name: str, weights: Any) -> None:
-        if not isinstance(weights, WEIGHTS) or weights.dtype not in FLOATS:
-            came = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
-            raise OptimizerError(f"The weights {name} are a {came}; they are dense or row_sparse, float32 or float64.")
-        if weights.ndim > 2 and not (isinstance(weights, RowSparse) or weights.flags.c_contiguous):
-            raise OptimizerError(
-                f"The weights {name} have {weights.ndim} axes and gaps; take np.ascontiguousarray of it."
-            )
-        if not (weights if isinstance(weights, np.ndarray) else weights.values).flags.writeable:
-            raise OptimizerError(f"The weights {name} are read-only; give a copy that can be written to.")
+    def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
+        check_weights(name, weights)
         if (first := self.parameters.get(name)) is not None:
             wanted, came = (first.shape, first.dtype, first.format), (weights.shape, weights.dtype, _format(weights))
             if came != wanted:
                 raise OptimizerError(f"The weights {name} were {_words(*wanted)} before and are {_words(*came)} now.")
+        if isinstance(weights, RowSparse) and (first is None or weights.indices is not first.held):
+            weights.check()  # its indices may have been written to since it was made
+        if first is not None and not is_announced:
+            first.check_replaced(name, weights)
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuse multipliers for parameters that are not among `names` (`OptimizerError`)."""
@@ -207,22 +233,13 @@ class Updater:
     @property
     def settings(self) -> dict[str, Any]:
         """What makes another updater like this one, as plain values for JSON: `Updater.from_settings` takes it."""
-        numbers = {key: None if math.isinf(value) else value for key, value in self.options.items()}
-        return {
-            "name": self.optimizer.name,
-            "lazy": self.lazy,
-            "clip_global_norm": self.clip_global_norm,
-            "schedule": schedules.to_json(self.schedule),
-            "multipliers": {name: asdict(multiplier) for name, multiplier in self.multipliers.items()},
-            **numbers,
-        }
+        self._obey()
+        return settings_to_json(self)
 
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "Updater":
-        """An updater without steps, from what `settings` gave."""
-        given = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
-        given["schedule"] = schedules.from_json(given["schedule"])
-        given["multipliers"] = {name: Multiplier(**values) for name, values in given["multipliers"].items()}
+        """An updater without steps, from what `settings` gave; what is no such thing is an `OptimizerError`."""
+        given = settings_from_json(settings)
         return cls(given.pop("name"), **given)
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -232,10 +249,19 @@ class Updater:
     def load_state_dict(self, arrays: Mapping[str, np.ndarray]) -> None:
         """Go on from a `state_dict` of an updater with the same optimizer and `lazy`: further steps have the same bits.
 
-        Arrays that are unknown, missing, or of another shape or type are an `OptimizerError` that names them, and
-        nothing changes.
+        A state may come from anyone's file: arrays that are unknown, missing, of another shape or type, and numbers
+        that no training leaves, are an `OptimizerError` that names them, and nothing changes.
         """
-        saved.load_state_dict(self, arrays)
+        self.take_state(self.read_state(arrays))
+
+    def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
+        """What `load_state_dict` would take, checked as it does; nothing changes. `take_state` then cannot fail."""
+        self._obey()
+        return saved.read_state(self, arrays)
+
+    def take_state(self, parameters: dict[str, Parameter]) -> None:
+        """Go on from what `read_state` gave."""
+        self.parameters, self._obeyed = parameters, None
 
 
 def _format(weights: np.ndarray | RowSparse) -> str:
@@ -249,10 +275,3 @@ def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
 def _square_norm(gradient: np.ndarray | RowSparse) -> float:
     values = gradient.values if isinstance(gradient, RowSparse) else gradient
     return kernels.get("square_norm").cpu(values.reshape(-1, 1))
-
-
-def _checked_rows(name: str, rows: Any, length: int) -> np.ndarray:
-    rows = np.asarray(rows).reshape(-1)
-    if rows.dtype.kind not in "iu" or (rows.size and not 0 <= rows.min() <= rows.max() < length):
-        raise OptimizerError(f"The rows of {name} to catch up are whole numbers from 0 to {length - 1}; {rows} came.")
-    return rows.astype(np.int64, copy=False)

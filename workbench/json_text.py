@@ -1,0 +1,38 @@
+"""JSON from outside, read so that every text gives a value or a `ValueError`."""
+
+import json
+from typing import Any
+
+DEEPEST = 64
+"""Levels of lists and objects within each other; nothing that the project writes has a quarter of them."""
+
+
+def parsed(text: str | bytes) -> Any:
+    """The value of a JSON text. A text that is no JSON, or nested deeper than `DEEPEST` levels, is a `ValueError`.
+
+    >>> parsed('{"a": [1, 2]}')
+    {'a': [1, 2]}
+    """
+    try:
+        value = json.loads(text)
+    except RecursionError:
+        raise ValueError(_too_deep()) from None
+    level = [value]
+    for _ in range(DEEPEST + 1):
+        level = [item for held in level for item in _items(held) if isinstance(item, list | dict)]
+        if not level:
+            return value
+    raise ValueError(_too_deep())
+
+
+def is_whole(value: Any, least: int = 0, most: int = 2**53) -> bool:
+    """Whether a value of JSON is a whole number from `least` to `most`; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool) and least <= value <= most
+
+
+def _items(held: Any) -> Any:
+    return held.values() if isinstance(held, dict) else held if isinstance(held, list) else ()
+
+
+def _too_deep() -> str:
+    return f"it is nested deeper than {DEEPEST} levels"

@@ -1,0 +1,63 @@
+"""What makes another updater like one that there is, as plain values for JSON; and back, from a file of anyone's."""
+
+import dataclasses
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, final
+
+from workbench.optimizers import schedules
+from workbench.optimizers.contract import OptimizerError, known, number
+
+if TYPE_CHECKING:
+    from workbench.optimizers.updater import Updater
+
+
+@final
+@dataclass(frozen=True)
+class Multiplier:
+    """What the rate and the decays of one parameter are multiplied by."""
+
+    rate: float = 1.0
+    decay: float = 1.0
+
+    def __post_init__(self) -> None:
+        for name, value in dataclasses.asdict(self).items():
+            if math.isnan(number(value)):
+                raise OptimizerError(f"A multiplier's {name} is {value!r:.80}; it is a number.")
+
+
+def to_json(updater: "Updater") -> dict[str, Any]:
+    """See `Updater.settings`."""
+    numbers = {key: None if math.isinf(value) else value for key, value in updater.options.items()}
+    return {
+        "name": updater.optimizer.name,
+        "lazy": updater.lazy,
+        "clip_global_norm": updater.clip_global_norm,
+        "schedule": schedules.to_json(updater.schedule),
+        "multipliers": {name: dataclasses.asdict(multiplier) for name, multiplier in updater.multipliers.items()},
+        **numbers,
+    }
+
+
+def from_json(settings: Any) -> dict[str, Any]:
+    """What `Updater` takes, its name among it, of what `to_json` gave; anything else is an `OptimizerError`."""
+    if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
+        raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
+    given = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
+    if not isinstance(given.get("name"), str):
+        raise OptimizerError(f"The settings of an updater name it; their name is {given.get('name')!r:.80}.")
+    if not isinstance(given["multipliers"], Mapping):
+        raise OptimizerError(f"The multipliers are {given['multipliers']!r:.80}; they are objects by parameter.")
+    given["schedule"] = schedules.from_json(given["schedule"])
+    given["multipliers"] = {name: _multiplier(name, values) for name, values in given["multipliers"].items()}
+    return given
+
+
+def _multiplier(name: str, values: Any) -> Multiplier:
+    if not isinstance(values, Mapping):
+        raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a rate and a decay.")
+    known(
+        f"The multiplier of {name} has no field", list(values), [field.name for field in dataclasses.fields(Multiplier)]
+    )
+    return Multiplier(**values)
