@@ -108,13 +108,7 @@ class Table:
         existed = Path(path).exists()
         with open(path, "ab+", buffering=0) as file:
             fcntl.flock(file, fcntl.LOCK_EX)
-            line = _closing(file.fileno()) + line
-            written = file.write(line)  # unbuffered: one system call
-            if written != len(line):
-                raise OSError(
-                    f"{path}: only {written} of {len(line)} bytes written; is the disk full? The row is lost."
-                )
-            os.fsync(file)
+            _write_whole(file.fileno(), _closing(file.fileno()) + line, path)
         if not existed:
             folder = os.open(Path(path).parent, os.O_RDONLY)
             os.fsync(folder)  # or a power cut could lose the new file's name
@@ -221,6 +215,19 @@ def _plain(value: Any, lost: list) -> Any:
         lost.append(value)
         return None
     return None if value is pd.NA else value
+
+
+def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
+    """Add the line by one system call, or leave the file as it was: a part of a row is none."""
+    size = os.fstat(handle).st_size
+    try:
+        written = os.write(handle, line)
+        while written < len(line):  # the disk is nearly full; the next call says so
+            written += os.write(handle, line[written:])
+        os.fsync(handle)
+    except OSError as error:
+        os.ftruncate(handle, size)
+        raise OSError(error.errno, f"{error.strerror}, the row is lost", str(path)) from None
 
 
 def _closing(handle: int) -> bytes:

@@ -9,6 +9,7 @@ import contextlib
 import fcntl
 import json
 import os
+import platform
 import subprocess
 import sys
 import threading
@@ -18,12 +19,15 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TextIO
 
+import psutil
+
 from workbench import store
 from workbench.measure import blas
 from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
-SPEC, PLAN, MACHINE = "spec.json", "plan.json", "machine.json"
+SPEC, PLAN, MACHINE, LOG, PROGRESS = "spec.json", "plan.json", "machine.json", "log.txt", "progress.json"
+STOP = "stop"
 SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
@@ -51,12 +55,14 @@ class Progress:
     seconds_left: float | None = None
     message: str = ""
     heartbeat: float = 0.0
+    host: str = field(default_factory=platform.node)
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor is at work, by its heartbeat."""
+        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process."""
         silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
-        return time.time() - self.heartbeat < silent
+        is_here = self.pid > 0 and self.host == platform.node()
+        return time.time() - self.heartbeat < silent and not (is_here and _has_ended(self.pid))
 
     @property
     def over(self) -> bool:
@@ -64,30 +70,73 @@ class Progress:
         return not self.alive
 
 
+def _has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
+
+
 def replace_file(path: Path, text: str) -> None:
     """Write a file so that a reader sees the old text or the new, never a part."""
     part = path.with_name(f"{path.name}.{os.getpid()}.part")
-    part.write_text(text, encoding="utf-8")
-    part.replace(path)
+    try:
+        part.write_text(text, encoding="utf-8")
+        part.replace(path)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
 
 
 def write(folder: Path, progress: Progress) -> None:
-    """Replace the progress file, stamped with the time."""
+    """Replace the progress file, stamped with the time; in its own place where the disk has no room for another."""
     progress.heartbeat = time.time()
-    replace_file(folder / "progress.json", json.dumps(asdict(progress)))
+    path, text = folder / PROGRESS, json.dumps(asdict(progress))
+    try:
+        replace_file(path, text)
+    except OSError:
+        if not path.exists():
+            raise
+        handle = os.open(path, os.O_WRONLY)
+        try:
+            os.pwrite(handle, text.encode().ljust(path.stat().st_size), 0)  # blanks after JSON are no part of it
+        finally:
+            os.close(handle)
+
+
+def why(error: OSError) -> str:
+    """What the system says of a failure, and of which file: "No space left on device: runs/x/trials.jsonl".
+
+    >>> why(OSError(28, "No space left on device", "runs/x/trials.jsonl"))
+    'No space left on device: runs/x/trials.jsonl'
+    """
+    return f"{error.strerror}: {error.filename}" if error.strerror and error.filename else str(error)
 
 
 def read(folder: str | Path) -> Progress:
     """How far the run in `folder` is; a supervisor that died without a word shows as failed. `RunError` if no run."""
-    path = Path(folder) / "progress.json"
+    path = Path(folder) / PROGRESS
     try:
         progress = Progress(**json.loads(path.read_text(encoding="utf-8")))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         known = ", ".join(str(run) for run in runs(Path(folder).parent)) or "none"
-        raise RunError(f"{folder} is not a run folder (no progress.json). Runs beside it: {known}.") from None
+        raise RunError(f"{folder} is not a run folder (no {PROGRESS}). Runs beside it: {known}.") from None
+    except (ValueError, TypeError) as error:
+        raise RunError(f"{path} is damaged ({error}); start the sweep again, its rows are kept.") from None
     if progress.state in ("starting", "running") and not progress.alive:
-        progress.state, progress.message = "failed", "The supervisor died; start the sweep again to do the rest."
+        last = _last_line(Path(folder) / LOG)
+        progress.message = f"The supervisor died{last}; start the sweep again to do the rest."
+        progress.state = "failed"
     return progress
+
+
+def _last_line(log: Path) -> str:
+    """The end of the log for the inside of a sentence, or "" where it is empty."""
+    try:
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f", and its log ends with {lines[-1].strip()!r}" if lines else ""
 
 
 def read_spec(folder: str | Path) -> Spec:
@@ -103,13 +152,13 @@ def rows(folder: str | Path) -> list[dict]:
     """The rows of a run folder that answer its present spec and code; none before the first trial ended."""
     if not (Path(folder) / store.FILE).exists():
         return []
-    found = store.read(folder)
+    stored = store.read(folder)
     plan = Path(folder) / PLAN
     if not plan.exists():
-        return found
+        return stored
     keys = set(json.loads(plan.read_text(encoding="utf-8"))["keys"])
     last: dict[tuple, dict] = {}
-    for row in found:
+    for row in stored:
         if row["key"] in keys:
             last.pop((row["key"], row["round"]), None)  # a trial that was done again counts once, as the newer
             last[row["key"], row["round"]] = row
@@ -124,8 +173,8 @@ def dropped(folder: str | Path) -> dict[str, int]:
 
 def runs(root: str | Path = ROOT) -> list[Path]:
     """The run folders under `root`, the newest first."""
-    found = [path.parent for path in Path(root).glob("*/progress.json")]
-    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)
+    files = sorted(Path(root).glob(f"*/{PROGRESS}"), key=lambda path: path.stat().st_mtime, reverse=True)
+    return [path.parent for path in files]
 
 
 @contextlib.contextmanager
@@ -133,14 +182,14 @@ def locked(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
     """Hold the run folder's lock; `RunError` when another supervisor has it. The system frees it with the process."""
     with open(folder / "lock", "w", encoding="utf-8") as file:
         end = time.monotonic() + seconds_wait
-        while not _took(file):
+        while not _take_lock(file):
             if time.monotonic() >= end:
                 raise RunError(f"{folder} is in use by another sweep; wait for it, or stop it first.")
             time.sleep(0.02)
         yield
 
 
-def _took(file: TextIO) -> bool:
+def _take_lock(file: TextIO) -> bool:
     try:
         fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except BlockingIOError:
@@ -155,12 +204,12 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     """
     folder = Path(folder) if folder is not None else ROOT / spec.name
     folder.mkdir(parents=True, exist_ok=True)
-    ended = (folder / "progress.json").exists() and read(folder).over
+    ended = (folder / PROGRESS).exists() and _is_over(folder)
     with locked(folder, SECONDS_SILENT if ended else 0.0):  # one that has ended frees its lock when its process has
-        (folder / "stop").unlink(missing_ok=True)
+        (folder / STOP).unlink(missing_ok=True)
         replace_file(folder / SPEC, dump(spec))
         write(folder, Progress(spec.name))
-    with open(folder / "log.txt", "ab") as log:
+    with open(folder / LOG, "ab") as log:
         supervisor = subprocess.Popen(
             [sys.executable, "-m", "workbench.sweep", str(folder.resolve())],
             stdin=subprocess.DEVNULL,
@@ -173,9 +222,16 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     return folder
 
 
+def _is_over(folder: Path) -> bool:
+    try:
+        return read(folder).over
+    except RunError:  # a damaged file says nothing of whoever holds the lock
+        return False
+
+
 def stop(folder: str | Path) -> None:
     """Ask the run to stop: the trial at work ends within a second, its row says stopped, finished rows stay."""
-    (Path(folder) / "stop").touch()
+    (Path(folder) / STOP).touch()
 
 
 def watch(folder: str | Path, seconds_between: float = 0.2) -> Iterator[Progress]:

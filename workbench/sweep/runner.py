@@ -5,14 +5,17 @@ machine hits all of them alike. Children are forked from a server process that h
 started, which makes a child cost milliseconds; a child dies with its supervisor.
 """
 
+import contextlib
 import dataclasses
 import json
 import os
 import random
 import signal
+import threading
 import time
 import traceback
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
@@ -46,7 +49,7 @@ class Task:
 
 @dataclass
 class Plan:
-    """What a run has to do, and what it found done."""
+    """What a run has to do, and how much of it was done before."""
 
     tasks: list[Task] = field(default_factory=list)
     keys: list[str] = field(default_factory=list)
@@ -54,11 +57,11 @@ class Plan:
     dropped: Counter = field(default_factory=Counter)
 
 
-def make_plan(spec: Spec, found: list[dict]) -> Plan:
-    """The trials of `spec` that `found` rows do not answer, rounds interleaved, order shuffled by the spec's seed."""
+def make_plan(spec: Spec, stored: list[dict]) -> Plan:
+    """The trials of `spec` that `stored` rows do not answer, rounds interleaved, order shuffled by the spec's seed."""
     cells = grid.expand(spec)
     plan = Plan(keys=[grid.key(cell) for cell in cells.cells], dropped=cells.dropped)
-    done = {(row["key"], row["round"]) for row in found if row["status"] in FINAL}
+    done = {(row["key"], row["round"]) for row in stored if row["status"] in FINAL}
     for number in range(spec.measure.rounds):
         tasks = [Task(cell, key, number) for cell, key in zip(cells.cells, plan.keys, strict=True)]
         random.Random(f"{spec.seed} {number}").shuffle(tasks)
@@ -71,8 +74,9 @@ def make_plan(spec: Spec, found: list[dict]) -> Plan:
 class Supervisor:
     """Runs the plan of one run folder."""
 
-    def __init__(self, spec: Spec, folder: Path) -> None:
+    def __init__(self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None) -> None:
         self.spec, self.folder = spec, folder
+        self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = run_folder.Progress(spec.name, pid=os.getpid())
         self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
@@ -84,6 +88,23 @@ class Supervisor:
         now = time.monotonic()
         if now - self.beaten >= run_folder.SECONDS_HEARTBEAT:
             self.write()
+
+    @contextlib.contextmanager
+    def beating(self) -> Iterator[None]:
+        """Write the progress on a thread beside what takes long and does not call `beat`."""
+        is_over = threading.Event()
+
+        def write_on() -> None:
+            while not is_over.wait(run_folder.SECONDS_HEARTBEAT):
+                self.write()
+
+        thread = threading.Thread(target=write_on, daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            is_over.set()
+            thread.join()
 
     def write(self) -> None:
         """Write the progress with the time spent and the time left by the mean of the trials so far."""
@@ -97,12 +118,13 @@ class Supervisor:
     @property
     def stopping(self) -> bool:
         """Whether somebody asked to stop."""
-        return (self.folder / "stop").exists()
+        return self.is_asked_to_stop.is_set() or (self.folder / run_folder.STOP).exists()
 
     def run(self) -> None:
         """Do all trials of the plan, or stop when asked."""
         trials = self.folder / "trials.jsonl"
-        plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
+        with self.beating():
+            plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
         run_folder.replace_file(
             self.folder / run_folder.PLAN, json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
         )
@@ -167,33 +189,41 @@ class Supervisor:
 def describe(cell: Cell) -> str:
     """The settings of a cell that tell it from the default, in one line."""
     shown = ("dataset", "model", "format", "engine", "gradient", "update", "density", "features", "width", "batch_rows")
-    told = [f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None]
+    settings = [f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None]
     more = {"device": "cpu", "launch": "kernels", "intercept": False}
-    told += [f"{name}={getattr(cell, name)}" for name, usual in more.items() if getattr(cell, name) != usual]
-    return " ".join(told)
+    settings += [f"{name}={getattr(cell, name)}" for name, usual in more.items() if getattr(cell, name) != usual]
+    return " ".join(settings)
 
 
 def supervise(folder: Path) -> int:
     """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log."""
-    signal.signal(signal.SIGTERM, lambda *_: run_folder.stop(folder))
-    signal.signal(signal.SIGINT, lambda *_: run_folder.stop(folder))
+    is_asked_to_stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: is_asked_to_stop.set())
     try:
         with run_folder.locked(folder, SECONDS_LOCK):
-            return _supervise_locked(folder)
+            return _supervise_locked(folder, is_asked_to_stop)
     except run_folder.RunError as error:  # another supervisor has the folder, and its progress file with it
         print(error)
         return 2
 
 
-def _supervise_locked(folder: Path) -> int:
+def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event) -> int:
     state = run_folder.Progress(folder.name, pid=os.getpid())
     try:
-        supervisor = Supervisor(run_folder.read_spec(folder), folder)
+        supervisor = Supervisor(run_folder.read_spec(folder), folder, is_asked_to_stop)
         state = supervisor.state
         supervisor.run()
     except Exception as error:  # the last resort: whoever watches the run must learn why it ended
-        traceback.print_exc()
-        state.state, state.message = "failed", f"{type(error).__name__}: {error}"
+        state.state, state.message = "failed", _message(error)
         run_folder.write(folder, state)
+        traceback.print_exc()  # last, for the disk of the log may be full
         return 1
     return 0
+
+
+def _message(error: Exception) -> str:
+    """Why a sweep failed, for those who watch it."""
+    if isinstance(error, OSError):
+        return f"{run_folder.why(error)}. Mend that and start the sweep again; all rows before are kept."
+    return f"{type(error).__name__}: {error}"

@@ -1,0 +1,116 @@
+"""Supervisors when the world is against them: trials killed, disks full, progress files damaged."""
+
+import dataclasses
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from tests.sweep.test_sweep import QUICK, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
+from workbench import store
+from workbench.sweep import run_folder
+
+SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
+
+
+def child_at_work(folder, seconds: float = 60.0) -> psutil.Process:
+    """The process of the trial that the run is at."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pid = run_folder.read(folder).pid
+        processes = psutil.Process(pid).children(recursive=True) if pid else []
+        trials = [each for each in processes if each.parent().pid != pid]  # the fork server's children
+        if trials:
+            return trials[0]
+        time.sleep(0.02)
+    raise AssertionError("no trial began")
+
+
+def test_a_trial_killed_from_outside_has_failed_and_is_measured_when_the_sweep_is_resumed(tmp_path):
+    folder = run_folder.start(spec_of(contenders=({},), measure=SLOW), tmp_path / "run")
+    child_at_work(folder).kill()
+    assert finish(folder).counts == {"failed": 1}
+    (row,) = run_folder.rows(folder)
+    assert (row["status"], row["reason"]) == ("failed", "The process was killed from outside by SIGKILL.")
+    run_folder.start(spec_of(contenders=({},)), folder)
+    assert finish(folder).counts == {"ok": 1}
+
+
+def test_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):
+    folder = run_folder.start(spec_of(contenders=({},), measure=SLOW), tmp_path / "run")
+    child_at_work(folder)
+    os.kill(run_folder.read(folder).pid, signal.SIGTERM)
+    assert finish(folder).state == "stopped"
+
+
+FULL_DISK = """
+import resource, signal, sys
+from pathlib import Path
+from workbench.sweep import runner
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
+sys.exit(runner.supervise(Path(sys.argv[1])))
+"""
+
+
+def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
+    folder = run_folder.start(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
+    finish(folder)
+    rows = (folder / store.FILE).read_bytes()
+    more = spec_of(contenders=({},), density=[0.1, 0.2])
+    run_folder.replace_file(folder / run_folder.SPEC, more.model_dump_json())
+    size = len(rows) + 100
+    assert size > 2000, "which is room for all the other files"
+    end = subprocess.run(
+        [sys.executable, "-c", FULL_DISK, folder, str(size)], capture_output=True, text=True, check=False
+    )
+    state = run_folder.read(folder)
+    assert (end.returncode, state.state) == (1, "failed")
+    assert state.message.startswith(f"File too large, the row is lost: {folder / store.FILE}. Mend that and start")
+    assert (folder / store.FILE).read_bytes() == rows
+    run_folder.start(more, folder)
+    assert finish(folder).counts == {"ok": 1}
+
+
+def test_progress_is_written_in_place_where_there_is_no_room_for_another_file(tmp_path, monkeypatch):
+    progress = run_folder.Progress("x", state="running", pid=os.getpid(), current="a cell with a long name " * 9)
+    run_folder.write(tmp_path, progress)
+
+    def full(path, text):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(run_folder, "replace_file", full)
+    run_folder.write(tmp_path, dataclasses.replace(progress, state="failed", current="", message="No space left"))
+    state = run_folder.read(tmp_path)
+    assert (state.state, state.current, state.message) == ("failed", "", "No space left")
+    with pytest.raises(OSError, match="No space left"):
+        run_folder.write(tmp_path / "elsewhere", progress)
+
+
+def test_a_file_that_could_not_be_written_leaves_no_part_of_itself(tmp_path):
+    (tmp_path / "taken").mkdir()
+    with pytest.raises(OSError, match="directory"):
+        run_folder.replace_file(tmp_path / "taken", "text")
+    assert [path.name for path in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_supervisor_whose_process_is_gone_is_dead_at_once_and_its_last_words_are_told(tmp_path):
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    ended.wait()
+    run_folder.write(tmp_path, run_folder.Progress("x", state="running", pid=ended.pid))
+    assert "The supervisor died; start" in run_folder.read(tmp_path).message
+    (tmp_path / run_folder.LOG).write_text("first\nImportError: no numba\n")
+    assert "died, and its log ends with 'ImportError: no numba'; start" in run_folder.read(tmp_path).message
+    run_folder.write(tmp_path, run_folder.Progress("x", state="running", pid=ended.pid, host="another machine"))
+    assert run_folder.read(tmp_path).alive
+
+
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"name": "x", "unheard": 1}'])
+def test_a_damaged_progress_file_is_an_error_that_says_what_to_do(tmp_path, text):
+    (tmp_path / run_folder.PROGRESS).write_text(text)
+    with pytest.raises(run_folder.RunError, match=r"is damaged .* start the sweep again, its rows are kept"):
+        run_folder.read(tmp_path)
