@@ -16,8 +16,8 @@ from workbench import data, formats, models, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import blas
 from workbench.ops.products import ENGINES
+from workbench.settings import BY_NAME
 from workbench.sweep import grid, run_folder, spec
-from workbench.train import DEVICES, GRADIENTS, LAUNCHES, UPDATES
 
 SPEC = """
 name = "small"
@@ -89,10 +89,7 @@ def test_every_command_has_help(command):
         ("model", models.names()),
         ("format", formats.names()),
         ("engine", ENGINES),
-        ("gradient", GRADIENTS),
-        ("update", UPDATES),
-        ("device", DEVICES),
-        ("launch", LAUNCHES),
+        *[(name, BY_NAME[name].allowed) for name in ("gradient", "update", "device", "launch", "dtype")],
     ],
 )
 def test_the_help_of_an_option_names_all_that_it_takes(option, known):

@@ -13,7 +13,7 @@ if not found.present:
 
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("shuffle", [True, False])
-@pytest.mark.parametrize("launch", train.LAUNCHES)
+@pytest.mark.parametrize("launch", ["kernels", "graph"])
 def test_a_training_is_that_of_the_cpu(launch: str, shuffle: bool, ahead: bool) -> None:
     """The last batch of an epoch is smaller; copies of the next one overlap the step."""
     made = data.load("power_law", rows=5000, features=20_000, density=0.002, classes=10, seed=0)

@@ -42,7 +42,7 @@ def test_a_trial_on_a_device_fills_its_row(gpu, setting):
     assert (row["status"], row["reason"]) == ("ok", "")
     unknown = {name for name, value in row.items() if value is None}
     outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead"}
-    assert unknown == outside | {"index_dtype", "bytes_needed"}
+    assert unknown == outside | {"index_dtype", "bytes_needed", "path", "labels"}
     assert (row["gpu"], row["bytes_device_limit"]) == ("NVIDIA H200", 141 * 10**9)
     assert row["versions"]["CUDA driver"] == "12.8"
     assert row["versions"]["cupy"] == "14.2.0"
@@ -84,7 +84,7 @@ def test_the_axis_is_validated_and_defaults_to_cpu():
     assert Cell().device == "cpu"
     both = spec_of(contenders=({},), device=["cpu", "cuda"], density=0.1)
     assert [cell.device for cell in grid.expand(both).cells] == ["cpu", "cuda"]
-    with pytest.raises(spec.SpecError, match="axis device = 'gpu': Input should be 'cpu' or 'cuda'"):
+    with pytest.raises(spec.SpecError, match="axis device = 'gpu': 'gpu' is not known; there is: cpu, cuda"):
         spec_of(device="gpu")
 
 

@@ -57,7 +57,7 @@ def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
 
 
 def test_the_axis_is_validated_and_is_part_of_key_and_name():
-    with pytest.raises(spec.SpecError, match="axis launch = 'magic': Input should be 'kernels' or 'graph'"):
+    with pytest.raises(spec.SpecError, match="axis launch = 'magic': 'magic' is not known; there is: kernels, graph"):
         spec_of(launch="magic")
     here, there = Cell(device="cuda", **FUSED), Cell(device="cuda", **GRAPH)
     assert grid.key(here) != grid.key(there)
@@ -95,8 +95,8 @@ def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
     (group,) = cells.groups(frame)
     assert len(cells.sparse_lines(group.rows)) == 2
     evens = breakeven(frame)
-    assert [even.group["launch"] for even in evens] == ["kernels", "graph"]
-    assert len({words.line(vars(even)) for even in evens}) == 2
+    assert [even.line["launch"] for even in evens] == ["kernels", "graph"]
+    assert len({words.line(even.settings) for even in evens}) == 2
     assert evens[1].density != evens[0].density
 
 

@@ -16,7 +16,7 @@ def error_of(**changes) -> str:
 
 def test_unknown_keys_list_the_known_and_the_nearest():
     assert "unknown key 'axis'. Did you mean 'axes'? Known: name, description, axes" in error_of(axis={})
-    assert "unknown axis 'densty'. Did you mean 'density'? Known: dataset" in error_of(axes={"densty": 1})
+    assert "unknown axis 'densty'. Did you mean 'density'? Known: dataset, path" in error_of(axes={"densty": 1})
     assert "unknown key 'round'. Did you mean 'rounds'?" in error_of(measure={"round": 2})
     assert "unknown axis 'gradent'. Did you mean 'gradient'" in error_of(contenders=[{"gradent": "dense"}])
 
@@ -104,7 +104,7 @@ def test_contenders_are_run_at_every_combination_of_the_axes():
     contenders = [{"format": "csr"}, {"format": "coo", "optimizer": "adam"}]
     made = grid.expand(validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "contenders": contenders}))
     assert [(c.density, c.format, c.optimizer) for c in made.cells] == [
-        (0.1, "csr", "sgd"), (0.1, "coo", "adam"), (0.2, "csr", "sgd"), (0.2, "coo", "adam"),
+        (0.1, "csr", "adagrad"), (0.1, "coo", "adam"), (0.2, "csr", "adagrad"), (0.2, "coo", "adam"),
     ]  # fmt: skip
 
 

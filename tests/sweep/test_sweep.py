@@ -65,7 +65,7 @@ def test_a_trial_fills_its_row():
     unknown = {name for name, value in row.items() if value is None}
     outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead"}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
-    assert unknown == outside | {"index_dtype", "bytes_needed"} | of_a_gpu
+    assert unknown == outside | {"index_dtype", "bytes_needed", "path", "labels"} | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48
     assert row["density_measured"] == pytest.approx(0.1, rel=0.05)
@@ -279,7 +279,7 @@ def test_plans_skip_what_is_done_and_retry_what_failed():
 
 def test_the_default_cell_is_possible():
     assert not memory.available_bytes() < 0
-    assert runner.describe(Cell()).startswith("dataset=stdlib model=softmax format=csr")
+    assert runner.describe(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
 
 
 def threads_started_by(statement: str) -> bool:

@@ -138,8 +138,7 @@ def _at(contest: Contest) -> str:
 
 
 def _is_of(even: BreakEven, group: cells.Group, row: Mapping[str, Any]) -> bool:
-    same_line = all(row[name] == getattr(even, name) for name in ("format", "engine", "gradient", "update"))
-    return same_line and even.group == group.settings | {name: row[name] for name in ("index_dtype", "launch")}
+    return even.line == cells.line_of(row) and even.group == group.settings
 
 
 def _told(group: cells.Group, measure: str, several: bool) -> list[str]:
@@ -150,7 +149,7 @@ def _told(group: cells.Group, measure: str, several: bool) -> list[str]:
 
 
 def _kind(contest: Contest) -> tuple:
-    line = tuple(contest.sparse[name] for name in cells.LINE) if contest.sparse else None
+    line = cells.line_of(contest.sparse) if contest.sparse else None
     return contest.verdict, contest.ratio is None, line
 
 

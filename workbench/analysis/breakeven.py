@@ -38,20 +38,23 @@ class BreakEven:
     """Where one sparse configuration stops beating dense in one measure.
 
     `density` and its interval `low`, `high` are nnz / size; None where there is none, an open end of the interval is
-    None too. `status` is a key of STATUSES, `sentence` says it in words.
+    None too. `status` is a key of STATUSES, `sentence` says it in words. `group` has the settings of the group of
+    cells, `line` those of the configuration.
     """
 
     group: dict[str, Any]
-    format: str
-    engine: str
-    gradient: str
-    update: str
+    line: dict[str, Any]
     measure: str
     density: float | None
     low: float | None
     high: float | None
     status: str
     sentence: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the group and of the configuration together, as a row has them."""
+        return self.group | self.line
 
 
 @dataclass(frozen=True)
@@ -117,11 +120,8 @@ def _of_line(
     else:
         status, ends = _with_pairs(pairs, rng, resamples)
     head = rows[0]
-    line = {name: head[name] for name in ("format", "engine", "gradient", "update")}
     sentence = of_breakeven(status, ends, rows, pairs, dense, measure)
-    settings = group.settings | {name: head[name] for name in ("index_dtype", "launch")}
-    return BreakEven(settings, **line, measure=measure, density=ends[0], low=ends[1], high=ends[2],
-                     status=status, sentence=sentence)  # fmt: skip
+    return BreakEven(group.settings, cells.line_of(head), measure, *ends, status, sentence)
 
 
 def pairs_of(rows: Iterable[Row], dense: Iterable[Row], measure: str) -> list[Pair]:

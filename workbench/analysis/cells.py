@@ -8,18 +8,17 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from workbench import store
+from workbench import settings, store
 from workbench.analysis import words
 from workbench.analysis.intervals import known, median_interval
 
 Row = Mapping[str, Any]
 
 CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
-LINE = ("format", "engine", "gradient", "update", "index_dtype", "launch")
-GROUP = (
-    *("model", "optimizer", "dataset", "rows_total", "features", "width", "batch_rows"),
-    *("dtype", "threads", "shuffle", "ahead", "epochs", "device", "intercept", "machine"),
-)
+LINE = (*settings.columns("line"), "index_dtype")
+GROUP = (*settings.columns("group"), "machine")
+ADDED = ("device", "launch", "intercept")
+"""Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
 NATURAL = "the data's own"
 _POOLED = tuple(name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer"))
@@ -100,15 +99,13 @@ def groups(frame: pd.DataFrame) -> list[Group]:
     found: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(latest(frame)), key=lambda row: row["status"] != "ok"):
-        row["device"] = row["device"] or "cpu"  # rows without these are from when there were no others
-        row["launch"] = row["launch"] or "kernels"
-        row["intercept"] = row["intercept"] or False
+        row |= {name: settings.usual(name, row[name]) for name in ADDED}
         key = tuple(row[name] for name in GROUP)
         found.setdefault(next((other for other in found if _agrees(key, other)), key), []).append(row)
     varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
     ordered = sorted(found.items(), key=lambda item: -len(item[1]))
-    settings = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
-    return [Group(group, _label(group, varying), rows) for group, rows in settings]
+    named = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
+    return [Group(group, _label(group, varying), rows) for group, rows in named]
 
 
 def _label(group: Row, varying: list[str]) -> str:
@@ -126,21 +123,14 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
     >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
     'width 16, 256 rows a batch, 1 thread'
     """
-    tell = {
-        "rows_total": lambda v: f"{v:,} rows",
-        "features": lambda v: f"{v:,} features",
-        "width": lambda v: f"width {v}",
-        "batch_rows": lambda v: f"{v:,} rows a batch",
-        "threads": lambda v: words.plural(v, "thread"),
-        "shuffle": lambda v: "shuffled" if v else "in order",
-        "ahead": lambda v: "batches prepared ahead" if v else "batches prepared in the step",
-        "epochs": lambda v: words.plural(v, "epoch") if v else "steps alone",
-        "device": lambda v: f"on {v}",
-        "intercept": lambda v: "with an intercept" if v else "",
-        "machine": lambda v: f"machine {v}",
-    }
-    told = (tell.get(name, str)(group[name]) for name in names if group.get(name) is not None)
-    return ", ".join(filter(None, told))
+    say = {setting.column or setting.name: setting.say for setting in settings.SETTINGS}
+    say["machine"] = lambda machine: f"machine {machine}"
+    return ", ".join(filter(None, (say[name](group[name]) for name in names if group.get(name) is not None)))
+
+
+def line_of(row: Row) -> dict[str, Any]:
+    """The settings of a row that tell its line from the others of a chart."""
+    return {name: row[name] for name in LINE}
 
 
 def sparse_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:
@@ -148,7 +138,7 @@ def sparse_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:
     lines: dict[tuple, list[Row]] = {}
     for row in rows:
         if not is_dense(row):
-            lines.setdefault(tuple(row[name] for name in LINE), []).append(row)
+            lines.setdefault(tuple(line_of(row).values()), []).append(row)
     return lines
 
 

@@ -113,7 +113,7 @@ def _best(rows: list[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any]
 
 
 def _line(row: Mapping[str, Any]) -> tuple:
-    return tuple(row[name] for name in cells.LINE)
+    return tuple(cells.line_of(row).values())
 
 
 def _rank(row: Mapping[str, Any], measure: str) -> tuple[int, float]:

@@ -4,6 +4,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from workbench import settings
 from workbench.analysis import cells, words
 from workbench.analysis.compare import LEAST_SAMPLES, trained_worse
 from workbench.analysis.intervals import interval_of
@@ -11,8 +12,7 @@ from workbench.analysis.intervals import interval_of
 BUSY = 0.1  # other programs on more of the cores than this hold up parallel code
 DOUBTFUL = 0.2  # with more than this share of the cells so disturbed, the verdict says so itself
 NOISY = 0.1  # an interval wider than this share of its median says little about differences of that size
-_SETTINGS = {"width": "width", "batch_rows": "batch rows", "threads": "threads", "dataset": "data", "model": "model",
-             "optimizer": "optimizer", "dtype": "dtype", "machine": "machine", "device": "device"}  # fmt: skip
+_SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if setting.noun} | {"machine": "machine"}
 
 
 def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
@@ -91,12 +91,12 @@ def _moves(name: str, evens: Sequence[Any]) -> Iterator[str]:
     sets: dict[tuple, dict[Any, Any]] = {}
     for even in evens:
         rest = tuple((key, value) for key, value in even.group.items() if key != name)
-        sets.setdefault((even.format, even.engine, even.gradient, even.update, rest), {})[even.group[name]] = even
+        sets.setdefault((*even.line.values(), rest), {})[even.group[name]] = even
     found = next((found for found in sets.values() if sum(e.density is not None for e in found.values()) > 1), None)
     if found:
         at = [(value, even) for value, even in found.items() if even.density is not None]
         each = words.join(f"{words.density(even.density)} at {_SETTINGS[name]} {value}" for value, even in sorted(at))
-        line = words.line(vars(at[0][1]) | ({"device": "cpu"} if name == "device" else {}))
+        line = words.line(at[0][1].settings | ({"device": "cpu"} if name == "device" else {}))
         yield f"The break-even in time moves with {_SETTINGS[name]}: {line} crosses at {each}."
 
 

@@ -104,22 +104,17 @@ def line(row: Mapping[str, Any]) -> str:
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    graph = ", one graph" if _setting(row, "launch") == "graph" else ""
+    graph = ", one graph" if row.get("launch") == "graph" else ""
     return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{graph})"
 
 
-def _setting(row: Mapping[str, Any], name: str) -> Any:
-    """A setting of a row, or of a break-even, which has it in its group."""
-    return row.get(name) or row.get("group", {}).get(name)
-
-
 def on_device(row: Mapping[str, Any]) -> str:
-    """Where a row was measured, as it ends a name: nothing for the CPU. A break-even has it in its group.
+    """Where a row was measured, as it ends a name: nothing for the CPU.
 
-    >>> on_device({"device": "cuda"}), on_device({"device": "cpu"}), on_device({"group": {"device": "cuda"}})
-    (' on cuda', '', ' on cuda')
+    >>> on_device({"device": "cuda"}), on_device({"device": "cpu"})
+    (' on cuda', '')
     """
-    device = _setting(row, "device")
+    device = row.get("device")
     return f" on {device}" if device not in (None, "cpu") else ""
 
 
@@ -135,7 +130,7 @@ def short_line(row: Mapping[str, Any]) -> str:
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    graph = " · graph" if _setting(row, "launch") == "graph" else ""
+    graph = " · graph" if row.get("launch") == "graph" else ""
     return f"{name} · {row['gradient']} gradient{lazy}{index}{graph}"
 
 

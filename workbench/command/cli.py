@@ -1,9 +1,11 @@
 """The command line: one sub-command per public function, nothing else. Imports wait until a command needs them."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+
+from workbench.command.options import with_settings
 
 app = typer.Typer(
     help="Would sparse tensors reduce my training time and memory: in which format, on which device, from which "
@@ -71,74 +73,13 @@ def report(
     typer.echo(export.write_report(run, out, markdown=markdown))
 
 
-DEFAULT_FORMAT = "by default what suits the format."
-SYNTHETIC = "of a synthetic set 16,384"
-DataSet = Annotated[str, typer.Option(help="stdlib, uniform, power_law, svmlight or npz.")]
-Model = Annotated[str, typer.Option(help="linear, logistic or softmax.")]
-Format = Annotated[str, typer.Option(help="dense, csr, csc, coo or row_sparse.")]
-Engine = Annotated[
-    str | None,
-    typer.Option(help=f"Whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS); {DEFAULT_FORMAT}"),
-]
-Gradient = Annotated[
-    str | None, typer.Option(help=f"dense, row_sparse (touched rows) or fused (with the update); {DEFAULT_FORMAT}")
-]
-Update = Annotated[
-    str | None,
-    typer.Option(
-        help="standard (all rows), lazy (touched rows) or exact (lazy, and rows catch up on what they missed); "
-        "by default what suits the gradient."
-    ),
-]
-Optimizer = Annotated[str, typer.Option(help="sgd, momentum, adagrad, adam, ftrl and others; a wrong name lists all.")]
-LearningRate = Annotated[float | None, typer.Option(help="Above 0; by default the optimizer's own.")]
-Epochs = Annotated[int, typer.Option(min=1, help="Passes over the training rows.")]
-BatchRows = Annotated[int, typer.Option(min=1, help="Rows of a mini-batch.")]
-DataRows = Annotated[int | None, typer.Option(min=1, help=f"Rows, picked by the seed; by default all, {SYNTHETIC}.")]
-Features = Annotated[int | None, typer.Option(min=1, help=f"Columns, the most frequent; by default all, {SYNTHETIC}.")]
-Density = Annotated[
-    float | None,
-    typer.Option(help="nnz / size, above 0, at most 1; by default the data's own, of a synthetic set 0.01."),
-]
-Width = Annotated[int | None, typer.Option(min=1, help="Outputs of the model; by default what the data asks for.")]
-DataFile = Annotated[str | None, typer.Option(help="Your file, for the data sets svmlight and npz.")]
-LabelFile = Annotated[str | None, typer.Option(help="Your file of labels (.npy), for the data set npz.")]
-TrainDevice = Annotated[str, typer.Option(help="cpu, or cuda for a CUDA device.")]
-Launch = Annotated[str, typer.Option(help="kernels, or graph: on cuda, each step as one CUDA graph.")]
-Intercept = Annotated[
-    bool, typer.Option("--intercept", help="Add a trained number for each output to the scores; on cpu.")
-]
-Seed = Annotated[int, typer.Option(min=0, help="Draws rows, held-out rows, and the order of batches.")]
-
-
 @app.command()
-def train(
-    dataset: DataSet = "stdlib",
-    model: Model = "softmax",
-    format: Format = "csr",
-    engine: Engine = None,
-    gradient: Gradient = None,
-    update: Update = None,
-    optimizer: Optimizer = "adagrad",
-    learning_rate: LearningRate = None,
-    epochs: Epochs = 3,
-    batch_rows: BatchRows = 256,
-    rows: DataRows = None,
-    features: Features = None,
-    density: Density = None,
-    width: Width = None,
-    path: DataFile = None,
-    labels: LabelFile = None,
-    device: TrainDevice = "cpu",
-    launch: Launch = "kernels",
-    intercept: Intercept = False,
-    seed: Seed = 0,
-) -> None:
+@with_settings
+def train(**options: Any) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
-    settings = {name: value for name, value in locals().items() if value is not None}
     from workbench.command import training
 
-    training.train(settings)
+    training.train({name: value for name, value in options.items() if value is not None})
 
 
 @app.command()

@@ -1,22 +1,25 @@
-"""What a user may choose, as one table: form fields, notebook parameters and the spec of the sweep all come from it.
+"""What a user may choose: form fields, notebook parameters and the spec of the sweep all come from it.
 
-How to add a choice: one line in `CHOICES`. Numbers are kept as the text that was typed, so that a slip is told in words
-and nothing is lost.
+How to add a choice: give its setting a `Control` in `workbench.settings`. Numbers are kept as the text that was typed,
+so that a slip is told in words and nothing is lost.
 
 >>> made = make_spec(complete({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1", "widths": 4}), "try")
 >>> made.axes["density"], made.axes["width"], [contender["format"] for contender in made.contenders]
 ((0.01, 0.1), (4,), ['csr', 'dense'])
 """
 
+import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
 from typing import Any
 
-from workbench import data, models, optimizers
+from workbench.formats import names as format_names
+from workbench.ops.products import ENGINES
+from workbench.settings import SETTINGS, Control, Setting
 from workbench.sweep import grid
-from workbench.sweep.spec import DEVICES, ENGINES, LAUNCHES, Cell, Spec, SpecError, format_names, unknown, validate
+from workbench.sweep.spec import Cell, Spec, SpecError, allowed, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
@@ -70,45 +73,25 @@ def sparse_engines() -> tuple[str, ...]:
     return tuple(name for name in ENGINES if name != BASELINE["engine"])
 
 
+SPARSE = {"formats": sparse_formats, "engines": sparse_engines}
+"""What is offered for sparse configurations of what the table allows."""
+
+
+def _choice(setting: Setting, control: Control) -> Choice:
+    """The choice of a setting. Settings of a line are no axes: those that go together make contenders."""
+    axis = setting.name if setting.role != "line" else ""
+    offered = SPARSE.get(control.name, functools.partial(allowed, setting))
+    help = control.help or f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
+    whole = setting.type is int
+    return Choice(control.name, control.label, help, control.kind, control.default, axis, offered, whole, control.main)
+
+
 CHOICES = (
-    Choice("dataset", "Data set", "What is trained on; uniform and power_law are drawn at any size.",
-           "one", "stdlib", "dataset", data.names),
-    Choice("model", "Model", "softmax: classes. logistic: yes or no, width 1. linear: numbers.",
-           "one", "softmax", "model", models.names),
-    Choice("optimizer", "Optimizer", "How a gradient changes the weights.",
-           "one", "sgd", "optimizer", optimizers.names),
-    Choice("densities", "Densities", "Shares of entries that are not zero, between commas: 0.01, 10 %, natural.",
-           "numbers", "0.003, 0.01, 0.03, 0.1, 0.2", "density"),
-    Choice("widths", "Widths", "Columns of the weights, such as the number of classes; between commas.",
-           "numbers", "16", "width", whole=True),
-    Choice("features", "Features", "Columns of the data, the most frequent ones; empty: all there are.",
-           "numbers", "2048", "features", whole=True),
-    Choice("formats", "Sparse formats", "What a sparse batch is held in; dense is always measured too.",
-           "many", ("csr",), options=sparse_formats),
-    Choice("engines", "Kernels", "Whose code computes with the sparse formats: ours, or the vendor's: SciPy, cuSPARSE.",
-           "many", ("ours", "vendor"), options=sparse_engines),
-    Choice("updates", "Updates", "lazy: the rows a batch touches. exact: those, others catch up. standard: all.",
-           "many", ("lazy", "standard"), options=lambda: tuple(UPDATES)),
-    Choice("devices", "Devices", "Where steps run: cpu, or cuda for a CUDA device; without one, cells there say so.",
-           "many", ("cpu",), "device", lambda: DEVICES, main=False),
-    Choice("launches", "Launches", "kernels: one by one. graph: on cuda, each csr step as one; cells on cpu say so.",
-           "many", ("kernels",), options=lambda: LAUNCHES, main=False),
-    Choice("batch_rows", "Rows a batch", "Rows of the data in each training step.",
-           "numbers", "256", "batch_rows", whole=True, main=False),
-    Choice("rows", "Rows of the data", "Use so many rows only; empty: all there are.",
-           "numbers", "", "rows", whole=True, main=False),
-    Choice("threads", "Threads", "Processor threads each trial may use; empty: all cores.",
-           "numbers", "", "threads", whole=True, main=False),
-    Choice("epochs", "Epochs", "Passes over the data to train for loss and quality; 0: only time steps.",
-           "number", "0", "epochs", whole=True, main=False),
+    *(_choice(setting, setting.control) for setting in SETTINGS if setting.control),
     Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.",
            "number", "0.5", main=False),
     Choice("rounds", "Rounds", "How often everything is measured; rounds are interleaved.",
            "number", "2", whole=True, main=False),
-    Choice("path", "Your file", "For the data sets svmlight and npz: the file to read.",
-           "text", "", "path", main=False),
-    Choice("labels", "Your labels", "For the data set npz: the file of labels.",
-           "text", "", "labels", main=False),
 )  # fmt: skip
 BY_NAME = {choice.name: choice for choice in CHOICES}
 

@@ -62,7 +62,12 @@ def _short(text: str) -> str:
 def break_evens(frame: pd.DataFrame) -> str:
     """Below which density each sparse configuration beats dense, in time and in memory, with its sentence."""
     rows = [
-        (words.short_line(vars(even)), what, "" if even.density is None else words.density(even.density), even.sentence)
+        (
+            words.short_line(even.settings),
+            what,
+            "" if even.density is None else words.density(even.density),
+            even.sentence,
+        )
         for measure, what in (("seconds_step", "time"), ("bytes_peak", "memory"))
         for even in breakeven(frame, measure)
     ]

@@ -55,7 +55,7 @@ class Shown:
 
     def even_of(self, row: cells.Row) -> BreakEven | None:
         """The break-even of a row's configuration."""
-        return next((even for even in self.evens if _line(even) == tuple(row[name] for name in cells.LINE)), None)
+        return next((even for even in self.evens if even.line == cells.line_of(row)), None)
 
     def label(self, row: cells.Row) -> str:
         """The legend's text: configuration and where it crosses dense."""
@@ -76,10 +76,6 @@ class Shown:
         """Break-evens of the lines shown, the highest first."""
         evens = [self.even_of(rows[0]) for rows in self.lines]
         return sorted((even for even in evens if even and even.status == "crossing"), key=lambda even: -even.density)
-
-
-def _line(even: BreakEven) -> tuple:
-    return even.format, even.engine, even.gradient, even.update, even.group["index_dtype"], even.group["launch"]
 
 
 def controls() -> tuple[Control, ...]:
@@ -160,7 +156,7 @@ def marks(axes: Axes, shown: Shown, measure: str, crossings: str) -> None:
 
 def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
     """A dashed line with the interval as a band; the density is written beside it, low, where lines seldom are."""
-    colour = style.look(vars(even))["color"]
+    colour = style.look(even.settings)["color"]
     known = even.low is not None and even.high is not None and even.low != even.high
     if known:
         axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)

@@ -107,7 +107,7 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
         for even in found:
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
             at = words.density(even.density) if even.density is not None else "none"
-            row = [words.line(vars(even) | {"index_dtype": even.group["index_dtype"]}), MEASURES[measure][0], at]
+            row = [words.line(even.settings), MEASURES[measure][0], at]
             rows.append([*row, _ends(even), *([labels[settings]] if several else []), _note(even)])
     columns = ("configuration", "in", "break-even", "95 % interval", *(["cells"] if several else []), "note")
     return table_of(columns, rows)

@@ -1,5 +1,6 @@
 """The columns of a trial: one line of `trials.jsonl` for every planned cell of a sweep, also when it failed."""
 
+from workbench import settings
 from workbench.store.table import Table
 
 _TABLE = {
@@ -12,30 +13,10 @@ _TABLE = {
         status text ok, skipped, unsupported, failed, timeout, memory, wrong or stopped
         reason text why the status is not ok; empty when it is
     """,
-    "setting": """
-        dataset text name of the data set
-        rows_total integer rows of the data set
-        features integer D, columns of the data set
-        density number density asked for, nnz / size; null means as the data set has it
-        width integer N, columns of the weights
-        batch_rows integer R, rows a batch
-        model text linear, logistic or softmax
-        optimizer text sgd, adagrad or adam
-        format text what a batch is held in: dense, csr, csc, coo or row_sparse
-        gradient text what the gradient of the weights is held in: dense, row_sparse, or fused with the update
-        update text standard (all rows of the weights) or lazy (the touched rows only)
-        engine text whose kernels: ours, vendor, or dense (the BLAS baseline)
-        dtype text type of the values
-        index_dtype text type of the indices
-        threads integer threads allowed to the trial
-        shuffle flag whether rows are drawn in a new order each epoch
-        ahead flag whether the next batch is prepared on a thread beside the step
-        epochs integer epochs trained from new weights; 0 times steps alone
-        learning_rate number step length of the optimizer
-        seed integer seed of data, order and starting weights
-        device text where the step runs: cpu, or cuda for a CUDA device, named in gpu
-        launch text how it is launched: kernels, one by one, or graph, as one CUDA graph; null means kernels
-        intercept flag whether the model adds a number for each output to its scores; null means no
+    "setting": "".join(
+        f"{setting.column or setting.name} {setting.kind} {setting.meaning}\n" for setting in settings.SETTINGS
+    )
+    + """index_dtype text type of the indices
         round integer how often this cell was measured before in this run
     """,
     "measured": """

@@ -7,7 +7,7 @@ import json
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
-from workbench import data, models
+from workbench import data, models, settings
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
@@ -38,12 +38,10 @@ def why_dropped(cell: Cell) -> str:
 
 def setup_of(cell: Cell) -> Setup:
     """The training setup of a cell."""
-    shared = (
-        *("model", "format", "gradient", "update", "engine", "optimizer"),
-        *("batch_rows", "shuffle", "ahead", "seed", "dtype", "device", "launch", "intercept"),
-    )
-    options = {} if cell.learning_rate is None else {"rate": cell.learning_rate}
-    return Setup(**{name: getattr(cell, name) for name in shared}, options=options)
+    fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
+    options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
+    options["rate"] = options.pop("learning_rate")
+    return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
 
 
 def expand(spec: Spec) -> Grid:

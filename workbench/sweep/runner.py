@@ -24,6 +24,7 @@ from pathlib import Path
 from kernels import devices
 from workbench import store
 from workbench.measure import child, machine, memory
+from workbench.settings import SETTINGS
 from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
@@ -188,11 +189,11 @@ class Supervisor:
 
 def describe(cell: Cell) -> str:
     """The settings of a cell that tell it from the default, in one line."""
-    shown = ("dataset", "model", "format", "engine", "gradient", "update", "density", "features", "width", "batch_rows")
-    settings = [f"{name}={getattr(cell, name)}" for name in shown if getattr(cell, name) is not None]
-    more = {"device": "cpu", "launch": "kernels", "intercept": False}
-    settings += [f"{name}={getattr(cell, name)}" for name, usual in more.items() if getattr(cell, name) != usual]
-    return " ".join(settings)
+    described = [setting for setting in SETTINGS if setting.is_shown]
+    described += [
+        setting for setting in SETTINGS if not setting.is_shown and getattr(cell, setting.name) != setting.default
+    ]
+    return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)
 
 
 def supervise(folder: Path) -> int:

@@ -12,19 +12,19 @@
 """
 
 import difflib
+import functools
 import json
 import tomllib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any
 
 import pydantic
 
-from workbench import data, models, optimizers
-from workbench.formats import names as format_names
+from workbench import data, formats, models, optimizers, settings
 from workbench.measure.clock import Policy
 from workbench.ops.products import ENGINES
-from workbench.train import DEVICES, GRADIENTS, LAUNCHES, UPDATES
+from workbench.settings import Setting
 
 
 class SpecError(ValueError):
@@ -32,9 +32,8 @@ class SpecError(ValueError):
 
 
 Positive = Annotated[int, pydantic.Field(ge=1)]
-Density = Annotated[float, pydantic.Field(gt=0, le=1)]
 STRICT = pydantic.ConfigDict(extra="forbid", frozen=True)
-FILES = ("path", "labels")
+FILES = tuple(setting.name for setting in settings.SETTINGS if setting.is_file)
 """Axes that name files of the user's."""
 
 
@@ -50,41 +49,43 @@ def _named(known) -> Any:
     return Annotated[str, pydantic.AfterValidator(check)]
 
 
-class Cell(pydantic.BaseModel):
-    """One point of a sweep: every setting that a trial's result depends on, and nothing else.
+REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
+    "data": data.names,
+    "models": models.names,
+    "formats": formats.names,
+    "optimizers": optimizers.names,
+    "engines": lambda: ENGINES,
+}
+"""The names that a setting of the table allows, by the registry that it names."""
 
-    `density` None is the data's own; `features` and `width` None likewise; `rows` None is all rows of a real data set.
-    `path` and `labels` are the files of a data set of the user's; `threads` None is all cores, `epochs` 0 times steps
-    alone, and above 0 trains that many epochs from new weights and measures quality on held-out rows. On a machine
-    without a CUDA device, cells of `device` cuda give rows that say so; so do those of `launch` graph on cpu.
+
+def allowed(setting: Setting) -> tuple[str, ...]:
+    """The values that a setting may have, asked late so that entries can be added; empty where it is no choice."""
+    return tuple(REGISTRIES[setting.allowed]()) if isinstance(setting.allowed, str) else setting.allowed
+
+
+def _field(setting: Setting) -> tuple[Any, Any]:
+    """Type and default of the field of a cell."""
+    kind: Any = setting.type
+    if setting.allowed:
+        kind = _named(functools.partial(allowed, setting))
+    bounds = {"ge": setting.least, "gt": setting.above, "le": setting.most}
+    if bounds := {bound: limit for bound, limit in bounds.items() if limit is not None}:
+        kind = Annotated[kind, pydantic.Field(**bounds)]
+    return (kind | None if setting.default is None else kind), setting.default
+
+
+_Cell: Any = pydantic.create_model(
+    "_Cell", __config__=STRICT, **{setting.name: _field(setting) for setting in settings.SETTINGS}
+)
+
+
+class Cell(_Cell):
+    """One point of a sweep: a value for each setting of the table, and nothing else.
+
+    What is None is as the data, the optimizer or the machine suggests. On a machine without a CUDA device, cells of
+    `device` cuda give rows that say so; so do those of `launch` graph on cpu.
     """
-
-    model_config = STRICT
-
-    dataset: _named(data.names) = "stdlib"
-    model: _named(models.names) = "softmax"
-    format: _named(format_names) = "csr"
-    engine: Literal[*ENGINES] = "ours"
-    gradient: Literal[*GRADIENTS] = "row_sparse"
-    update: Literal[*UPDATES] = "lazy"
-    optimizer: _named(optimizers.names) = "sgd"
-    density: Density | None = None
-    features: Positive | None = None
-    rows: Positive | None = None
-    width: Positive | None = None
-    batch_rows: Positive = 256
-    dtype: Literal["float32", "float64"] = "float32"
-    threads: Positive | None = None
-    shuffle: bool = True
-    ahead: bool = False
-    learning_rate: Annotated[float, pydantic.Field(gt=0)] | None = None
-    epochs: Annotated[int, pydantic.Field(ge=0)] = 0
-    device: Literal[*DEVICES] = "cpu"
-    launch: Literal[*LAUNCHES] = "kernels"
-    intercept: bool = False
-    seed: Annotated[int, pydantic.Field(ge=0)] = 0
-    path: str | None = None
-    labels: str | None = None
 
 
 class Measure(pydantic.BaseModel):
@@ -155,10 +156,10 @@ class Spec(pydantic.BaseModel):
         return self
 
 
-def _refuse_unknown(settings: dict) -> None:
-    for name in settings:
-        if name not in Cell.model_fields:
-            raise ValueError(unknown("axis", name, list(Cell.model_fields)))
+def _refuse_unknown(given: dict) -> None:
+    for name in given:
+        if name not in settings.BY_NAME:
+            raise ValueError(unknown("axis", name, list(settings.BY_NAME)))
 
 
 def unknown(what: str, came: str, known: list[str]) -> str:
@@ -204,10 +205,10 @@ def _message(error: pydantic.ValidationError) -> str:
     return "\n".join(lines)
 
 
-def validate(settings: dict) -> Spec:
+def validate(given: dict) -> Spec:
     """The spec of a dictionary; `SpecError` with one line for each thing that is wrong."""
     try:
-        return Spec(**settings)
+        return Spec(**given)
     except pydantic.ValidationError as error:
         raise SpecError(_message(error)) from None
 

@@ -11,7 +11,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.sessions import bytes_asked
-from workbench import data, formats, optimizers
+from workbench import data, formats, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.stats import median_interval
@@ -95,21 +95,12 @@ def out_of_memory(device: str, error: MemoryError) -> str:
 
 def settings_of(cell: Cell) -> dict:
     """The columns of a row that a cell settles before anything ran."""
-    same = (
-        *("dataset", "density", "model", "optimizer", "format", "gradient", "update", "engine"),
-        *("dtype", "shuffle", "ahead", "batch_rows", "seed", "device", "launch", "intercept", "epochs"),
-    )
-    row = {name: getattr(cell, name) for name in same}
-    rate = optimizers.get(cell.optimizer).options["rate"] if cell.learning_rate is None else cell.learning_rate
+    row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
+    options = optimizers.get(cell.optimizer).options
+    row |= {"learning_rate": cell.learning_rate or options["rate"]}
+    row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return row | {
-        "features": cell.features,
-        "width": cell.width,
-        "rows_total": cell.rows,
-        "learning_rate": rate,
-        "threads": cell.threads or cores,
-        "densified": [],
-    }
+    return row | {"threads": cell.threads or cores, "densified": []}
 
 
 class _Trial:

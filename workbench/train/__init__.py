@@ -12,17 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 from workbench.train.events import PHASES, Laps, StepEvent
 from workbench.train.run import Prepared, Run
-from workbench.train.setup import DEVICES, GRADIENTS, LAUNCHES, UPDATES, Setup, SetupError, why_impossible
+from workbench.train.setup import Setup, SetupError, why_impossible
 
 if TYPE_CHECKING:
     from workbench.train.device import DeviceRun
 
 __all__ = [
-    "DEVICES",
-    "GRADIENTS",
-    "LAUNCHES",
     "PHASES",
-    "UPDATES",
     "Laps",
     "Prepared",
     "Run",

@@ -1,22 +1,18 @@
 """How to train, and which settings go together."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
+from typing import Any
 
 from kernels.gpu.step import LOSSES
-from workbench import models, optimizers
+from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
 
-GRADIENTS = ("dense", "row_sparse", "fused")
-UPDATES = ("standard", "lazy", "exact")
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 """What the optimizer calls each update."""
 
 
-DEVICES = ("cpu", "cuda")
-LAUNCHES = ("kernels", "graph")
-"""How the device is told what to do: kernel by kernel, or the whole step at once, as one CUDA graph."""
 ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense")}
 """Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
 IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
@@ -27,9 +23,19 @@ class SetupError(ValueError):
     """Settings that do not go together; the message says which and what would."""
 
 
+_FIELDS = [
+    (name, settings.BY_NAME[name].type, field(default=settings.BY_NAME[name].default))
+    for name in settings.names(goes_to="setup")
+]
+_Setup: Any = make_dataclass("_Setup", _FIELDS, frozen=True)
+
+
 @dataclass(frozen=True)
-class Setup:
+class Setup(_Setup):
     """How to train: what X, the gradient and the update are held in and computed by.
+
+    It has the settings of the table that go to a setup, the `options` of the optimizer by name, and `last`, which says
+    what becomes of rows that fill no batch, as in `data.Batches`.
 
     With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
     done for the next batch on a thread beside the step, which then pays for what it waits. Without `shuffle`, batches
@@ -42,22 +48,8 @@ class Setup:
     time, without weight decay.
     """
 
-    model: str = "softmax"
-    format: str = "csr"
-    gradient: str = "row_sparse"
-    update: str = "lazy"
-    engine: str = "ours"
-    optimizer: str = "sgd"
     options: Mapping[str, float] = field(default_factory=dict)
-    batch_rows: int = 256
-    shuffle: bool = True
-    ahead: bool = False
     last: str = "keep"
-    seed: int = 0
-    dtype: str = "float32"
-    device: str = "cpu"
-    launch: str = "kernels"
-    intercept: bool = False
 
     @property
     def forward_rule(self) -> products.Row:
@@ -73,10 +65,10 @@ class Setup:
 
 def why_impossible(setup: Setup) -> str:
     """Why the format, engine, gradient and update do not go together, or "" when they do."""
-    if setup.device not in DEVICES:
-        return f"There is no device {setup.device!r}; there is: {', '.join(DEVICES)}."
-    if setup.launch not in LAUNCHES:
-        return f"There is no launch {setup.launch!r}; there is: {', '.join(LAUNCHES)}."
+    for name in ("device", "launch"):
+        value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
+        if value not in allowed:
+            return f"There is no {name} {value!r}; there is: {', '.join(allowed)}."
     try:
         _ = setup.forward_rule, setup.gradient_rule
     except products.NoRuleError as error:

@@ -1,0 +1,39 @@
+"""Options of a command from the table of settings: what they take, their defaults and their help."""
+
+import inspect
+from collections.abc import Callable
+from typing import Annotated, Any
+
+import typer
+
+from workbench.settings import SETTINGS, Setting
+
+COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}
+"""Settings that are completed where they are not given, and what they have to suit."""
+
+
+def with_settings(command: Callable[..., None]) -> Callable[..., None]:
+    """Give `command`, which takes keywords, an option for each setting, as typer reads them from a signature."""
+    parameters = [_parameter(setting) for setting in SETTINGS]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return command
+
+
+def _parameter(setting: Setting) -> inspect.Parameter:
+    default = setting.default if setting.train is None else setting.train
+    kind: Any = setting.type
+    if setting.name in COMPLETED:
+        default = None
+    if default is None:
+        kind = kind | None
+    annotation = Annotated[kind, _option(setting)]
+    return inspect.Parameter(setting.name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=annotation)
+
+
+def _option(setting: Setting) -> Any:
+    meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}"
+    suits = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
+    least = setting.least if setting.train is None else max(1, setting.least or 0)  # a training has an epoch at least
+    bounds = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
+    return typer.Option(help=f"{meaning}{suits}.", **bounds)

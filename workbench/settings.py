@@ -1,0 +1,184 @@
+"""The table of settings: all that the project knows of each setting of a cell, in one entry.
+
+How to add a setting: one entry in `SETTINGS`, and the code that obeys it. From an entry follow the field of a sweep's
+cell with its checks, the field of `train.Setup` or the option of the optimizer, the column of trial rows, the part it
+plays in analysis, the option of `workbench train`, the choice of the panel and the parameter of notebooks.
+
+Nothing of the project is imported here, so that everything may read the table.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
+"""What a column of each type is called in the table of trial rows."""
+
+
+@dataclass(frozen=True)
+class Control:
+    """How the panel asks for a setting.
+
+    `kind` is one or many (of the allowed values), text, number, or numbers: one or several between commas. `main`
+    controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
+    """
+
+    name: str
+    label: str
+    kind: str
+    default: Any = ""
+    help: str = ""
+    """What stands beside the field; empty: the setting's meaning."""
+    main: bool = False
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting. A `default` of None stands for what the data, the optimizer or the machine suggests.
+
+    `allowed` is the allowed values, or the name of what lists them (`sweep.spec.REGISTRIES`); numbers may be bounded by
+    `least`, `above` and `most`. `goes_to` names those that obey it: data, target, model, setup, optimizer, trial.
+    `role` is its part in analysis: rows that differ in the axis make one line, in a line setting several lines of one
+    chart, in a group setting several charts; of rows that differ in a best setting alone the best stands for all.
+    """
+
+    name: str
+    type: type
+    default: Any
+    meaning: str
+    allowed: tuple[str, ...] | str = ()
+    least: float | None = None
+    above: float | None = None
+    most: float | None = None
+    goes_to: tuple[str, ...] = ("setup",)
+    role: str = "group"
+    is_shown: bool = False
+    """Whether it is named where a cell is described, also at its default."""
+    is_file: bool = False
+    """Whether it names a file of the user's, taken from the folder of the spec."""
+    column: str = ""
+    """The column of trial rows, where it has another name: one that holds what was measured."""
+    noun: str = ""
+    """The setting in a sentence."""
+    say: Callable[[Any], str] = str
+    """A value in words, as it stands in the name of a group."""
+    train: Any = None
+    """The default of the command `train`, where it is another."""
+    control: Control | None = None
+
+    @property
+    def kind(self) -> str:
+        """What its column holds."""
+        return KINDS[self.type]
+
+
+def _count(noun: str) -> Callable[[int], str]:
+    return lambda count: f"{count:,} {noun}" if count == 1 else f"{count:,} {noun}s"
+
+
+SYNTHETIC = "of a synthetic set 16,384"
+FROM_DATA = "; by default what the data asks for"
+
+SETTINGS = (
+    Setting("dataset", str, "stdlib", "data set that is trained on: stdlib, uniform, power_law, svmlight, npz",
+            "data", goes_to=("data",), is_shown=True, noun="data",
+            control=Control("dataset", "Data set", "one", "stdlib",
+                            "What is trained on; uniform and power_law are drawn at any size.", main=True)),
+    Setting("path", str, None, "your file, for the data sets svmlight and npz", goes_to=("data",), is_file=True,
+            control=Control("path", "Your file", "text", help="For the data sets svmlight and npz: the file to read.")),
+    Setting("labels", str, None, "your file of labels (.npy), for the data set npz", goes_to=("data",), is_file=True,
+            say=lambda path: f"labels {path}",
+            control=Control("labels", "Your labels", "text", help="For the data set npz: the file of labels.")),
+    Setting("model", str, "softmax", "model that is trained, such as linear (numbers), logistic (yes or no), softmax "
+            "(classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
+            control=Control("model", "Model", "one", "softmax", "softmax: classes. logistic: yes or no. linear: "
+                            "numbers. factorization_machine: numbers, by pairs of features.", main=True)),
+    Setting("optimizer", str, "adagrad", "rule by which a gradient changes the weights, such as sgd, momentum, "
+            "adagrad, adam, ftrl", "optimizers", noun="optimizer",
+            control=Control("optimizer", "Optimizer", "one", "adagrad", "How a gradient changes the weights.",
+                            main=True)),
+    Setting("rows", int, None, f"rows of the data, picked by the seed; by default all, {SYNTHETIC}", least=1,
+            goes_to=("data",), column="rows_total", say=_count("row"),
+            control=Control("rows", "Rows of the data", "numbers",
+                            help="Use so many rows only; empty: all there are.")),
+    Setting("features", int, None, f"D, columns of the data, the most frequent ones; by default all, {SYNTHETIC}",
+            least=1, goes_to=("data",), say=_count("feature"),
+            control=Control("features", "Features", "numbers", "2048",
+                            "Columns of the data, the most frequent ones; empty: all there are.", main=True)),
+    Setting("density", float, None, "density asked for, nnz / size; by default as the data has it, of a synthetic set "
+            "0.01", above=0, most=1, goes_to=("data",), role="axis",
+            control=Control("densities", "Densities", "numbers", "0.003, 0.01, 0.03, 0.1, 0.2",
+                            "Shares of entries that are not zero, between commas: 0.01, 10 %, natural.", main=True)),
+    Setting("width", int, None, f"N, columns of the weights: outputs of the model, or its factors{FROM_DATA}", least=1,
+            goes_to=("data", "target", "model"), noun="width", say=lambda width: f"width {width}",
+            control=Control("widths", "Widths", "numbers", "16",
+                            "Columns of the weights, such as the number of classes; between commas.", main=True)),
+    Setting("batch_rows", int, 256, "R, rows of the data in each training step", least=1, is_shown=True,
+            noun="batch rows", say=lambda rows: f"{rows:,} rows a batch",
+            control=Control("batch_rows", "Rows a batch", "numbers", "256")),
+    Setting("dtype", str, "float32", "type of the values: float32 or float64", ("float32", "float64"),
+            goes_to=("setup", "target"), noun="dtype"),
+    Setting("threads", int, None, "processor threads that a trial may use; by default all cores", least=1,
+            goes_to=("trial",), noun="threads", say=_count("thread"),
+            control=Control("threads", "Threads", "numbers",
+                            help="Processor threads each trial may use; empty: all cores.")),
+    Setting("shuffle", bool, True, "whether rows are drawn in a new order each epoch",
+            say=lambda on: "shuffled" if on else "in order"),
+    Setting("ahead", bool, False, "whether the next batch is prepared on a thread beside the step",
+            say=lambda on: "batches prepared ahead" if on else "batches prepared in the step"),
+    Setting("epochs", int, 0, "passes over the training rows, from new weights; 0 times steps alone", least=0,
+            goes_to=("trial",), say=lambda count: _count("epoch")(count) if count else "steps alone", train=3,
+            control=Control("epochs", "Epochs", "number", "0",
+                            "Passes over the data to train for loss and quality; 0: only time steps.")),
+    Setting("device", str, "cpu", "where the step runs: cpu, or cuda for a CUDA device", ("cpu", "cuda"),
+            noun="device", say=lambda device: f"on {device}",
+            control=Control("devices", "Devices", "many", ("cpu",), "Where steps run: cpu, or cuda for a CUDA device; "
+                            "without one, cells there say so.")),
+    Setting("intercept", bool, False, "whether the model adds a trained number for each output to its scores",
+            goes_to=("setup", "model"), say=lambda on: "with an intercept" if on else ""),
+    Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
+            role="line", is_shown=True,
+            control=Control("formats", "Sparse formats", "many", ("csr",),
+                            "What a sparse batch is held in; dense is always measured too.", main=True)),
+    Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
+            "engines", role="line", is_shown=True,
+            control=Control("engines", "Kernels", "many", ("ours", "vendor"), "Whose code computes with the sparse "
+                            "formats: ours, or the vendor's: SciPy, cuSPARSE.", main=True)),
+    Setting("gradient", str, "row_sparse", "what the gradient of the weights is held in: dense, row_sparse (touched "
+            "rows), or fused with the update", ("dense", "row_sparse", "fused"), role="line", is_shown=True),
+    Setting("update", str, "lazy", "rows that an update changes: standard (all), lazy (touched ones), exact (lazy, and "
+            "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
+            control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
+                            "exact: those, others catch up. standard: all.", main=True)),
+    Setting("launch", str, "kernels", "how the step is launched: kernels, one by one, or graph, as one CUDA graph",
+            ("kernels", "graph"), role="line",
+            control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
+                            "csr step as one; cells on cpu say so.")),
+    Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,
+            goes_to=("optimizer",), role="best"),
+    Setting("decay", float, None, "weight decay of the optimizer; by default the optimizer's own", least=0,
+            goes_to=("optimizer",), noun="decay", say=lambda decay: f"decay {decay:g}" if decay else ""),
+    Setting("seed", int, 0, "draws rows, held-out rows, starting weights and the order of batches", least=0,
+            goes_to=("setup", "data"), role="best"),
+)  # fmt: skip
+BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+
+def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
+    """Names of the settings that go there, or have that role; without either all, in the order of the table.
+
+    >>> names(role="line")
+    ('format', 'engine', 'gradient', 'update', 'launch')
+    """
+    chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
+    return tuple(setting.name for setting in chosen)
+
+
+def columns(role: str) -> tuple[str, ...]:
+    """Columns of trial rows that hold the settings of a role, in the order of the table."""
+    return tuple(BY_NAME[name].column or name for name in names(role=role))
+
+
+def usual(name: str, value: Any) -> Any:
+    """A value of a setting, or its default in the place of None: rows from before a setting have None for it."""
+    return BY_NAME[name].default if value is None else value
