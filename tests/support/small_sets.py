@@ -1,6 +1,7 @@
 """Small matrices and data sets that several tests are made of."""
 
 import dataclasses
+import string
 
 import numpy as np
 import scipy.sparse as sp
@@ -30,7 +31,7 @@ def labelled(y=(0, 0, 0, 1, 1, 2), features=8, per_row=2, groups=None):
     for step in range(per_row):
         dense[np.arange(len(y)), (np.arange(len(y)) + step) % features] = 1 + step
     x = formats.to_format(dense, "csr")
-    classes = tuple("abcdefgh"[: y.max() + 1])
+    classes = tuple(string.ascii_lowercase[: y.max() + 1])
     return data.Dataset("small", x, y.astype(np.int64), data.Labels("classes", classes), "here", "none", groups)
 
 

@@ -26,8 +26,9 @@ from workbench.data.feed import Batch, Feed
 from workbench.data.labels import Labels
 from workbench.data.merging import merged
 from workbench.data.reading_like import parameters_like, relabelled
+from workbench.data.summaries import summary
 from workbench.data.svmlight_batches import SvmlightBatches
-from workbench.data.targets import natural_width, targets, with_labels
+from workbench.data.target_kinds import natural_width, targets, with_labels
 
 __all__ = [
     "Batch",
@@ -49,6 +50,7 @@ __all__ = [
     "register",
     "shuffled",
     "split",
+    "summary",
     "targets",
     "unavailable",
     "with_density",

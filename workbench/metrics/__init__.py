@@ -16,6 +16,8 @@ sizes, which is what many programs print as the metric of an epoch.
 Targets [R] go with scores [R, 1]; sparse targets are read as the dense array they stand for. Probabilities count as
 `epsilon` at least.
 
+`constant_quality` is what the best answer gets that ignores the input, in terms of any of these.
+
 >>> import numpy as np
 >>> metric = create("mse", average="batches")
 >>> metric.update(np.float32([1, 2]), np.float32([0, 0]))
@@ -25,6 +27,7 @@ Targets [R] go with scores [R, 1]; sparse targets are read as the dense array th
 """
 
 from workbench.metrics.accumulate import Accumulator, Composite, Metric, create
+from workbench.metrics.constant import constant_quality, constant_scores
 from workbench.metrics.measures import (
     MetricError,
     accuracy,
@@ -44,6 +47,8 @@ __all__ = [
     "MetricError",
     "accuracy",
     "binary_accuracy",
+    "constant_quality",
+    "constant_scores",
     "create",
     "cross_entropy",
     "log_loss",
