@@ -8,7 +8,7 @@ import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
-from workbench.panels import choices, lab
+from workbench.panels import choices, lab, suited
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -84,7 +84,7 @@ def test_parameters_are_literals_with_type_and_help_and_the_panels_own():
     rest = {"run_dir": "", "smoke": False, "show_widgets": None}
     assert set(values) == {choice.name for choice in choices.CHOICES} | set(rest)
     assert {name: values.pop(name) for name in rest} == rest
-    assert choices.complete(values) == choices.complete({})
+    assert suited.completed(lab.parameters(values)) == suited.completed({})
 
 
 def test_papermill_lists_the_parameters_with_their_help():
@@ -154,7 +154,7 @@ def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
     ("parameters", "told"),
     [
         ({"densties": [0.1]}, "unknown parameter 'densties'. Did you mean 'densities'?"),
-        ({"model": "logistic"}, "The logistic model has width 1."),
+        ({"model": "logistic", "widths": [16]}, "The logistic model has width 1."),
     ],
 )
 def test_parameters_that_cannot_be_fail_at_once_with_a_clear_error(here, parameters, told):

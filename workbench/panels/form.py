@@ -7,6 +7,8 @@ import ipywidgets as widgets
 
 from workbench.panels.choices import CHOICES, Choice
 from workbench.panels.state import LabState
+from workbench.panels.suited import files_of
+from workbench.sweep.spec import FILES
 
 Guard = Callable[[str, Callable[[], None]], Callable[..., None]]
 """Makes a callback of an action; its first argument says in words what the action does, for when it fails."""
@@ -58,7 +60,7 @@ def _inputs(choice: Choice) -> list[widgets.Widget]:
 
 
 class Form:
-    """All fields; those that few people need unfold by a button."""
+    """All fields; those that few people need unfold by a button, files beside the data set that reads them."""
 
     def __init__(self, state: LabState, guard: Guard) -> None:
         self.state = state
@@ -67,7 +69,7 @@ class Form:
         more = self._grid(main=False)
         more.layout.display = "none"
         self.more = widgets.ToggleButton(
-            description="More settings", tooltip="Rows a batch, threads, epochs, seconds, rounds, files of yours"
+            description="More settings", tooltip="Rows a batch, threads, epochs, seconds, rounds"
         )
         self.more.observe(lambda change: setattr(more.layout, "display", None if change["new"] else "none"), "value")
         self.box = widgets.VBox([self._grid(main=True), self.more, more])
@@ -77,7 +79,9 @@ class Form:
         self._enable()
 
     def _grid(self, main: bool) -> widgets.Box:
-        box = widgets.Box([field.box for field in self.fields.values() if field.choice.main == main])
+        names = [name for name, field in self.fields.items() if field.choice.main == main and name not in FILES]
+        names[1:1] = FILES if main else ()
+        box = widgets.Box([self.fields[name].box for name in names])
         box.add_class("wb-grid")
         return box
 
@@ -90,6 +94,9 @@ class Form:
         try:
             for name, field in self.fields.items():
                 field.show(self.state.choices[name])
+            read = files_of(self.state.choices["dataset"])
+            for name in FILES:
+                self.fields[name].box.layout.display = None if name in read else "none"
         finally:
             self._showing = False
 

@@ -13,11 +13,12 @@ In a notebook::
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.panels.choices import BY_NAME, ChoiceError, complete, make_spec, smaller
+from workbench.panels import suited
+from workbench.panels.choices import BY_NAME, ChoiceError, smaller
 from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
-from workbench.panels.state import LabState
+from workbench.panels.state import LabState, spec_of
 from workbench.sweep import run_folder
 from workbench.sweep.spec import unknown
 
@@ -38,13 +39,15 @@ _shown: dict[str, "Panel"] = {}
 def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     """The parameters of `study` in a notebook's `globals()`.
 
-    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`).
+    papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). Densities,
+    widths and features that are None are left out, so that they follow the data set.
     """
     taken = (*BY_NAME, "smoke", "run_dir")
     for name in injected(sources(namespace)):
         if name not in (*taken, "show_widgets"):
             raise ChoiceError(unknown("parameter", name, [*taken, "show_widgets"]))
-    return {name: namespace[name] for name in taken if name in namespace}
+    given = {name: namespace[name] for name in taken if name in namespace}
+    return {name: value for name, value in given.items() if value is not None or name not in suited.OF_FILES}
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
@@ -53,10 +56,10 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
     The rows are in `run_dir`, which is `runs/NAME` where not given. `smoke` makes everything small: it is done in
     seconds and shows that all works; its numbers answer nothing.
     """
-    values = complete(chosen)
+    values = suited.completed(chosen)
     if smoke:
         name, values = f"{name}-smoke", smaller(values)
-    make_spec(values, name)
+    spec_of(values, name)
     return LabState(name, values, run_dir)
 
 
@@ -90,7 +93,8 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     if panel is not None:
         tell("Press Run in the panel. Run the cells below whenever you want their results as they are.")
         return
-    tell(f"{study.planned} {study.planned.without}".strip() + f" The rows are kept in {study.folder}.")
+    planned = [study.planned, study.planned.without, suited.following(study.choices)]
+    tell(" ".join([*filter(None, map(str, planned)), f"The rows are kept in {study.folder}."]))
     if not study.is_current:
         study.start()
     try:

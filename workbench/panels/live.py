@@ -5,7 +5,7 @@ from pathlib import Path
 
 import ipywidgets as widgets
 
-from workbench.panels import pages
+from workbench.panels import pages, suited
 from workbench.panels.planned import left
 from workbench.panels.state import LabState
 
@@ -19,7 +19,16 @@ def plan_line(state: LabState) -> str:
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
     configurations = "; ".join(map(html.escape, state.planned.configurations))
     told = f"<strong>{html.escape(str(state.planned))}</strong> {html.escape(state.planned.without)}"
-    return f"<div>{told} Configurations: {configurations}.</div>"
+    follow = html.escape(suited.following(state.choices))
+    return f"<div>{told} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
+
+
+def outdated_line(state: LabState) -> str:
+    """That the results are of other settings than those above, and which."""
+    if not state.outdated:
+        return ""
+    told = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."
+    return f'<div class="wb-problem wb-outdated" role="status">{told} Run measures what is chosen now.</div>'
 
 
 def status_line(state: LabState) -> str:
@@ -86,11 +95,11 @@ class Live:
             description="Trials", tooltip="Trials done of all", style={"description_width": "initial"}
         )
         self.lines = {
-            line: widgets.HTML() for line in (plan_line, status_line, progress_line, trouble_box, exported_line)
+            line: widgets.HTML()
+            for line in (plan_line, status_line, progress_line, trouble_box, exported_line, outdated_line)
         }
-        state.observe(
-            lambda _: self.fill(), names=["problem", "planned", "progress", "rows", "stopping", "trouble", "exported"]
-        )
+        shown = ["problem", "planned", "progress", "rows", "stopping", "trouble", "exported", "outdated"]
+        state.observe(lambda _: self.fill(), names=shown)
         self.fill()
 
     def fill(self) -> None:

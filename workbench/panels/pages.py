@@ -16,6 +16,8 @@ SIGNS |= {"stopped": "■"}
 LEFT = 'style="text-align: left"'
 """Notebooks align tables to the right."""
 
+OUTDATED = "These results are of other settings."
+
 MOST_ROWS = 12
 LONGEST = 160
 

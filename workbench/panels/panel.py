@@ -44,7 +44,9 @@ class Panel:
         self.keep_still(lambda _: None)
         self.view.observe(slow("Showing a table", self._turn), names=["value"])
         state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
+        state.observe(lambda _: self._fade(), names=["outdated"])
         self._enable()
+        self._fade()
         self._fill()
 
     def _children(self) -> list[widgets.Widget]:
@@ -54,8 +56,16 @@ class Panel:
         for row in (buttons, progress):
             row.add_class("wb-row")
         above = [widgets.HTML(SHEET), self.form.box, lines[live.plan_line], buttons, progress]
-        told = [lines[live.trouble_box], lines[live.exported_line]]
-        return [*above, *told, self.verdict, self.chart.box, self.view, self.page]
+        below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
+        return [*above, *below, self.verdict, self.chart.box, self.view, self.page]
+
+    def _fade(self) -> None:
+        """Show results of other settings paler than those of the present ones."""
+        for widget in (self.verdict, self.chart.box, self.page):
+            if self.state.outdated:
+                widget.add_class("wb-old")
+            else:
+                widget.remove_class("wb-old")
 
     def _guard(self, lock: threading.RLock) -> Guard:
         """Makes callbacks of actions: under the lock, and with an exception shown instead of lost."""
@@ -127,7 +137,8 @@ class Panel:
         """The panel as it is now, for readers without a kernel."""
         state = self.state
         drawn = picture.draw(self.chart.picker.value, state.frame, **self.chart.chosen)
-        parts = [live.status_line(state), live.progress_line(state), self.verdict.value, drawn.html]
+        lines = (live.status_line, live.progress_line, live.outdated_line)
+        parts = [*(line(state) for line in lines), self.verdict.value, drawn.html]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
         return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")
 

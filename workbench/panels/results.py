@@ -30,7 +30,12 @@ class Shown:
 
 def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
     study.poll()
-    return make() if study.rows else _said(NOTHING)
+    if not study.rows:
+        return _said(NOTHING)
+    shown, note = make(), f"{pages.OUTDATED} The run has {study.outdated}."
+    if not study.outdated:
+        return shown
+    return Shown(f"<p><strong>{html.escape(note)}</strong></p>{shown.html}", f"{note}\n{shown.text}")
 
 
 def _said(text: str) -> Shown:

@@ -15,6 +15,7 @@ import pandas as pd
 import traitlets
 
 from workbench import store
+from workbench.panels import files, other, suited
 from workbench.panels.choices import ChoiceError, complete, make_spec
 from workbench.panels.planned import Planned, plan
 from workbench.sweep import run_folder as run_folder
@@ -23,8 +24,7 @@ from workbench.sweep.spec import Spec
 SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 QUESTION = "Can sparse reduce training time?"
-CHOSEN = "choices.json"
-"""In the run folder: the choices that a study was opened with, and those that the run was started with."""
+UNREAD = "unread"
 
 
 class Trouble(NamedTuple):
@@ -34,10 +34,24 @@ class Trouble(NamedTuple):
     details: str
 
 
+def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
+    """The sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
+    faults = files.problems(choices)
+    sound = suited.relevant(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told beside them
+    try:
+        spec = make_spec(sound, name, QUESTION)
+    except ChoiceError as error:
+        raise ChoiceError("\n".join([*faults.values(), str(error)])) from None
+    if faults:
+        raise ChoiceError("\n".join(faults.values()))
+    return spec
+
+
 class LabState(traitlets.HasTraits):
     """One study. `choices` are as typed; `problem` says what is wrong with them, else `planned` what Run would do.
 
-    `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run.
+    `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run. `outdated`
+    says in which choices that run differs from the present ones, and is empty where it does not.
     """
 
     choices = traitlets.Dict()
@@ -45,35 +59,52 @@ class LabState(traitlets.HasTraits):
     planned = traitlets.Instance(Planned, allow_none=True)
     progress = traitlets.Instance(run_folder.Progress, allow_none=True)
     rows = traitlets.Tuple()
+    outdated = traitlets.Unicode()
     stopping = traitlets.Bool(False)
     trouble = traitlets.Instance(Trouble, allow_none=True)
     exported = traitlets.Tuple()
 
     def __init__(self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "") -> None:
         super().__init__()
-        self.name, self.given = name, complete(given or {})
+        self.name, self.given = name, suited.completed(given or {})
         self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
         self._is_named = bool(run_dir)
         self._read, self._due = (), 0.0
         self._framed, self._frame = None, store.frame()
+        self._files, self._compared = (), None
         self.choices = self.given
         self.attach()
 
     def choose(self, **chosen: Any) -> None:
-        """Change some choices; whether they can be measured shows in `problem` and `planned`."""
-        self.choices = complete({**self.choices, **chosen})
+        """Change some choices; whether they can be measured shows in `problem` and `planned`.
+
+        Another data set brings its own densities, widths and features in place of those that followed the one before.
+        """
+        self.choices = suited.changed(self.choices, chosen)
 
     @traitlets.observe("choices")
     def _plan(self, _change: Any = None) -> None:
+        self._files = files.stamps(self.choices)
         try:
-            self.planned = plan(self.spec(), self._stored())
-            self.problem = ""
+            spec = self.spec()
+            self.planned, self.problem = plan(spec, self._stored()), ""
         except ChoiceError as error:
-            self.planned, self.problem = None, str(error)
+            spec, self.planned, self.problem = None, None, str(error)
+        self._compare(spec)
+
+    def _compare(self, spec: Spec | None) -> None:
+        """Tell whether the rows are of this spec, the present one; None where the choices make none."""
+        self._compared = self._started
+        self.outdated = other.differences(self.folder, spec, self.choices) if self.rows else ""
+
+    @property
+    def _started(self) -> tuple:
+        """Changes when a run is started in the folder, and with its first rows."""
+        return _stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
         """The sweep of the present choices (`ChoiceError`)."""
-        return make_spec(self.choices, self.name, QUESTION)
+        return spec_of(self.choices, self.name)
 
     @property
     def alive(self) -> bool:
@@ -115,7 +146,7 @@ class LabState(traitlets.HasTraits):
             self.folder = next((path for path in run_folder.runs(run_folder.ROOT) if self._is_mine(path)), self.folder)
             self.folder = self.folder.resolve()
         self.poll()
-        kept = self.folder / CHOSEN
+        kept = self.folder / other.CHOSEN
         if self.progress is not None and kept.exists():
             chosen = json.loads(kept.read_text(encoding="utf-8"))
             if chosen["given"] == json.loads(json.dumps(self.given)):
@@ -127,7 +158,9 @@ class LabState(traitlets.HasTraits):
         return found.name == self.name and (found.alive or bool(run_folder.rows(folder)))
 
     def poll(self) -> None:
-        """Read what changed in the run folder. Takes well under a millisecond when nothing did."""
+        """Read what changed in the run folder or at the user's files. Takes under a millisecond when nothing did."""
+        if files.stamps(self.choices) != self._files:
+            self._plan()
         if not (self.folder / "progress.json").exists():
             self.progress, self.rows = None, ()
             return
@@ -144,6 +177,8 @@ class LabState(traitlets.HasTraits):
         if not self.alive and (was_alive or self.stopping):
             self.stopping = False
             self._plan()
+        elif self._started != self._compared:
+            self._plan()
 
     def _stored(self) -> list[dict]:
         """All rows in the folder, also those of other choices: they may answer trials of these."""
@@ -154,7 +189,7 @@ class LabState(traitlets.HasTraits):
         spec = self.spec()
         run_folder.start(spec, self.folder)
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
-        run_folder.replace_file(self.folder / CHOSEN, kept)
+        run_folder.replace_file(self.folder / other.CHOSEN, kept)
         self.trouble, self.exported, self.stopping = None, (), False
         self.poll()
 

@@ -25,6 +25,8 @@ SHEET = """<style>
 .workbench-lab .widget-toggle-buttons > label { text-align: left; font-weight: 600; }
 .workbench-lab .widget-toggle-button, .workbench-lab .widget-toggle-buttons button { width: auto; padding: 0 14px; }
 .workbench-lab .wb-problem { border-left: 4px solid var(--jp-error-color1, #c62828); padding: 4px 10px; }
+.workbench-lab .wb-outdated { border-left-color: var(--jp-warn-color1, #b26a00); }
+.workbench-lab .wb-old { opacity: 0.55; }
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }

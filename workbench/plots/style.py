@@ -56,6 +56,12 @@ def look(row: cells.Row) -> dict[str, Any]:
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
 
+def mark(format: str) -> dict[str, str]:
+    """Colour and marker of a format that our kernels compute with, or of dense."""
+    colour, marker = CONTENDERS.get(("dense" if format == "dense" else "ours", format), OTHER[:2])
+    return {"color": colour, "marker": marker}
+
+
 def pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
     """The group of that label, the largest where it is None."""
     found = cells.groups(frame)

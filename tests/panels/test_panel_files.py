@@ -1,0 +1,166 @@
+"""A data set of the user's in the panel: its files are looked at at once, and its own sizes take the place of ours."""
+
+import json
+import os
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import text, write_run
+from workbench.panels import files, lab, pages, suited
+from workbench.sweep import run_folder
+from workbench.sweep.spec import dump
+
+
+@pytest.fixture
+def news(here):
+    """A file of the user's, small."""
+    path = here / "news.svm"
+    path.write_text("".join(f"{label} {1 + label}:1 40:2\n" for label in range(30)))
+    return path
+
+
+def test_the_sizes_of_another_data_set_do_not_stay_for_the_users_file(here, opened, news):
+    panel = opened(lab.study(dataset="uniform"))
+    assert panel.form.fields["widths"].value == "16"
+    panel.state.choose(dataset="svmlight", path=str(news))
+    shown = {name: panel.form.fields[name].value for name in suited.OF_FILES}
+    assert shown == {"densities": "natural", "widths": "natural", "features": ""}
+    assert not {"width", "density", "features"} & set(panel.state.spec().axes)
+    assert "Densities natural, Widths natural and Features all follow the data set." in text(panel)
+    panel.state.choose(dataset="uniform")
+    assert panel.form.fields["widths"].value == "16"
+    assert "follow the data set" not in text(panel)
+
+
+def test_what_the_user_typed_stays_and_is_told(here, opened, news):
+    panel = opened(lab.study(dataset="uniform"))
+    panel.form.fields["widths"].inputs[0].value = "4"
+    panel.form.fields["dataset"].inputs[0].value = "svmlight"
+    panel.form.fields["path"].inputs[0].value = str(news)
+    assert panel.state.spec().axes["width"] == (4,)
+    assert "Widths 4 instead of natural: as you asked." in text(panel)
+    told = []
+    lab.study(dataset="svmlight", path=str(news), widths=[16])
+    study = lab.study(dataset="svmlight", path=str(news), widths=[16])
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
+        lab.run(study, tell=told.append)
+    assert "Widths 16 instead of natural: as you asked." in told[0]
+
+
+def test_parameters_of_the_notebook_that_are_none_follow_the_data_set(news):
+    given = lab.parameters({"dataset": "svmlight", "path": str(news), "widths": None, "features": None, "rows": None})
+    assert given == {"dataset": "svmlight", "path": str(news), "rows": None}
+    assert suited.completed(given)["widths"] == "natural"
+    assert suited.completed({"dataset": "stdlib"})["widths"] == "natural"
+    assert suited.completed({"dataset": "uniform"})["widths"] == "16"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("nws.svm", "there is no 'nws.svm' in {here}. Did you mean 'news.svm'?"),
+        ("gone/news.svm", "and no folder {here}/gone either."),
+        ("folder", "{here}/folder is a folder; name a file in it; it holds inside.txt."),
+        ("empty", "{here}/empty is empty; name the file that holds the data."),
+        ("pipe", "{here}/pipe is a device or a pipe; name a regular file."),
+        ("nul\0", "there is no 'nul\\x00' in {here}"),
+        ("n" * 300, "cannot be looked at"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_told_at_once(here, opened, news, name, told):
+    (here / "folder").mkdir()
+    (here / "folder" / "inside.txt").write_text("1 1:1\n")
+    (here / "empty").touch()
+    os.mkfifo(here / "pipe")
+    expected = "Your file: ", told.format(here=here)
+    with pytest.raises(lab.ChoiceError) as error:
+        lab.study(dataset="svmlight", path=str(here / name))
+    assert all(part in str(error.value) for part in expected)
+    panel = opened(lab.study(dataset="svmlight", path=str(news)))
+    assert not panel.run.disabled
+    panel.state.choose(path=str(here / name))
+    assert all(pages.html.escape(part) in text(panel) for part in expected)
+    assert panel.run.disabled
+
+
+def test_a_file_that_may_not_be_read_is_told(news, monkeypatch):
+    monkeypatch.setattr(os, "access", lambda path, mode: False)  # root may read whatever the permissions say
+    assert "may not be read by you; change its permissions" in files.fault(news)
+
+
+def test_a_file_that_comes_or_goes_later_is_noticed(here, opened, news):
+    panel = opened(lab.study(dataset="svmlight", path=str(news)))
+    news.rename(here / "away")
+    panel.step()
+    assert "there is no &#x27;news.svm&#x27;" in text(panel)
+    assert panel.run.disabled
+    (here / "away").rename(news)
+    panel.step()
+    assert not panel.state.problem
+    assert not panel.run.disabled
+
+
+def test_fields_for_files_show_with_the_data_sets_that_read_them(here, opened, news):
+    panel = opened(lab.study())
+    visible = lambda: [name for name in ("path", "labels") if panel.form.fields[name].box.layout.display != "none"]  # noqa: E731
+    assert visible() == []
+    panel.state.choose(dataset="svmlight")
+    assert visible() == ["path"]
+    panel.state.choose(dataset="npz")
+    assert visible() == ["path", "labels"]
+    panel.state.choose(dataset="svmlight", path=str(news))
+    panel.state.choose(dataset="uniform")
+    assert "path" not in panel.state.spec().axes, "a field that is hidden changed the sweep"
+
+
+def started(study):
+    """A finished run of the study's choices, as its Run button leaves it."""
+    with pytest.MonkeyPatch.context() as patch:
+
+        def start(spec, folder):
+            write_run(folder, made.sweep(), "finished")
+            (folder / run_folder.SPEC).write_text(dump(spec))
+
+        patch.setattr(run_folder, "start", start)
+        study.start()
+    return study
+
+
+def test_results_of_other_settings_say_so_until_the_choices_are_theirs_again(here, opened):
+    panel = opened(started(lab.study(dataset="uniform")))
+    panel.step()
+    assert pages.OUTDATED not in text(panel)
+    panel.form.fields["widths"].inputs[0].value = "4"
+    assert f"{pages.OUTDATED}</strong> The run has Widths 16 (now 4)." in text(panel)
+    assert "wb-old" in panel.verdict._dom_classes
+    assert pages.OUTDATED in panel.still().html
+    panel.form.fields["widths"].inputs[0].value = "lots"
+    assert "Widths 16 (now lots)" in text(panel)
+    panel.form.fields["widths"].inputs[0].value = "16"
+    assert pages.OUTDATED not in text(panel)
+    assert "wb-old" not in panel.verdict._dom_classes
+
+
+def test_static_results_of_other_settings_say_so(here):
+    study = started(lab.study(dataset="uniform"))
+    assert pages.OUTDATED not in lab.verdict(study).text
+    study.choose(formats=["csr", "coo"], rounds=3)
+    for shown in (lab.verdict(study), lab.chart(study, "time_density"), lab.trials(study)):
+        assert shown.text.startswith(
+            f"{pages.OUTDATED} The run has Sparse formats csr (now csr, coo) and Rounds 2 (now 3)"
+        )
+        assert pages.OUTDATED in shown.html
+
+
+def test_a_run_that_the_command_line_started_in_the_folder_is_noticed(here, opened):
+    study = started(lab.study(dataset="uniform"))
+    panel = opened(study)
+    (study.folder / "choices.json").unlink()
+    path = study.folder / run_folder.SPEC
+    spec = json.loads(path.read_text())
+    spec["axes"]["width"] = [64]
+    path.write_text(json.dumps(spec))
+    panel.step()
+    assert f"{pages.OUTDATED}</strong> The run has another spec." in text(panel)

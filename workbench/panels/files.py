@@ -1,0 +1,70 @@
+"""The user's files, looked at when they are named: are they there, are they files, can they be read, are they empty."""
+
+import difflib
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.analysis import words
+from workbench.panels.choices import BY_NAME
+from workbench.panels.suited import files_of
+
+MOST_NAMED = 5
+
+
+def problems(choices: Mapping[str, Any]) -> dict[str, str]:
+    """What is wrong with the files that the data set reads, by choice; one that is not named is no fault here."""
+    named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
+    faults = {name: fault(Path(path).expanduser()) for name, path in named.items()}
+    return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
+
+
+def stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:
+    """Size and time of the files that the data set reads, None for one that is not there."""
+    return tuple(_stamp(Path(choices[name]).expanduser()) for name in files_of(choices["dataset"]) if choices[name])
+
+
+def _stamp(path: Path) -> tuple[int, int] | None:
+    try:
+        known = path.stat()
+    except (OSError, ValueError):
+        return None
+    return known.st_size, known.st_mtime_ns
+
+
+def fault(path: Path) -> str:
+    """Why this is not a file that can be read, and what to do; "" where it is one."""
+    try:
+        return _fault(path)
+    except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered
+        return f"{str(path)!r} cannot be looked at: {error}."
+
+
+def _fault(path: Path) -> str:
+    if path.is_dir():
+        return f"{path} is a folder; name a file in it{_names(os.listdir(path))}."
+    if not path.exists():
+        return _missing(path)
+    if not path.is_file():
+        return f"{path} is a device or a pipe; name a regular file."
+    if not os.access(path, os.R_OK):
+        return f"{path} may not be read by you; change its permissions (chmod u+r) or name another."
+    return "" if path.stat().st_size else f"{path} is empty; name the file that holds the data."
+
+
+def _missing(path: Path) -> str:
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        return f"there is no {path.absolute()}, and no folder {folder} either."
+    known = os.listdir(folder)
+    if close := difflib.get_close_matches(path.name, known, n=1):
+        return f"there is no {path.name!r} in {folder}. Did you mean {close[0]!r}?"
+    return f"there is no {path.name!r} in {folder}{_names(known)}."
+
+
+def _names(known: list[str]) -> str:
+    """Some names that do not begin with a dot, for the end of a sentence."""
+    names = sorted(name for name in known if not name.startswith("."))
+    more = [f"{len(names) - MOST_NAMED} more"] if len(names) > MOST_NAMED else []
+    return f"; it holds {words.join([*names[:MOST_NAMED], *more])}" if names else "; it holds nothing"

@@ -1,0 +1,83 @@
+"""Choices that follow the data set until the user types others: densities, widths and features.
+
+A set that is drawn has any size that is asked for. One that is read has its own: a width that was meant for another
+set would merge its classes, a number of features would cut columns off.
+
+>>> completed({"dataset": "svmlight", "widths": 4})["densities"], following({"dataset": "svmlight", "widths": 4})
+('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from workbench import data
+from workbench.analysis import words
+from workbench.panels.choices import BY_NAME, complete
+from workbench.sweep.spec import FILES
+
+OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
+OF_TEXT = {"widths": "natural"}
+"""What a set that is read, but from no file of the user's, has of its own; it is large enough to be cut."""
+
+
+def files_of(dataset: Any) -> tuple[str, ...]:
+    """Names of the choices that say where the data set's files are; empty for one that reads none."""
+    known = data.get(dataset).parameters if dataset in data.names() else {}
+    return tuple(name for name in FILES if name in known)
+
+
+def suited(dataset: Any) -> dict[str, str]:
+    """The values of the choices that follow the data set."""
+    drawn = complete({})
+    return {name: drawn[name] for name in OF_FILES} | _own(dataset)
+
+
+def _own(dataset: Any) -> dict[str, str]:
+    """What a data set has of its own; nothing for one that is drawn, or unknown."""
+    if dataset not in data.names() or "density" in data.get(dataset).parameters:
+        return {}
+    return OF_FILES if files_of(dataset) else OF_TEXT
+
+
+def completed(given: Mapping[str, Any]) -> dict[str, Any]:
+    """A value for every choice: those given, those that follow the data set, defaults (`ChoiceError`)."""
+    return complete({**suited(given.get("dataset", BY_NAME["dataset"].default)), **given})
+
+
+def changed(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices after a change; those that followed the data set follow another one too."""
+    after = complete({**before, **chosen})
+    old, new = suited(before["dataset"]), suited(after["dataset"])
+    if old == new:
+        return after
+    return after | {name: new[name] for name in new if before[name] == after[name] == old[name]}
+
+
+def relevant(choices: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices without the files that the data set does not read."""
+    files = files_of(choices["dataset"])
+    return {name: "" if name in FILES and name not in files else value for name, value in choices.items()}
+
+
+def following(given: Mapping[str, Any]) -> str:
+    """Says which choices follow the data set, and which do not; "" for a set that is drawn as is asked for."""
+    choices = completed(given)
+    own = _own(choices["dataset"])
+    kept = [name for name in own if _is_natural(choices[name])]
+    asked = [name for name in own if name not in kept]
+    verb = "follow" if len(kept) > 1 else "follows"
+    follow = f"{words.join(_told(name, own[name]) for name in kept)} {verb} the data set." if kept else ""
+    instead = [f"{_told(name, choices[name])} instead of {_shown(name, own[name])}" for name in asked]
+    return " ".join(filter(None, [follow, f"{words.join(instead)}: as you asked." if instead else ""]))
+
+
+def _is_natural(value: str) -> bool:
+    return value in ("", "natural")
+
+
+def _told(name: str, value: str) -> str:
+    return f"{BY_NAME[name].label} {_shown(name, value)}"
+
+
+def _shown(name: str, value: str) -> str:
+    return value if not _is_natural(value) else "all" if name == "features" else "natural"
