@@ -11,13 +11,13 @@ from kernels import devices
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
-from workbench.ops.products import default_engine
 from workbench.sweep.grid import setup_of, why_dropped
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import FILES, Cell, SpecError, validate
 from workbench.sweep.trial import no_device
 from workbench.sweep.warm import warm_kernels
 from workbench.train import PHASES, Run, make_run, why_impossible
+from workbench.train.completion import complete
 from workbench.train.device import DeviceRun
 
 SECONDS_SHOWN = 0.2
@@ -25,18 +25,11 @@ SECONDS_SHOWN = 0.2
 
 def cell_of(settings: dict) -> Cell:
     """The cell of the command's options, engine, gradient and update filled in; `SpecError` where it means nothing."""
-    format = settings.get("format", "csr")
-    settings.setdefault("engine", default_engine(format))
-    if "gradient" not in settings:
-        sparse = settings["engine"] == "ours" and format != "row_sparse" and settings.get("update") != "standard"
-        best = "fused" if format in ("csr", "coo") else "row_sparse"
-        settings["gradient"] = best if sparse else "dense"
-    settings.setdefault("update", "standard" if settings["gradient"] == "dense" else "lazy")
     try:
         validate({"name": "train", "axes": settings})
     except SpecError as error:
         raise SpecError(_as_options(str(error))) from None
-    cell = Cell(**settings)
+    cell = Cell(**complete(settings, fastest=True)[0])
     if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
         raise SpecError(_as_options(reason))
     if unread := [axis for axis in FILES if axis in settings and axis not in data.get(cell.dataset).parameters]:

@@ -11,16 +11,18 @@ from workbench import data, models, settings
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
+from workbench.train.completion import complete
 
 SCHEMA = 1
 
 
 @dataclass
 class Grid:
-    """The cells of a spec in a fixed order, and how many combinations were dropped for which reason."""
+    """The cells of a spec in a fixed order, how many combinations were dropped for which reason, and what was added."""
 
     cells: list[Cell] = field(default_factory=list)
     dropped: Counter = field(default_factory=Counter)
+    notes: list[str] = field(default_factory=list)
 
 
 def why_dropped(cell: Cell) -> str:
@@ -48,7 +50,9 @@ def expand(spec: Spec) -> Grid:
     """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
     grid, seen = Grid(), set()
     for *values, contender in itertools.product(*spec.axes.values(), spec.contenders or ({},)):
-        cell = Cell(**dict(zip(spec.axes, values, strict=True)), **contender)
+        settings, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
+        grid.notes += [note for note in notes if note not in grid.notes]
+        cell = Cell(**settings)
         if reason := why_dropped(cell):
             grid.dropped[reason] += 1
         elif cell not in seen:
