@@ -4,19 +4,19 @@ import itertools
 
 import pytest
 
-from workbench import formats
+from workbench import formats, settings
 from workbench.ops.products import ENGINES
 from workbench.sweep import grid
 from workbench.sweep.spec import Cell, validate
-from workbench.train import GRADIENTS, UPDATES, completion
+from workbench.train import completion
 from workbench.train.completion import complete
 
 
 @pytest.mark.parametrize("fastest", [False, True])
 @pytest.mark.parametrize("format", formats.names())
 def test_every_format_alone_is_a_cell(format, fastest):
-    settings, _ = complete({"format": format}, fastest)
-    assert grid.why_dropped(Cell(**settings)) == ""
+    completed, _ = complete({"format": format}, fastest)
+    assert grid.why_dropped(Cell(**completed)) == ""
 
 
 def test_the_usual_is_taken_where_it_means_something_and_not_told():
@@ -26,8 +26,8 @@ def test_the_usual_is_taken_where_it_means_something_and_not_told():
 
 
 def test_what_is_completed_is_told():
-    settings, notes = complete({"format": "dense"})
-    assert settings == {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+    completed, notes = complete({"format": "dense"})
+    assert completed == {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
     assert notes == ("format = dense: engine dense, gradient dense, update standard completed",)
     assert complete({"format": "dense", "gradient": "row_sparse"})[0]["engine"] == "dense", "which the refusal is about"
     assert complete({"launch": "graph", "device": "cuda"})[0]["gradient"] == "fused"
@@ -36,19 +36,18 @@ def test_what_is_completed_is_told():
 
 def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
     """Over all of what may be given: a completion means something wherever any does."""
-    choices = ((None, *ENGINES), (None, *GRADIENTS), (None, *UPDATES))
-    for format, *values in itertools.product(formats.names(), *choices):
+    known = [ENGINES, *(settings.BY_NAME[name].allowed for name in ("gradient", "update"))]
+    for format, *values in itertools.product(formats.names(), *((None, *each) for each in known)):
         named = zip(completion.COMPLETED, values, strict=True)
         given = {"format": format} | {name: value for name, value in named if value is not None}
-        settings, _ = complete(given)
-        assert given.items() <= settings.items()
-        rest = [ENGINES, GRADIENTS, UPDATES]
-        open_choices = [[value] if value else known for value, known in zip(values, rest, strict=True)]
+        completed, _ = complete(given)
+        assert given.items() <= completed.items()
+        open_choices = [[value] if value else each for value, each in zip(values, known, strict=True)]
         any_suits = any(
             not grid.why_dropped(Cell(format=format, **dict(zip(completion.COMPLETED, chosen, strict=True))))
             for chosen in itertools.product(*open_choices)
         )
-        assert any_suits == (set(completion.COMPLETED) <= set(settings) and not grid.why_dropped(Cell(**settings)))
+        assert any_suits == (set(completion.COMPLETED) <= set(completed) and not grid.why_dropped(Cell(**completed)))
 
 
 def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():

@@ -9,11 +9,12 @@
 import functools
 import itertools
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any
 
+from workbench import settings as table
 from workbench.ops import products
-from workbench.train.setup import GRADIENTS, UPDATES, Setup, why_impossible
+from workbench.train.setup import Setup, why_impossible
 
 COMPLETED = ("engine", "gradient", "update")
 """Settings that are completed, in the order in which they are chosen."""
@@ -21,7 +22,7 @@ COMPLETED = ("engine", "gradient", "update")
 DECIDING = ("format", "device", "launch", "model", "intercept")
 """Settings that are never completed, on which it depends what suits."""
 
-USUAL = {field.name: field.default for field in fields(Setup) if field.name in (*COMPLETED, *DECIDING)}
+USUAL = {name: table.BY_NAME[name].default for name in (*COMPLETED, *DECIDING)}
 
 
 def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[str, Any], tuple[str, ...]]:
@@ -54,7 +55,7 @@ def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     own = products.default_engine(setup.format)
     engines = (own, *(engine for engine in products.ENGINES if engine != own))
     usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))
-    wanted = itertools.product(engines, _gradients(given, fastest), ("lazy", *UPDATES))
+    wanted = itertools.product(engines, _gradients(given, fastest), ("lazy", *table.BY_NAME["update"].allowed))
     for chosen in wanted if fastest else (usual, *wanted):
         is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))
         if is_as_given and not why_impossible(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):
@@ -66,5 +67,5 @@ def _gradients(given: tuple, fastest: bool) -> tuple[str, ...]:
     """Gradients in the order to try: to an update of all rows a dense one costs least."""
     update = given[COMPLETED.index("update")]
     if update == "standard":
-        return ("dense", *GRADIENTS)
+        return ("dense", *table.BY_NAME["gradient"].allowed)
     return ("fused", "row_sparse", "dense") if fastest else ("row_sparse", "fused", "dense")
