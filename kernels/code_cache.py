@@ -22,25 +22,24 @@ from typing import Any
 
 import numba
 import numpy as np
-from numba.core.caching import FunctionCache, IndexDataCacheFile
-from numba.core.dispatcher import Dispatcher
-from numba.core.extending import _Intrinsic
+
+from kernels.private.of_numba import Dispatcher, FileCache, Intrinsic, definition_of, keep_code_in
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
 """Types of values that their text tells apart."""
 
 
-class CodeCache(FunctionCache):
+class CodeCache(FileCache):
     """Numba's own cache of a function's versions, by digest of the code; one process at a time uses the folder."""
 
     def __init__(self, function: Callable, options: dict[str, object] | None = None) -> None:
-        super().__init__(function)
-        if numba.config.CACHE_DIR:  # of all checkouts; Numba's own choice is a folder for each path
-            self._cache_path = str(Path(numba.config.CACHE_DIR) / function.__module__.partition(".")[0])
         digest = digest_of(function, options)
         name = f"{function.__module__}.{function.__qualname__}".replace("<", "").replace(">", "")
         python = f"py{sys.version_info[0]}{sys.version_info[1]}{sys.abiflags}"
-        self._cache_file = IndexDataCacheFile(self._cache_path, f"{name}-{digest[:16]}.{python}", digest)
+        folder = None  # Numba's own choice, a folder for each path
+        if numba.config.CACHE_DIR:  # of all checkouts
+            folder = str(Path(numba.config.CACHE_DIR) / function.__module__.partition(".")[0])
+        super().__init__(function, folder, f"{name}-{digest[:16]}.{python}", digest)
 
     def load_overload(self, sig, target_context):
         """The compiled version of a signature, or None."""
@@ -81,7 +80,7 @@ def njit(**options: object) -> Callable:
 
     def decorate(function: Callable) -> Callable:
         dispatcher = numba.njit(**options)(function)
-        dispatcher._cache = LateCache(function, options)
+        keep_code_in(LateCache(function, options), dispatcher)
         return dispatcher
 
     return decorate
@@ -134,8 +133,8 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
         _add_function(value.py_func, parts, seen)
     elif isinstance(value, ModuleType):
         parts.append(_module(value.__name__))
-    elif isinstance(value, FunctionType | _Intrinsic | type):
-        definition = getattr(value, "_defn", value)  # an intrinsic's code stands in the file of its definition
+    elif isinstance(value, FunctionType | Intrinsic | type):
+        definition = definition_of(value)  # an intrinsic's code stands in the file of its definition
         parts += [_module(definition.__module__), definition.__qualname__.encode()]
     elif isinstance(value, list | tuple):
         for item in value:

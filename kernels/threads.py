@@ -8,8 +8,6 @@ slice, not from `first` to `last`, and a place that was read from an array is ma
 negative Numba also compiles the case that it counts from the end, and LLVM then makes no vector code.
 """
 
-import ctypes
-import functools
 import importlib.util
 import os
 import threading
@@ -21,6 +19,7 @@ import numpy as np
 from numba import prange
 
 from kernels.code_cache import njit
+from kernels.private import of_numba
 
 LAYERS = ("omp", "tbb", "workqueue")
 """In order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
@@ -65,12 +64,8 @@ def available_layers() -> list[str]:
     return [layer for layer in LAYERS if layer == "workqueue" or _loads(layer)]
 
 
-def _module(layer: str) -> str:
-    return f"numba.np.ufunc.{layer if layer == 'workqueue' else f'{layer}pool'}"
-
-
 def _loads(layer: str) -> bool:
-    module = _module(layer)
+    module = of_numba.layer_module(layer)
     if importlib.util.find_spec(module) is None:
         return False
     try:
@@ -90,23 +85,35 @@ def choose_layer() -> str:
 
 def set_threads(count: int) -> None:
     """Run the following parallel calls of this process on `count` threads (`ValueError` if not 1..cores)."""
-    most = numba.config.NUMBA_NUM_THREADS
+    most = 1 if _is_alone else numba.config.NUMBA_NUM_THREADS
     if not 1 <= count <= most:
-        raise ValueError(f"threads is {count}; this process can use 1 to {most}.")
+        raise ValueError(f"threads is {count}; this process can use 1 to {most}.{_ALONE if _is_alone else ''}")
     numba.set_num_threads(count)
 
 
-@functools.cache
-def _count() -> tuple[Callable[[], int], Callable[[int], None]]:
-    """Tells, and sets, how many threads the next parallel call of the calling thread runs on.
+_is_alone = False
+"""Whether this process was forked from one that had OpenMP's threads."""
 
-    They are the layer's own functions, which `numba.get_num_threads` and `numba.set_num_threads` call behind two locks:
-    a tenth of a microsecond instead of a whole one, for what every parallel call does a few times.
+_ALONE = (
+    " It was forked from a process that had run kernels on several threads, which GNU's OpenMP does not survive. Start "
+    'it with multiprocessing.get_context("forkserver") or "spawn" instead, or fork before the first kernel runs.'
+)
+
+
+def _after_fork() -> None:
+    """Let a forked process run all on one thread, where the layer's threads stayed behind: same bits, same code.
+
+    GNU's OpenMP would wait for them, and Numba ends the process (signal 15) before it does, also where one thread is
+    enough; started anew it sees no fork.
     """
-    numba.get_num_threads()  # loads the layer
-    layer = importlib.import_module(_module(numba.threading_layer()))
-    told = ctypes.PYFUNCTYPE(ctypes.c_int)(layer.get_num_threads)
-    return told, ctypes.PYFUNCTYPE(None, ctypes.c_int)(layer.set_num_threads)
+    global _is_alone
+    if of_numba.is_layer_loaded() and (layer := of_numba.layer()).dies_of_fork:
+        layer.start(1)
+        layer.set_count(1)
+        _is_alone = True
+
+
+os.register_at_fork(after_in_child=_after_fork)
 
 
 class _ThisThread(threading.local):
@@ -132,7 +139,7 @@ def serial() -> Iterator[None]:
 
 def get_threads() -> int:
     """Threads the next parallel call of this thread runs on."""
-    return 1 if _this_thread.is_serial else _count()[0]()
+    return 1 if _this_thread.is_serial else of_numba.layer().count()
 
 
 def is_serial(work: int) -> bool:
@@ -147,13 +154,13 @@ def may_overlap() -> bool:
 
 def call_parallel(function: Callable, work: int, *args: object) -> None:
     """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
-    tell, set_count = _count()
-    if is_serial(work) and (count := tell()) > 1:
-        set_count(1)
+    layer = of_numba.layer()
+    if is_serial(work) and (count := layer.count()) > 1:
+        layer.set_count(1)
         try:
             function(*args)
         finally:
-            set_count(count)
+            layer.set_count(count)
     else:
         function(*args)
 

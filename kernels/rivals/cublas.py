@@ -14,26 +14,19 @@ Limits     memory: R*D*value bytes for x
 Source     cupy.matmul with out, whose compute type is set for the call and put back
 """
 
-import importlib
 from collections.abc import Callable
 from dataclasses import replace
 
-import numpy as np
-
 from kernels import devices
+from kernels.private.of_cupy import float32_computed_as
 from kernels.registry import get, register
 from kernels.rivals.cusparse import UNAVAILABLE
 
 
 def _multiply(left, right, out, compute: str) -> None:
     """out = left @ right with float32 computed as `compute` says, FP32 or TF32."""
-    linalg = importlib.import_module("cupy._core._routines_linalg")
-    before = linalg.get_compute_type(np.dtype(np.float32))
-    linalg.set_compute_type(np.dtype(np.float32), getattr(linalg, f"COMPUTE_TYPE_{compute}"))
-    try:
+    with float32_computed_as(compute):
         devices.cupy().matmul(left, right, out=out)
-    finally:
-        linalg.set_compute_type(np.dtype(np.float32), before)
 
 
 def dense_dense(x, w, out):

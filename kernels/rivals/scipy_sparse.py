@@ -20,9 +20,9 @@ from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
-from scipy.sparse import _sparsetools
 
 from kernels.plan import index_type
+from kernels.private.of_scipy import sparsetools
 from kernels.registry import get, register
 
 
@@ -31,9 +31,9 @@ def csr_dense(indptr, indices, data, x, out):
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
-        _sparsetools.csr_matvec(*shape, *matrix, *flat)
+        sparsetools.csr_matvec(*shape, *matrix, *flat)
     else:
-        _sparsetools.csr_matvecs(*shape, x.shape[1], *matrix, *flat)
+        sparsetools.csr_matvecs(*shape, x.shape[1], *matrix, *flat)
 
 
 def csc_dense(indptr, indices, data, x, out):
@@ -41,18 +41,18 @@ def csc_dense(indptr, indices, data, x, out):
     out[...] = 0
     shape, matrix, flat = (out.shape[0], x.shape[0]), (indptr, indices, data), (x.reshape(-1), out.reshape(-1))
     if x.shape[1] == 1:
-        _sparsetools.csc_matvec(*shape, *matrix, *flat)
+        sparsetools.csc_matvec(*shape, *matrix, *flat)
     else:
-        _sparsetools.csc_matvecs(*shape, x.shape[1], *matrix, *flat)
+        sparsetools.csc_matvecs(*shape, x.shape[1], *matrix, *flat)
 
 
 def coo_dense(row, col, data, x, out):
     """On one core of this machine."""
     out[...] = 0
     if x.shape[1] == 1:
-        _sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
+        sparsetools.coo_matvec(data.size, row, col, data, x.reshape(-1), out.reshape(-1))
     else:
-        _sparsetools.coo_matmat_dense(data.size, x.shape[1], row, col, data, x.reshape(-1), out.reshape(-1))
+        sparsetools.coo_matmat_dense(data.size, x.shape[1], row, col, data, x.reshape(-1), out.reshape(-1))
 
 
 def csr_t_dense_full(indptr, indices, data, g, out):
@@ -64,7 +64,7 @@ def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     """On one core of this machine; takes memory for every column of B, and leaves out zeros, which are put back."""
     a, b = (a_indptr, a_indices), (b_indptr, b_indices)
     rows, columns = a_indptr.size - 1, int(b_indices.max(initial=-1)) + 1
-    stored = _sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
+    stored = sparsetools.csr_matmat_maxnnz(rows, columns, *a, *b)
     kind = index_type(stored, a_indptr.dtype)
     a, b = [[array.astype(kind, copy=False) for array in arrays] for arrays in (a, b)]
     indptr, indices, data = _product(rows, columns, stored, (*a, a_data), (*b, b_data))
@@ -81,8 +81,8 @@ def csr_csr(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 def _product(rows: int, columns: int, stored: int, a: tuple, b: tuple) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     kind = a[0].dtype
     indptr, indices, data = np.empty(rows + 1, kind), np.empty(stored, kind), np.empty(stored, a[2].dtype)
-    _sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
-    _sparsetools.csr_sort_indices(rows, indptr, indices, data)
+    sparsetools.csr_matmat(rows, columns, *a, *b, indptr, indices, data)
+    sparsetools.csr_sort_indices(rows, indptr, indices, data)
     return indptr, indices, data
 
 

@@ -24,9 +24,9 @@ from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
 
+from kernels.private.of_numba import cgutils
 from kernels.vector.operands import argument
 from kernels.vector.tiles import Cut, Tile
 from kernels.vector.values import Float, Int

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 
+from kernels.private.of_numba import cgutils
 from kernels.vector.tiles import LINE
 from kernels.vector.values import Float, Int
 

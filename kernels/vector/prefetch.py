@@ -2,8 +2,9 @@
 
 from llvmlite import ir
 from numba import types
-from numba.core import cgutils
 from numba.extending import intrinsic
+
+from kernels.private.of_numba import cgutils
 
 _I8, _I32 = ir.IntType(8), ir.IntType(32)
 

@@ -1,0 +1,125 @@
+"""First calls from several threads, and processes that were forked after parallel calls."""
+
+import os
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import numba
+import pytest
+
+from kernels import threads
+
+ENVIRONMENT = {name: value for name, value in os.environ.items() if name != "NUMBA_THREADING_LAYER"}
+HEAD = """
+import os, sys, threading
+import numpy as np
+import kernels
+from kernels import threads
+rng = np.random.default_rng(0)
+scores, targets = rng.standard_normal((3000, 64)), rng.random((3000, 64))
+indptr, indices = np.arange(0, 60001, 20), rng.integers(0, 500, 60000)
+x, data = rng.standard_normal((500, 64)), rng.standard_normal(60000)
+
+def logistic():
+    slope = np.empty_like(scores)
+    return kernels.get("logistic").cpu(scores, targets, slope), slope.tobytes()
+
+def product():
+    out = np.empty((3000, 64))
+    kernels.get("csr_dense").cpu(indptr, indices, data, x, out)
+    return out.tobytes()
+"""
+
+
+def run(code: str, **environment: str) -> list[str]:
+    """What a fresh interpreter prints; it must end well, and within a minute."""
+    done = subprocess.run(
+        [sys.executable, "-c", HEAD + textwrap.dedent(code)],
+        env={**ENVIRONMENT, "NUMBA_NUM_THREADS": "2", **environment},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+@pytest.mark.skipif(os.cpu_count() < 2, reason="this machine has one core")
+@pytest.mark.parametrize("layer", threads.available_layers())
+def test_child_that_was_forked_after_parallel_calls_computes_the_same_bits(layer: str) -> None:
+    """Also its other threads, and its own children; with GNU's OpenMP each of these ended by signal 15."""
+    code = """
+        first = logistic(), product()
+
+        def again(who):
+            assert (logistic(), product()) == first, who
+            print(who, flush=True)
+
+        def forked(work):
+            child = os.fork()
+            if child == 0:
+                status = 1
+                try:
+                    work()
+                    status = 0
+                finally:
+                    os._exit(status)
+            assert os.waitpid(child, 0)[1] == 0
+
+        def child():
+            again("child")
+            other = threading.Thread(target=again, args=("thread",))
+            other.start(), other.join()
+            forked(lambda: again("grandchild"))
+
+        forked(child)
+        again("parent")
+    """
+    assert run(code, NUMBA_THREADING_LAYER=layer) == ["child", "thread", "grandchild", "parent"]
+
+
+@pytest.mark.skipif(threads.choose_layer() != "omp", reason="the threading layer is not OpenMP")
+def test_child_that_was_forked_says_why_it_has_one_thread() -> None:
+    code = """
+        logistic()
+        if os.fork() == 0:
+            try: threads.set_threads(2)
+            except ValueError as error: print(error, flush=True)
+            print(threads.get_threads(), flush=True)
+            os._exit(0)
+        os.wait()
+        threads.set_threads(2)
+        print(threads.get_threads())
+    """
+    refusal, count, parent = run(code)
+    assert refusal.startswith("threads is 2; this process can use 1 to 1. It was forked from a process that had run")
+    assert 'multiprocessing.get_context("forkserver")' in refusal
+    assert (count, parent) == ("1", "2")
+
+
+def test_child_that_was_forked_before_any_parallel_call_has_all_threads() -> None:
+    code = """
+        if os.fork() == 0:
+            logistic()
+            print(threads.get_threads(), flush=True)
+            os._exit(0)
+        os.wait()
+    """
+    assert run(code) == [str(min(2, numba.config.NUMBA_NUM_THREADS))]
+
+
+def test_first_calls_from_several_threads_compile_and_agree(tmp_path: Path) -> None:
+    """With nothing compiled on disk, and all of them at one moment."""
+    code = """
+        start, results = threading.Barrier(4), []
+        def call(one):
+            start.wait()
+            results.append(one())
+        calls = [threading.Thread(target=call, args=(one,)) for one in (product, logistic) * 2]
+        [thread.start() for thread in calls]; [thread.join() for thread in calls]
+        print(len(results), len(set(results)), {product(), logistic()} == set(results))
+    """
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["4 2 True"]

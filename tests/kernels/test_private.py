@@ -1,0 +1,76 @@
+"""Private parts of libraries: what is missing is said, each library in one file, versions capped alike everywhere."""
+
+import ast
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from kernels import private
+
+ROOT = Path(__file__).parents[2]
+INSIDE = re.compile(r"numba\.core|numba\.np|scipy.*\._\w|cupy.*\._\w")
+
+
+def test_missing_part_is_named_with_the_version_and_what_to_install() -> None:
+    with pytest.raises(
+        ImportError, match=r"^scipy \d[\d.]+ has no scipy\.sparse\._sparsetools\.csr_nothing, .*"
+    ) as caught:
+        private.part("scipy.sparse._sparsetools.csr_nothing")
+    assert f"pip install 'scipy{private.ALLOWED['scipy']}'" in str(caught.value)
+    with pytest.raises(ImportError, match=r"^numba .* has no numba\.core\.nothing"):
+        private.part("numba.core.nothing")
+
+
+def test_rivals_of_a_scipy_without_these_parts_are_unavailable_and_all_else_is_there() -> None:
+    code = """
+import scipy.sparse._sparsetools as inside, kernels
+del inside.coo_matvec
+print(kernels.get("coo_dense").name)
+try: kernels.get("scipy.coo_dense")
+except kernels.KernelError as error: print(error)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    name, refusal = done.stdout.splitlines()
+    assert name == "coo_dense"
+    assert "There is no kernel 'scipy.coo_dense'" in refusal
+    assert re.search(r"scipy_sparse: .* has no scipy\.sparse\._sparsetools\.coo_matvec", refusal)
+
+
+def test_versions_are_capped_as_the_messages_say() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    every = [*project["dependencies"], *(one for extra in project["optional-dependencies"].values() for one in extra)]
+    for library, allowed in private.ALLOWED.items():
+        said = {re.sub(r"^[\w-]+", "", one) for one in every if re.match(rf"{library}\b", one)}
+        assert said == {allowed}, library
+
+
+def inside(source: str) -> set[str]:
+    """Private parts that a source imports or names in a text."""
+    names = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.ImportFrom):
+            names |= {f"{node.module}.{alias.name}" for alias in node.names}
+        elif isinstance(node, ast.Import):
+            names |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and " " not in node.value:
+            names.add(node.value)
+    return {name for name in names if INSIDE.match(name)}
+
+
+def test_private_parts_are_named_in_one_place() -> None:
+    named = {}
+    for package in ("kernels", "workbench"):
+        for file in (ROOT / package).rglob("*.py"):
+            if file.parent.name != "private" and (parts := inside(file.read_text(encoding="utf-8"))):
+                named[file.name] = parts
+    assert named == {}
+
+
+def test_the_search_for_private_parts_can_fail() -> None:
+    assert inside("from numba.core import cgutils") == {"numba.core.cgutils"}
+    assert inside("from scipy.sparse import _sparsetools") == {"scipy.sparse._sparsetools"}
+    assert inside("load('cupy._core._routines_linalg')") == {"cupy._core._routines_linalg"}
