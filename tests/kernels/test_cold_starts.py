@@ -111,6 +111,7 @@ def test_child_that_was_forked_before_any_parallel_call_has_all_threads() -> Non
     assert run(code) == [str(min(2, numba.config.NUMBA_NUM_THREADS))]
 
 
+@pytest.mark.skipif(not threads.may_overlap(), reason="the threading layer takes parallel calls of one thread alone")
 def test_first_calls_from_several_threads_compile_and_agree(tmp_path: Path) -> None:
     """With nothing compiled on disk, and all of them at one moment."""
     code = """

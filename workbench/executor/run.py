@@ -8,6 +8,7 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.executor import binding, heads, notes
+from workbench.executor.alone import Alone
 from workbench.executor.errors import BindError
 from workbench.executor.memory import Pool
 from workbench.executor.program import Program, Writer
@@ -85,7 +86,7 @@ class Executor:
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
             for name, facts in self.known.items()
         }
-        self.args, self.grads, self.ready = Arguments(self), {}, False
+        self.args, self.grads, self.alone = Arguments(self), {}, Alone()
         self.headed: Program | None = None  # the program whose heads of ones are in place
         self.shapes: tuple | None = None
         self.program: Program
@@ -141,17 +142,19 @@ class Executor:
 
         The number of their rows may change. `training` keeps what `backward` reads. `plans` has batch plans by
         argument, of the arrays that are held then; `lap` gets every `Step` when it is done. Without training `wanted`,
-        places of outputs, computes these alone: the others are None, and so are their values in `outputs`.
+        places of outputs, computes these alone: the others are None, and so are their values in `outputs`. A call while
+        another thread's is at work is refused, and so is `backward` after another thread's `forward` (`BindError`).
         """
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
-        if new_args:
-            self._hold(self._accepted(new_args))
-        self._take_plans(plans or {})
-        self.ready = False
-        self._run(self.program.training if training else self._forward_steps(wanted), lap)
-        self.ready = training
-        return [self.values[slot] for slot in self.output_slots]
+        with self.alone:
+            if new_args:
+                self._hold(self._accepted(new_args))
+            self._take_plans(plans or {})
+            self.alone.trained(False)
+            self._run(self.program.training if training else self._forward_steps(wanted), lap)
+            self.alone.trained(training)
+            return [self.values[slot] for slot in self.output_slots]
 
     def _forward_steps(self, wanted: Sequence[int] | None) -> list[Step]:
         if wanted is None:
@@ -168,18 +171,16 @@ class Executor:
         `heads` has an array for each output, None for ones, or is the array for the only output; they are converted to
         the formats of the outputs. Losses, output layers and outputs of one number need none (`BindError`).
         """
-        if not self.ready:
-            raise BindError(
-                "backward needs the values of a forward pass, and uses them up. Call forward(training=True) first."
-            )
-        if heads is not None or self.headed is not self.program:
-            self._take_heads(heads)
-            self.headed = self.program if heads is None else None
-        self.ready = False
-        self._run(self.program.backward, lap)
-        for name, slot in self.program.written.items():
-            self.grads[name] = self.values[slot]
-        return self.grads
+        with self.alone:
+            self.alone.use_up()
+            if heads is not None or self.headed is not self.program:
+                self._take_heads(heads)
+                self.headed = self.program if heads is None else None
+            self.alone.trained(False)
+            self._run(self.program.backward, lap)
+            for name, slot in self.program.written.items():
+                self.grads[name] = self.values[slot]
+            return self.grads
 
     def release(self) -> None:
         """Let go of batch plans, and of gradients that are left as their factors, once these are applied.
@@ -187,7 +188,7 @@ class Executor:
         The plan of the next batch then gets the memory of this one, which the caches still hold: where each step has a
         new batch, building its plan takes up to a quarter longer without this.
         """
-        self.ready = False
+        self.alone.trained(False)
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, slot in self.program.written.items():
