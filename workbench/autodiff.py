@@ -1,10 +1,24 @@
-"""Gradients of a graph as a graph: one walk from the outputs back, each operator's rule on the sum of what came.
+"""Gradients of a graph as a graph: one walk from the outputs back, each operator's rule on the sum of its heads.
+
+**Which places a gradient has** follows from formats and stored places, never from values; the same places in every
+graph, whatever the operators, however often an array is used:
+
+- towards a dense array every place;
+- towards csr, csc and coo exactly the places that the array stores, each once, in its format. The others are no
+  parameters: they have no gradient, and read as zero where this one is made dense;
+- towards row_sparse every place of the whole array, rows that it does not store included. The gradient is row_sparse
+  where the operators show that all other rows are zero whatever the values are (of a product those that the other
+  operand touches, of `square` those that are stored), else dense. A row that it lacks is zero.
+
+At these places it is the derivative of the operators' dense meaning. What cancels to zero stays stored, in results too.
+An array is converted by what it holds: `to_format` from dense to sparse, asked for in the graph, of a head from outside
+or of a finished gradient, stores what is not zero; the gradient through it has every place of the array all the same.
 
 >>> from workbench import autodiff, graph
 >>> x, w = graph.variable("x", shape=(3, 2)), graph.variable("w", shape=(2, 1))
 >>> head = graph.variable("head", shape=(3, 1))
->>> found = autodiff.gradients(x @ w, ["w"], heads=[head])
->>> found["w"].kind, found["w"].infer()["dot0"].shape
+>>> slopes = autodiff.gradients(x @ w, ["w"], heads=[head])
+>>> slopes["w"].kind, slopes["w"].infer()["dot0"].shape
 ('dot', (2, 1))
 """
 
@@ -13,6 +27,8 @@ from dataclasses import dataclass, field
 
 from workbench import ops
 from workbench.graph import Graph, GraphError, Symbol, scope, variable
+from workbench.ops.places import at_places
+from workbench.ops.stored import MATRICES
 
 FLAT = ("stop_gradient",)
 """Operators whose gradient is zero on purpose: what they cut off is not missing."""
@@ -36,11 +52,11 @@ def gradients(
     given = [None] * len(symbols) if heads is None else list(heads)
     if len(given) != len(symbols):
         raise AutodiffError(f"There are {len(symbols)} outputs, {outputs.outputs()}; {len(given)} heads came.")
-    found, without = walk(outputs, wrt, [_head(*pair) for pair in zip(symbols, given, strict=True)])
+    by_name, without = walk(outputs, wrt, [_head(*pair) for pair in zip(symbols, given, strict=True)])
     for name, reason in without.items():
         raise AutodiffError(f"There is no gradient towards {name}: {reason}")
-    _refuse_missing_heads(outputs, found)
-    return found
+    _refuse_missing_heads(outputs, by_name)
+    return by_name
 
 
 def _head(output: Symbol, given: Symbol | None) -> Symbol:
@@ -59,9 +75,9 @@ def _holds_one(output: Symbol) -> bool:
     return facts.known and all(length == 1 for length in facts.shape)
 
 
-def _refuse_missing_heads(outputs: Graph, found: Mapping[str, Symbol]) -> None:
+def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> None:
     missing = {MISSING.format(head.name): head.name for head in outputs.heads}
-    for gradient in found.values():
+    for gradient in gradients.values():
         for name in gradient.arguments():
             if name in missing:
                 raise AutodiffError(
@@ -72,17 +88,21 @@ def _refuse_missing_heads(outputs: Graph, found: Mapping[str, Symbol]) -> None:
 
 @dataclass
 class Walk:
-    """What is known on the way back: gradients that came to a node, and why some can get none."""
+    """What is known on the way back: the gradients that each node was given, and why some can get none."""
 
     wanted: set[Symbol]
     """Nodes between the variables that are asked for and the outputs."""
     slopes: Mapping[Symbol, Symbol]
-    came: dict[Symbol, list[Symbol]] = field(default_factory=dict)
+    patterned: set[Symbol]
+    """Variables in csr, csc and coo: their gradients have their places."""
+    parts: dict[Symbol, list[Symbol]] = field(default_factory=dict)
     blocked: dict[Symbol, str] = field(default_factory=dict)
 
     def total(self, node: Symbol) -> Symbol | None:
-        """Sum of what came to a node; None where nothing did."""
-        parts = self.came.get(node, [])
+        """Sum of the gradients that a node was given; None where there are none."""
+        parts = self.parts.get(node, [])
+        if node in self.patterned:
+            parts = [at_places(part, node) for part in parts]
         if len(parts) < 2:
             return parts[0] if parts else None
         return ops.get("add")(*parts) if len(parts) == 2 else ops.get("add_n")(*parts)
@@ -104,9 +124,9 @@ class Walk:
             advice = node.op.no_gradient or "Cut it with stop_gradient."
             self.block(node.inputs, f"{name} on the way is {node.op.name}, which has none. {advice}")
         else:
-            self._give(node, name, self._parts(node, head))
+            self._give(node, name, self._towards_inputs(node, head))
 
-    def _parts(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
+    def _towards_inputs(self, node: Symbol, head: Symbol) -> Sequence[Symbol | None]:
         if node not in self.slopes:
             return node.op.gradient(head, node, node.inputs, node.params)
         first = ops.get("multiply")(self.slopes[node], head)
@@ -119,7 +139,7 @@ class Walk:
             if entry not in self.wanted or not node.op.reads(place, len(node.inputs)):
                 continue
             if part is not None:
-                self.came.setdefault(entry, []).append(part)
+                self.parts.setdefault(entry, []).append(part)
             elif node.op.name not in FLAT:
                 advice = node.op.no_gradient or "Use stop_gradient."
                 self.block([entry], f"{node.op.name} ({name}) has none towards its input {place}. {advice}")
@@ -130,26 +150,31 @@ def walk(
     wrt: Sequence[str | Symbol],
     heads: Sequence[Symbol],
     slopes: Mapping[Symbol, Symbol] | None = None,
+    formats: Mapping[str, str] | None = None,
 ) -> tuple[dict[str, Symbol], dict[str, str]]:
     """(gradients by name, the reason for each variable that can have none).
 
     `slopes` maps a loss to the symbol of its gradient towards its first input as of a head of one, where that is
-    computed along with the loss.
+    computed along with the loss. `formats` are those of variables, by name, where not as they declare.
     """
     nodes, names = outputs.nodes(), outputs.names()
     variables = _variables(outputs, wrt)
-    state = Walk(_between(nodes, set(variables.values())), slopes or {})
+    held = {name: node.attributes["format"] for name, node in variables.items()} | dict(formats or {})
+    patterned = {node for name, node in variables.items() if held[name] in MATRICES}
+    state = Walk(_between(nodes, set(variables.values())), slopes or {}, patterned)
     for output, head in zip(outputs.heads, heads, strict=True):
-        state.came.setdefault(output, []).append(head)
+        state.parts.setdefault(output, []).append(head)
     for node in reversed(nodes):
         if node in state.wanted and node.op is not None:
             with scope(backward_of=names[node]):
                 state.pass_on(node, names[node])
     with scope(backward_of="sum"):
-        found = {name: state.total(node) for name, node in variables.items() if node not in state.blocked}
-        zeros = {name: ops.get("zeros_like")(variables[name]) for name, total in found.items() if total is None}
+        for node in variables.values():
+            if node not in state.parts:
+                state.parts[node] = [ops.get("zeros_like")(node)]
+        by_name = {name: state.total(node) for name, node in variables.items() if node not in state.blocked}
     without = {name: state.blocked[node] for name, node in variables.items() if node in state.blocked}
-    return found | zeros, without
+    return by_name, without
 
 
 def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]:
@@ -164,8 +189,8 @@ def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]
 
 def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:
     """Nodes that depend on one of the variables, these included."""
-    found = set(variables)
+    between = set(variables)
     for node in nodes:
-        if any(entry in found for entry in node.inputs):
-            found.add(node)
-    return found
+        if any(entry in between for entry in node.inputs):
+            between.add(node)
+    return between

@@ -92,16 +92,17 @@ def test_read_only_and_strided_arrays_are_taken():
     np.testing.assert_array_equal(ops.sqrt(x).toarray(), np.sqrt(x.toarray()))
 
 
-def test_two_csr_arrays_give_sorted_trimmed_ones_without_zeros():
+def test_two_csr_arrays_give_sorted_trimmed_ones_with_the_places_of_both():
     x, y = unkind(), op_arrays.csr([-4, 5, 1], [2, 0, 3], [0, 2, 2, 3], (3, 4))
+    either, both = [(0, 0), (0, 2), (2, 1), (2, 3)], [(0, 0), (0, 2)]
     for name in ("add", "subtract", "multiply", "maximum", "minimum", "hypot", "not_equal", "greater", "logical_or"):
         came = getattr(ops, name)(x, y)
         wanted = ops.get(name).dense(x.toarray(), y.toarray())
         assert formats.check(came, full=True) is came
-        assert (came.data != 0).all()
+        assert [entry[:2] for entry in stored_of(came)] == (both if name == "multiply" else either), name
         assert len(came.data) == len(came.indices) == came.indptr[-1]
         np.testing.assert_allclose(came.toarray(), wanted)
-    assert stored_of(ops.add(x, y)) == [(0, 0, 7.0), (2, 3, 1.0)]
+    assert stored_of(ops.add(x, y)) == [(0, 0, 7.0), (0, 2, 0.0), (2, 1, 0.0), (2, 3, 1.0)]
 
 
 def test_nan_is_kept_where_two_csr_arrays_meet():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.ops.test_op_gradients import NONE, examples
-from tests.support import op_arrays, op_examples
+from tests.support import op_arrays, op_calls, op_examples
 from workbench import executor, formats, graph, ops
 
 FEW = 4
@@ -52,5 +52,9 @@ def _compare(op, given, params, output) -> None:
     bound.backward([head])
     for i, name in enumerate(named):
         if asked[name] == "write":
-            gradient = op_arrays.dense_of(bound.grads[name])
-            np.testing.assert_allclose(gradient, op_arrays.dense_of(wanted[i]), rtol=1e-9, atol=1e-12)
+            expected, places = op_arrays.dense_of(wanted[i]), op_arrays.stored_places(given[i])
+            if formats.format_of(given[i]) in op_calls.MATRICES:  # the places of the gradient are those of the array
+                assert formats.format_of(bound.grads[name]) == formats.format_of(given[i])
+                np.testing.assert_array_equal(op_arrays.stored_places(bound.grads[name]), places)
+                expected = np.where(places, expected, 0)
+            np.testing.assert_allclose(op_arrays.dense_of(bound.grads[name]), expected, rtol=1e-9, atol=1e-12)

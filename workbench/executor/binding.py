@@ -100,7 +100,8 @@ def differentiate(
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
     slopes = fusion.slopes_of(graph, inference.facts) if requests else {}
-    gradients, without = autodiff.walk(graph, list(requests), heads, slopes) if requests else ({}, {})
+    held = {name: facts.format for name, facts in inference.arguments.items()}
+    gradients, without = autodiff.walk(graph, list(requests), heads, slopes, held) if requests else ({}, {})
     if named and without:
         name, reason = next(iter(without.items()))
         raise BindError(f"grad_req asks for a gradient of {name}, but there is none: {reason}")

@@ -137,7 +137,7 @@ def _multiply_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _divide_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    return _dense(ops.divide(h, y), ops.negative(ops.divide(ops.multiply(h, z), y)))
+    return _dense(ops.stored_divide(h, y), ops.negative(ops.stored_divide(ops.multiply(h, z), y)))
 
 
 def _larger_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
@@ -149,7 +149,9 @@ def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    return _dense(ops.divide(ops.multiply(h, x), z), ops.divide(ops.multiply(h, y), z))
+    """Where both are zero there is no gradient; zero is given."""
+    above = ops.add(z, ops.equal_scalar(z, scalar=0.0))
+    return _dense(ops.divide(ops.multiply(h, x), above), ops.divide(ops.multiply(h, y), above))
 
 
 def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:

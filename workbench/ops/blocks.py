@@ -57,7 +57,7 @@ def finish(block: Block, result: str, out: np.ndarray | None = None) -> Any:
     """The block as a dense (in `out` where given), row_sparse or csr matrix."""
     if result == "dense":
         return _dense(block, out)
-    return _row_sparse(block) if result == "row_sparse" else _csr(block)
+    return _row_sparse(block) if result == "row_sparse" else full_block_csr(block)
 
 
 def _dense(block: Block, out: np.ndarray | None) -> np.ndarray:
@@ -84,16 +84,6 @@ def _row_sparse(block: Block) -> formats.RowSparse:
     rows = np.arange(block.shape[0]) if block.rows is None else block.rows.copy()
     values = _dense(Block(block.values, None, block.columns, (rows.size, block.shape[1])), None)
     return formats.RowSparse.assemble(values, rows, block.shape)
-
-
-def _csr(block: Block) -> Any:
-    """The entries other than zero."""
-    indptr, indices, data = kernels.get("dense_to_csr").cpu(np.ascontiguousarray(block.values))
-    kind = index_dtype(*block.shape, data.size)
-    indices = (indices if block.columns is None else block.columns[indices]).astype(kind, copy=False)
-    return compressed.assemble(
-        "csr", _spread(indptr, block.rows, block.shape[0]).astype(kind), indices, data, block.shape
-    )
 
 
 def _spread(indptr: np.ndarray, rows: Index, count: int) -> np.ndarray:

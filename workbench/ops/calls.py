@@ -77,10 +77,7 @@ def filled(kernel, x, y, transpose_a, result, out, plan):
 
 
 def blocks(kernel, x, y, transpose_a, result, out, plan):
-    """Dense or row_sparse with dense or row_sparse, y a Block: BLAS on what is stored, without a copy of a transpose.
-
-    A csr result has the elements other than zero.
-    """
+    """Dense or row_sparse with dense or row_sparse, y a Block: BLAS on what is stored; no transpose is copied."""
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
 

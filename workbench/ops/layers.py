@@ -17,6 +17,7 @@ from workbench import formats, ops
 from workbench.ops.blocks import places
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
+from workbench.ops.places import wanted_places
 from workbench.ops.rows import row_numbers
 from workbench.ops.types import real
 
@@ -155,7 +156,7 @@ def _sparse_layer(x, weight, *bias, out=None):
 
 def _layer_gradient(head, output, inputs, params):
     x, weight, *bias = inputs
-    towards = ops.sampled_dot(x, head, weight), ops.dot(head, x, transpose_a=True, result="dense")
+    towards = ops.sampled_dot(wanted_places(x), head, weight), ops.dot(head, x, transpose_a=True, result="dense")
     return (*towards, ops.sum(head, axis=0)) if bias else towards
 
 

@@ -27,6 +27,7 @@ from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.ops.calls import make_plan
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, get, register
+from workbench.ops.places import wanted_places
 from workbench.ops.product_rows import ENGINES, RESULTS, ROWS, SPARSE, Row
 
 __all__ = ["ENGINES", "ROWS", "NoRuleError", "Unsummed", "default_engine", "dot", "make_plan", "multiply", "rule"]
@@ -159,7 +160,7 @@ def _gradient(head, output, inputs, params):
     x, y = inputs
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
     sampled = get("sampled_dot")
-    towards_x = sampled(x, of_x[0], of_x[1], transpose_a=of_x[2], transpose_b=of_x[3])
+    towards_x = sampled(wanted_places(x), of_x[0], of_x[1], transpose_a=of_x[2], transpose_b=of_x[3])
     held = y.attributes.get("format") if isinstance(y, Symbolic) else formats.format_of(y)
     if held in SPARSE:
         return towards_x, sampled(y, of_y[0], of_y[1], transpose_a=of_y[2], transpose_b=of_y[3])

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import ops
+from workbench import formats, ops
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import type_of_first
 
@@ -77,10 +77,30 @@ register(
             ),
         ),
         dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (
-            ops.retain(ops.to_format(head, format="row_sparse"), inputs[1]),
-            None,
+        gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
+        family="selection",
+    )
+)
+
+
+def _rows_of(x, rows, out=None):
+    wanted = np.unique(row_numbers(rows, x.shape[0]))
+    return formats.RowSparse.assemble(x[wanted], wanted, x.shape)
+
+
+register(
+    Op(
+        "rows_of",
+        ("x", "rows"),
+        _meaning,
+        _retain_shape,
+        "The rows asked for of an array, as row_sparse: the gradient of `retain`, of which dense heads come, too.",
+        rules=(
+            Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
+            Rule(("dense", "dense"), "row_sparse", _rows_of, "numpy"),
         ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (ops.rows_of(head, inputs[1]), None),
         family="selection",
     )
 )

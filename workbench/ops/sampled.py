@@ -17,7 +17,7 @@ import numpy as np
 import scipy.sparse
 
 import kernels
-from workbench import formats
+from workbench import formats, ops
 from workbench.formats import compressed
 from workbench.ops import stored
 from workbench.ops.blocks import Block, as_csr, block_of, common, places
@@ -148,8 +148,10 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _gradient(head, output, inputs, params):
-    _, a, b = inputs
-    of_a, of_b = factors(head, a, b, bool(params["transpose_a"]), bool(params["transpose_b"]))
+    pattern, a, b = inputs
+    of_a, of_b = factors(
+        ops.at_places_of(head, pattern), a, b, bool(params["transpose_a"]), bool(params["transpose_b"])
+    )
     return None, *(dot(x, y, transpose_a=ta, transpose_b=tb) for x, y, ta, tb in (of_a, of_b))
 
 

@@ -208,7 +208,7 @@ for _name, _f, _doc in (("add", np.add, "+"), ("subtract", np.subtract, "-")):
     _register(
         f"stored_{_name}_scalar",
         _direct(_f),
-        lambda h, x, y, s: h,
+        lambda h, x, y, s: ops.at_places_of(h, x, rows=True),
         f"x {_doc} scalar at the stored values; what is not stored stays zero. All of a dense array is stored.",
         ALWAYS,
     )

@@ -18,7 +18,7 @@ from workbench.ops.like import as_dense, axes_of, keep_axes, put, shape_of_last,
 _PARAMS: Mapping[str, Any] = {"axis": None, "keepdims": False, "mean": False}
 
 
-def _kept(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
+def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
     """The head with length one along the axes, divided for a mean by how many elements there are along them."""
     axes = axes_of(axis, len(like.shape))
     kept = np.asarray(as_dense(head)).reshape(with_ones(like.shape, axes))
@@ -30,7 +30,7 @@ def _kept(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
 
 
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):
-    whole = np.broadcast_to(_kept(head, like, axis, mean), like.shape)
+    whole = spread_view(head, like, axis, mean)
     return put(out, whole.copy() if out is None else whole)
 
 
@@ -39,7 +39,12 @@ def _spread_sparse(head, like, out=None, **params):
     return _spread(head, like, out, **params)
 
 
-def _reduced(head: Any, params: Mapping[str, Any]) -> Any:
+def spread_view(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
+    """The head at every element of `like` that was reduced to it: a view, which takes no memory."""
+    return np.broadcast_to(_kept_head(head, like, axis, mean), like.shape)
+
+
+def reduced(head: Any, params: Mapping[str, Any]) -> Any:
     """The way forward again: the sum or mean over the axes."""
     return (ops.mean if params["mean"] else ops.sum)(head, axis=params["axis"], keepdims=params["keepdims"])
 
@@ -61,7 +66,7 @@ spread = register(
             ),
         ),
         dtype=type_of_first,
-        gradient=lambda head, output, inputs, params: (_reduced(head, params), None),
+        gradient=lambda head, output, inputs, params: (reduced(head, params), None),
         unread=(1, None),
         family="reductions",
     )
@@ -70,11 +75,11 @@ spread = register(
 
 def _spread_times(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
     out = np.empty(like.shape, head.dtype) if out is None else out
-    return np.multiply(_kept(head, like, axis, mean), factor, out=out)
+    return np.multiply(_kept_head(head, like, axis, mean), factor, out=out)
 
 
 def _at_stored(head, factor, like, out=None, axis=None, keepdims=False, mean=False):
-    return stored.with_dense(factor, _kept(head, like, axis, mean), np.multiply)
+    return stored.with_dense(factor, _kept_head(head, like, axis, mean), np.multiply)
 
 
 def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -84,7 +89,7 @@ def _whole(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 def _times_gradient(head, output, inputs, params):
     sums, factor, like = inputs
     return (
-        _reduced(ops.multiply(head, factor), params),
+        reduced(ops.multiply(head, factor), params),
         ops.sum_to_shape_of(spread_times(sums, head, like, **params), factor),
         None,
     )
@@ -118,7 +123,7 @@ def _is(op: Op, head: Any) -> bool:
     return isinstance(head, Symbolic) and head.op is op
 
 
-def _found(head: Any) -> Symbolic | None:
+def inner_spread(head: Any) -> Symbolic | None:
     """The spreading that a head is, or that is summed back to the shape of one that was broadcast."""
     inner = head.inputs[0] if _is(ops.sum_to_shape_of, head) else head
     return inner if _is(spread, inner) else None
@@ -126,22 +131,22 @@ def _found(head: Any) -> Symbolic | None:
 
 def times(head: Any, factor: Any) -> Any:
     """head * factor; the factor has the shape of the head, or is broadcast to it."""
-    found = _found(head)
-    if found is None:
+    spreading = inner_spread(head)
+    if spreading is None:
         return ops.multiply(head, factor)
-    sums, like = found.inputs
-    product = spread_times(sums, factor, like, **found.params)
-    return product if found is head else ops.sum_to_shape_of(product, head.inputs[1])
+    sums, like = spreading.inputs
+    product = spread_times(sums, factor, like, **spreading.params)
+    return product if spreading is head else ops.sum_to_shape_of(product, head.inputs[1])
 
 
 def through(linear: Callable[[Any], Any], head: Any) -> Any:
     """`linear(head)`, of a function by element that is linear in it."""
-    found = _found(head)
-    if found is None:
+    spreading = inner_spread(head)
+    if spreading is None:
         return linear(head)
-    sums, like = found.inputs
-    wide = spread(linear(sums), like, **found.params)
-    return wide if found is head else ops.sum_to_shape_of(wide, head.inputs[1])
+    sums, like = spreading.inputs
+    wide = spread(linear(sums), like, **spreading.params)
+    return wide if spreading is head else ops.sum_to_shape_of(wide, head.inputs[1])
 
 
 def narrow(head: Any) -> Any:

@@ -32,6 +32,12 @@ def canonical(x: Any) -> Any:
     return fresh
 
 
+def same_places(x: Any, y: Any) -> bool:
+    """Whether two arrays of one sparse format store the same places, in the same order."""
+    ours, theirs = (list(formats.get(each.format).parts(each).values())[1:] for each in (x, y))
+    return all(one is two or np.array_equal(one, two) for one, two in zip(ours, theirs, strict=True))
+
+
 def _rises(x: Any) -> bool:
     """Whether the entries of a coo array come row by row, by rising columns, none twice."""
     row, col = x.row, x.col
@@ -40,10 +46,11 @@ def _rises(x: Any) -> bool:
 
 def mapped(x: Any, f: Function, linear: bool = False) -> Any:
     """`f` of the stored values, at the places of `x`; a coo array keeps its duplicates where `f` is linear."""
-    return _with_values(x if linear and x.format == "coo" else canonical(x), f)
+    return with_values(x if linear and x.format == "coo" else canonical(x), f)
 
 
-def _with_values(x: Any, f: Function) -> Any:
+def with_values(x: Any, f: Function) -> Any:
+    """`f` of the stored values of a canonical x, at its places."""
     format = formats.get(x.format)
     (name, values), *indices = format.parts(x).items()
     made = np.ascontiguousarray(f(values))
@@ -70,7 +77,7 @@ def with_dense(x: Any, dense: np.ndarray, f: Function) -> Any:
     x = canonical(x)
     _check_places(x)
     there = np.broadcast_to(dense, x.shape)[places(x)]
-    return _with_values(x, lambda stored: f(stored, there))
+    return with_values(x, lambda stored: f(stored, there))
 
 
 def with_any(x: Any, y: Any, f: Function) -> Any:
@@ -78,7 +85,7 @@ def with_any(x: Any, y: Any, f: Function) -> Any:
     x = canonical(x)
     _check_places(x)
     there = _read(y, places(x))
-    return _with_values(x, lambda stored: f(stored, there))
+    return with_values(x, lambda stored: f(stored, there))
 
 
 def _read(y: Any, index: tuple[np.ndarray, ...]) -> np.ndarray:
@@ -120,7 +127,8 @@ def _check_places(x: Any) -> None:
 def union(x: Any, y: Any, f: Function) -> Any:
     """`f` of the two values wherever one of them is stored, the other being zero; `f(0, 0)` must be zero.
 
-    The arrays have one format, shape and type. row_sparse keeps every row of the union; the others drop zeros.
+    The arrays have one format, shape and type. A result of zero stays stored: the pattern is that of the two, whatever
+    their values. A product has the entries that both store, of row_sparse ones all rows, zero where one lacks the row.
     """
     if x.format == "row_sparse":
         return _union_of_rows(x, y, f)
@@ -143,35 +151,39 @@ def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
         full = np.zeros((len(indices), *x.shape[1:]), x.dtype)
         full[np.searchsorted(indices, side.indices)] = side.values
         sides.append(full)
-    return RowSparse.assemble(f(*sides), indices, x.shape)
-
-
-_IN_SCIPY = {np.add: "__add__", np.subtract: "__sub__", np.multiply: "multiply"}
-"""What SciPy computes as we do; its maximum, for one, hides NaN."""
+    result = np.asarray(f(*sides))
+    if f is np.multiply:  # also where the other is inf or NaN
+        result[np.isin(indices, np.intersect1d(x.indices, y.indices), invert=True)] = 0
+    return RowSparse.assemble(result, indices, x.shape)
 
 
 def _union_of_entries(x: Any, y: Any, f: Function) -> Any:
-    if f in _IN_SCIPY and x.dtype in (np.float32, np.float64):
-        return getattr(x, _IN_SCIPY[f])(y)
-    both = _numbered(x, 1) + _numbered(y, 1j)
-    left, right = _taken(x.data, both.data.real), _taken(y.data, both.data.imag)
-    result = np.asarray(f(left, right))
-    kept = result != 0
-    before = np.concatenate([[0], np.cumsum(kept)])  # [nnz of the union + 1]
-    parts = {
-        "data": result[kept],
-        "indices": both.indices[kept],
-        "indptr": before[both.indptr].astype(both.indices.dtype),
-    }
+    if same_places(x, y):
+        return with_values(x, lambda values: f(values, y.data))
+    # Numbers of the entries, from one, y's beyond all of x's: their sum says where each entry of the union comes from.
+    both = _numbered(x, 1) + _numbered(y, x.nnz + 1)
+    ours, theirs = both.data % (x.nnz + 1), both.data // (x.nnz + 1)
+    if f is np.multiply:
+        kept = (ours > 0) & (theirs > 0)
+        return _kept(both, kept, f(x.data[ours[kept] - 1], y.data[theirs[kept] - 1]))
+    return _kept(both, None, np.asarray(f(_taken(x.data, ours), _taken(y.data, theirs))))
+
+
+def _numbered(x: Any, unit: int) -> Any:
+    """`x` with the numbers of its entries, from one, times `unit`."""
+    parts = {"data": np.arange(1, x.nnz + 1, dtype=np.int64) * unit, "indices": x.indices, "indptr": x.indptr}
     return formats.get(x.format).build(parts, x.shape)
 
 
-def _numbered(x: Any, unit: complex) -> Any:
-    """`x` with the numbers of its entries, from one, times `unit`: their sum is the union, and says where from."""
-    parts = {"data": np.arange(1, x.nnz + 1) * (unit + 0j), "indices": x.indices, "indptr": x.indptr}
+def _kept(x: Any, kept: np.ndarray | None, data: np.ndarray) -> Any:
+    """The entries of x that are kept, all where that is None, with these values."""
+    parts = {"data": data, "indices": x.indices, "indptr": x.indptr}
+    if kept is not None:
+        before = np.concatenate([[0], np.cumsum(kept)])  # [nnz + 1]
+        parts |= {"indices": x.indices[kept], "indptr": before[x.indptr].astype(x.indices.dtype)}
     return formats.get(x.format).build(parts, x.shape)
 
 
 def _taken(data: np.ndarray, numbers: np.ndarray) -> np.ndarray:
-    """The entries of these numbers; zero where the number is none."""
-    return np.concatenate([np.zeros(1, data.dtype), data])[numbers.astype(np.int64)]
+    """The entries of these numbers, counted from one; zero where the number is zero."""
+    return np.concatenate([np.zeros(1, data.dtype), data])[numbers]

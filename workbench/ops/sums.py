@@ -7,8 +7,8 @@ import numpy as np
 
 from workbench import ops
 from workbench.ops import stored
-from workbench.ops.binary import ON_BOTH, ON_STORED, equal
-from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register, same_shape
+from workbench.ops.binary import EQUAL, ON_BOTH, ON_STORED, equal
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, broadcast_shape, register, same_shape
 from workbench.ops.types import one_type, real
 
 
@@ -108,13 +108,20 @@ register(
 
 
 def _quotient(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
-    return stored.with_any(x, y, np.divide)
+    return stored.with_dense(x, y, np.divide) if isinstance(y, np.ndarray) else stored.with_any(x, y, np.divide)
+
+
+def _quotient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if broadcast_shape(shapes, params) != tuple(shapes[0]):
+        raise OpError(f"An array of shape {tuple(shapes[0])} cannot be divided where it is stored by a larger one.")
+    return tuple(shapes[0])
 
 
 def _quotient_gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    y = inputs[1]
+    x, y = inputs
+    head = ops.at_places_of(head, x, rows=True)
     towards_y = ops.negative(ops.stored_divide(ops.multiply(head, output), y))
-    return ops.stored_divide(head, y), ops.to_format(towards_y, format="dense")
+    return ops.stored_divide(head, y), ops.sum_to_shape_of(ops.to_format(towards_y, format="dense"), y)
 
 
 register(
@@ -122,9 +129,13 @@ register(
         "stored_divide",
         ("x", "y"),
         np.divide,
-        same_shape,
-        "x / y where x is stored; what x does not store stays zero, also where y is zero. All of a dense x is stored.",
-        rules=tuple(Rule((form, ANY), form, _quotient, ON_STORED) for form in stored.SPARSE),
+        _quotient_shape,
+        "x / y where x is stored; what x does not store stays zero, also where y is zero. All of a dense x is stored; "
+        "y may be broadcast to it.",
+        rules=(
+            *(Rule((form, "dense"), form, _quotient, ON_STORED) for form in stored.SPARSE),
+            *(Rule((form, ANY), form, _quotient, ON_STORED, equal, EQUAL) for form in stored.SPARSE),
+        ),
         dtype=real,
         gradient=_quotient_gradient,
         family="sums",

@@ -46,8 +46,8 @@ def _dense(x: Any) -> Any:
 
 
 def _over(head: Any, x: Any) -> Any:
-    """The quotient of a dense head and what never is zero where the gradient exists."""
-    return ops.divide(_dense(head), x)
+    """head / x, dense, where x is zero where there is no gradient: a head that is not stored stays zero there, too."""
+    return _dense(ops.stored_divide(head, x))
 
 
 def _plus_one(x: Any) -> Any:
@@ -162,16 +162,16 @@ _keeping("degrees", np.degrees, lambda h, x, y: _scaled(_dense(h), 180 / np.pi),
 _keeping("radians", np.radians, lambda h, x, y: _scaled(_dense(h), np.pi / 180), "degrees to radians", True, real)
 
 _filling("exp", np.exp, lambda h, x, y: ops.multiply(h, y), "exp(x)")
-_filling("log", np.log, lambda h, x, y: ops.divide(h, x), "the natural logarithm")
-_filling("log2", np.log2, lambda h, x, y: ops.divide(_scaled(h, 1 / np.log(2)), x), "the logarithm to base 2")
-_filling("log10", np.log10, lambda h, x, y: ops.divide(_scaled(h, 1 / np.log(10)), x), "the logarithm to base 10")
+_filling("log", np.log, lambda h, x, y: _over(h, x), "the natural logarithm")
+_filling("log2", np.log2, lambda h, x, y: _over(_scaled(h, 1 / np.log(2)), x), "the logarithm to base 2")
+_filling("log10", np.log10, lambda h, x, y: _over(_scaled(h, 1 / np.log(10)), x), "the logarithm to base 10")
 _filling("cos", np.cos, lambda h, x, y: _dense(ops.multiply(h, ops.negative(ops.sin(x)))), "cos(x)")
 _filling("cosh", np.cosh, lambda h, x, y: _dense(ops.multiply(h, ops.sinh(x))), "cosh(x)")
-_filling("arccos", np.arccos, lambda h, x, y: ops.negative(ops.divide(h, ops.sqrt(_one_minus_square(x)))), "arccos(x)")
+_filling("arccos", np.arccos, lambda h, x, y: ops.negative(_over(h, ops.sqrt(_one_minus_square(x)))), "arccos(x)")
 _filling(
     "arccosh",
     np.arccosh,
-    lambda h, x, y: ops.divide(h, ops.sqrt(ops.subtract_scalar(ops.square(x), scalar=1.0))),
+    lambda h, x, y: _over(h, ops.sqrt(ops.subtract_scalar(ops.square(x), scalar=1.0))),
     "arccosh(x), of x from one on",
 )
 _filling("rsqrt", rsqrt, lambda h, x, y: ops.multiply(h, _scaled(ops.power_scalar(y, scalar=3.0), -0.5)), "1 / sqrt(x)")

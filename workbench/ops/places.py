@@ -1,0 +1,179 @@
+"""Where a gradient is wanted: at the places that an array stores, or everywhere. `workbench.autodiff` states the rule.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[0, 1, 0], [2, 0, 3]]), format="csr")
+>>> ops.at_places_of(np.float32([[1, 2, 3], [4, 5, 6]]), x).data.tolist()
+[2.0, 4.0, 6.0]
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, ops
+from workbench.ops import fallback, stored
+from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, register
+from workbench.ops.like import put, shape_of_last, type_of_first
+from workbench.ops.spreading import inner_spread, reduced, spread_view
+
+ON_STORED = "numpy on the stored values"
+
+
+def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    if tuple(shapes[0]) != tuple(shapes[1]):
+        raise OpError(
+            f"An array of shape {tuple(shapes[0])} cannot be read at the places of one of {tuple(shapes[1])}."
+        )
+    return tuple(shapes[1])
+
+
+def _itself(x, like, out=None, rows=False):
+    return put(out, formats.copy(x) if out is None else x)
+
+
+def _at_places(x, like, out=None, rows=False):
+    like = stored.canonical(like)
+    if not isinstance(x, np.ndarray) and x.format == like.format and stored.same_places(x, like):
+        return formats.copy(x)
+    return stored.with_any(like, x, lambda values, there: there)
+
+
+def _by_rows(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
+    return bool(params["rows"])
+
+
+at_places_of = register(
+    Op(
+        "at_places_of",
+        ("x", "like"),
+        _itself,
+        _shape,
+        "x at the places that a csr, csc or coo `like` stores, each once, in its format, and nothing elsewhere; with "
+        "`rows` in the rows that a row_sparse one stores, too. Else every place is wanted: a copy of x.",
+        params={"rows": False},
+        rules=(
+            *(Rule((ANY, held), held, _at_places, ON_STORED) for held in stored.MATRICES),
+            Rule((ANY, "row_sparse"), "row_sparse", _at_places, ON_STORED, _by_rows, "rows"),
+            *(Rule((held, ANY), held, _itself, "a copy") for held in ("dense", *stored.SPARSE)),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (at_places_of(head, inputs[1], **params), None),
+        unread=(1, None),
+        family="layout",
+    )
+)
+
+
+def _spread_at(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
+    view = spread_view(head, whole, axis, mean)
+    if view.shape != tuple(like.shape):
+        fallback.report("spread_at", (like.format,), (like,))
+        view = ops.sum_to_shape_of(view, like)
+    return stored.with_any(like, view, lambda values, there: there)
+
+
+def _spread_at_dense(head, whole, like, out=None, axis=None, keepdims=False, mean=False):
+    return put(out, ops.sum_to_shape_of(spread_view(head, whole, axis, mean).copy(), like))
+
+
+spread_at = register(
+    Op(
+        "spread_at",
+        ("head", "whole", "like"),
+        _spread_at_dense,
+        shape_of_last,
+        "`spread` over the shape of `whole`, at the places that `like` stores and nowhere else: every element there "
+        "gets its sum's gradient. Where `like` was broadcast to `whole`, what is spread is summed back first.",
+        params={"axis": None, "keepdims": False, "mean": False},
+        rules=(
+            *(Rule((ANY, ANY, held), held, _spread_at, ON_STORED) for held in stored.MATRICES),
+            Rule((ANY, ANY, "dense"), "dense", _spread_at_dense),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (
+            reduced(ops.add(ops.zeros_like(inputs[1]), at_places_of(head, inputs[2])), params),
+            None,
+            None,
+        ),
+        unread=(1, None),
+        family="reductions",
+    )
+)
+
+
+def at_places(gradient: Symbolic, variable: Symbolic) -> Symbolic:
+    """`gradient` at the places that a variable in csr, csc or coo stores, made for these alone where possible."""
+    if gradient.op is ops.sampled_dot and gradient.inputs[0] is variable:
+        return gradient
+    spreading = inner_spread(gradient)
+    if spreading is not None:
+        return spread_at(*spreading.inputs, variable, **spreading.params)
+    return at_places_of(gradient, variable)
+
+
+def _given_places(output, held, source, out=None):
+    return output
+
+
+def _every_place(output, held, source, out=None):
+    """Zeros that take no memory: of a pattern only the places are read."""
+    return np.broadcast_to(np.zeros((), output.dtype), output.shape) if out is None else put(out, np.zeros(()))
+
+
+places_wanted = register(
+    Op(
+        "places_wanted",
+        ("output", "held", "source"),
+        _every_place,
+        lambda shapes, params: tuple(shapes[0]),
+        "A pattern for the gradient towards `output`: its own, unless the places of its sparse input `held` were made "
+        "from the values of a `source` that stores more, or from all of a dense one: then every place. Of the three "
+        "only formats and places are read.",
+        rules=(
+            *(
+                Rule((output, held, source), "dense", _every_place, "nothing is stored")
+                for output in stored.SPARSE
+                for held in stored.MATRICES
+                for source in ("dense", "row_sparse")
+            ),
+            *(Rule((output, ANY, ANY), output, _given_places, "nothing to do") for output in stored.SPARSE),
+            Rule(("dense", ANY, ANY), "dense", _every_place, "nothing is stored"),
+        ),
+        dtype=type_of_first,
+        gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]), None, None),
+        unread=(0, None),
+        family="layout",
+    )
+)
+
+
+def wanted_places(x: Any) -> Any:
+    """The pattern at which the gradient towards x is sampled: x itself, but where its places were made from values.
+
+    What a conversion stores of a dense array depends on which of its values are zero; the gradient towards it must not.
+    O(nodes that x is made from).
+    """
+    if not isinstance(x, Symbolic):
+        return x
+    patterns: dict[Symbolic, Symbolic] = {}
+    waiting = [x]
+    while waiting:
+        node = waiting[-1]
+        missing = [entry for entry in node.inputs if entry not in patterns]
+        if node not in patterns and missing:
+            waiting += missing
+            continue
+        patterns.setdefault(waiting.pop(), _pattern_of(node, patterns))
+    return patterns[x]
+
+
+def _pattern_of(node: Symbolic, patterns: Mapping[Symbolic, Symbolic]) -> Symbolic:
+    if node.op is ops.to_format:
+        return patterns[node.inputs[0]]
+    pattern = node
+    for entry in node.inputs:
+        if patterns[entry] is not entry:
+            pattern = places_wanted(pattern, entry, patterns[entry])
+    return pattern
