@@ -23,8 +23,9 @@ from typing import Any
 
 import numpy as np
 
-from kernels import aligned
+from kernels import aligned, contents
 from kernels.checks import quick_check
+from kernels.plain import plain
 
 HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Source")
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
@@ -100,10 +101,12 @@ class Kernel:
 
     `operands` names every parameter in order with its kind and shape, for example
     `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
-    int32 or int64, the same for all; l is int64; s a scalar. A call is checked against it. `writes` names the
-    parameters that a call may change. `rival_of` names the kernel that this one is a rival of. `prepare`, of rivals
-    with data structures of their own, takes the operands and returns a call without arguments, which a benchmark times:
-    its result is what was computed, or None where `out` holds it.
+    int32 or int64, the same for all; l is int64; s a scalar; `indices:i[z]<D` says what indices hold (the signs are
+    those of `kernels.contents`). A call of `cpu` is checked against all of it; a call of `trusted`, the same twin, for
+    types and shapes alone: it is for arrays whose contents were checked where they came in, or that kernels made.
+    `writes` names the parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
+    `prepare`, of rivals with data structures of their own, takes the operands and returns a call without arguments,
+    which a benchmark times: its result is what was computed, or None where `out` holds it.
     """
 
     name: str
@@ -118,26 +121,35 @@ class Kernel:
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
     parsed: tuple = field(init=False, repr=False, default=())
+    trusted: Callable | None = field(init=False, repr=False, default=None)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "parsed", tuple(_parse(text, self.name) for text in self.operands.split()))
+        operands = [_parse(text, self.name) for text in self.operands.split()]
+        object.__setattr__(self, "parsed", tuple(operand[:3] for operand in operands))
         check_declaration(self)
+        try:
+            declared = contents.contents(operands)
+        except ValueError:
+            raise KernelError(f"{self.name}: a limit in {self.operands!r} is no axis and no operand.") from None
         if self.cpu is not None:
-            object.__setattr__(self, "cpu", _checked(self))
+            object.__setattr__(self, "trusted", _checked(self))
+            object.__setattr__(self, "cpu", _checked(self, contents.checker(declared)) if declared else self.trusted)
+        if self.prepare is not None:
+            object.__setattr__(self, "prepare", _checked_before(self, contents.checker(declared)))
         if self.gpu is not None:
             from kernels.gpu.calls import checked  # which needs this module
 
             object.__setattr__(self, "gpu", checked(self))
 
 
-def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...]]:
-    """`"indptr:i[R+1]"` -> `("indptr", "i", (("R", 1),))`."""
-    match = re.fullmatch(r"(\w+):([fils])(?:\[([^\]]*)\])?", text)
+def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
+    """`"indptr:i[R+1]^z"` -> `("indptr", "i", (("R", 1),), "^z")`."""
+    match = re.fullmatch(rf"(\w+):([fils])(?:\[([^\]]*)\])?((?:{contents.SIGN})?)", text)
     if match is None:
         raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
-    name, kind, shape = match.groups()
+    name, kind, shape, end = match.groups()[:4]
     axes = [axis.partition("+") for axis in (shape or "").split(",") if axis]
-    return name, kind, tuple((letter, int(more or 0)) for letter, _, more in axes)
+    return name, kind, tuple((letter, int(more or 0)) for letter, _, more in axes), end
 
 
 def check_declaration(kernel: Kernel) -> None:
@@ -156,11 +168,12 @@ def check_declaration(kernel: Kernel) -> None:
         raise KernelError(f"{kernel.name}: the docstring of {module} lacks {', '.join(missing)}.")
 
 
-def _checked(kernel: Kernel) -> Callable:
+def _checked(kernel: Kernel, fault: Callable[[tuple], str] | None = None) -> Callable:
     """The cpu twin behind a check of its operands; compiled code then sees only writable C-contiguous arrays.
 
     Read-only inputs are seen through an alias and non-contiguous ones through a copy, so that each kernel compiles once
-    for each pair of value and index type. A non-contiguous output is written through a copy.
+    for each pair of value and index type. A non-contiguous output is written through a copy. `fault` tells what is
+    wrong with what the operands hold.
     """
     raw, parsed = kernel.cpu, kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)
@@ -173,7 +186,10 @@ def _checked(kernel: Kernel) -> Callable:
         is_right = is_right or quick_check(parsed, KINDS)
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
-        if is_right(args) or check_operands(kernel, args):
+        is_plain = is_right(args) or check_operands(kernel, args)
+        if fault is not None and (wrong := fault(args)):
+            raise KernelError(f"{kernel.name}: {wrong}")
+        if is_plain:
             return raw(*args)
         ready = [_plain(arg, writes) for arg, writes in zip(args, written, strict=True)]
         result = raw(*ready)
@@ -185,6 +201,22 @@ def _checked(kernel: Kernel) -> Callable:
     return call
 
 
+def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:
+    """The preparation of a rival behind the same checks, where its arrays are NumPy's."""
+    raw = kernel.prepare
+
+    @functools.wraps(raw)
+    def call(*args: Any) -> Any:
+        arrays = [arg for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True) if kind != "s"]
+        if all(type(array) is np.ndarray for array in arrays):
+            check_operands(kernel, args)
+            if wrong := fault(args):
+                raise KernelError(f"{kernel.name}: {wrong}")
+        return raw(*args)
+
+    return call
+
+
 def check_operands(kernel: Kernel, args: tuple, array_type: type = np.ndarray) -> bool:
     """Check kinds and shapes of a call with arrays of `array_type`; whether NumPy arrays are writable and C-contiguous.
 
@@ -192,7 +224,7 @@ def check_operands(kernel: Kernel, args: tuple, array_type: type = np.ndarray) -
     """
     sizes: dict[str, int] = {}
     kinds: dict[str, np.dtype] = {}
-    plain = True
+    is_plain = True
     for arg, (name, kind, axes) in zip(args, kernel.parsed, strict=True):
         if kind == "s":
             continue
@@ -211,8 +243,8 @@ def check_operands(kernel: Kernel, args: tuple, array_type: type = np.ndarray) -
                 )
             if sizes.setdefault(letter, length - more) != length - more:
                 _refuse_shape(kernel, name, arg.shape, letter, sizes[letter])
-        plain = plain and array_type is np.ndarray and arg.flags.c_contiguous and arg.flags.writeable
-    return plain
+        is_plain = is_plain and array_type is np.ndarray and arg.flags.carray
+    return is_plain
 
 
 def _refuse_dtype(kernel: Kernel, name: str, kind: str, came: np.dtype, first: np.dtype) -> None:
@@ -232,18 +264,8 @@ def _refuse_shape(kernel: Kernel, name: str, shape: tuple, letter: str, expected
 
 def _plain(arg: Any, written: bool) -> Any:
     """`arg` as a writable C-contiguous array: itself, a copy, or for a read-only input an alias that is only read."""
-    if not isinstance(arg, np.ndarray) or (arg.flags.c_contiguous and arg.flags.writeable):
+    if not isinstance(arg, np.ndarray):
         return arg
     if written and not arg.flags.writeable:
         raise KernelError("An array that the kernel writes is read-only; pass a writable one.")
-    if not arg.flags.c_contiguous:
-        return np.array(arg, order="C")
-    return np.asarray(_Alias(arg))
-
-
-class _Alias:
-    """The memory of a read-only array under a writable face, for compiled code that is tested never to write it."""
-
-    def __init__(self, source: np.ndarray) -> None:
-        self.source = source
-        self.__array_interface__ = {**source.__array_interface__, "data": (source.ctypes.data, False)}
+    return plain(arg)

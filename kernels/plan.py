@@ -101,12 +101,12 @@ def _gather_parts(source, places, out, bounds):
 
 
 @compiled
-def _longest(starts):
-    """Most entries between neighbouring starts; 0 where there are none."""
-    longest = 0
+def _extremes(starts):
+    """(least, most) entries between neighbouring starts; 0 where there are none."""
+    least = most = 0
     for r in range(starts.size - 1):
-        longest = max(longest, starts[r + 1] - starts[r])
-    return longest
+        least, most = min(least, starts[r + 1] - starts[r]), max(most, starts[r + 1] - starts[r])
+    return least, most
 
 
 def row_length(rows: int, entries: int, longest: int) -> int:
@@ -117,6 +117,12 @@ def row_length(rows: int, entries: int, longest: int) -> int:
 def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
     """The type of positions up to `largest`: `least`, or int64 where that is too narrow."""
     return np.dtype(np.int64 if largest >= INT32_LIMIT else least)
+
+
+def _checked(name: str, array: np.ndarray) -> np.ndarray:
+    if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
+        raise ValueError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
+    return array
 
 
 def _plain(array: np.ndarray) -> np.ndarray:
@@ -141,29 +147,37 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`, and where the row
     starts speak of another number of entries.
     """
-    starts = _plain(indptr)
+    starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
+    if not starts.size:
+        raise ValueError("indptr is empty; it has one more entry than there are rows, and begins with 0.")
     if starts[-1] - starts[0] != indices.size:
         raise ValueError(
             f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
             "indices[indptr[0]:indptr[-1]]."
         )
+    least, longest = map(int, _extremes(starts))
+    if least < 0:
+        raise ValueError("indptr falls; starts of rows never do. Build the batch again from its parts.")
     kind = index_type(max(indices.size, starts.size))
-    columns, segments, rows, permutation = radix.sort(starts, _plain(indices), int(n_columns), kind)
+    columns, segments, rows, permutation = radix.sort(starts, indices, int(n_columns), kind)
     if rows is None:
         of_entry, rows = np.empty_like(permutation), np.empty_like(permutation)
         _row_of_entry(starts, of_entry)
         _gather(of_entry, permutation, rows)
-    shape, longest = (starts.size - 1, int(n_columns)), int(_longest(starts))
+    shape = starts.size - 1, int(n_columns)
     length = row_length(shape[0], indices.size, longest)
-    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest(segments)), length, longest)
+    return BatchPlan(shape, columns, segments, rows, permutation, int(_extremes(segments)[1]), length, longest)
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:
     """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
+    row, col = _plain(_checked("row", row)), _checked("col", col)
     if row.size != col.size:
         raise ValueError(f"row has {row.size} entries and col {col.size}; each entry needs both.")
+    if row.size and radix.largest(row) >= shape[0]:
+        raise ValueError(f"Row numbers lie from {row.min()} to {row.max()}; allowed are 0 to {shape[0] - 1}.")
     kind = index_type(max(row.size, shape[0]))
     columns, segments, permutation = sort_segments(col, int(shape[1]), kind)
     rows = np.empty(permutation.size, kind)
-    _gather(_plain(row), permutation, rows)
-    return BatchPlan(shape, columns, segments, rows, permutation, int(_longest(segments)), -1)
+    _gather(row, permutation, rows)
+    return BatchPlan(shape, columns, segments, rows, permutation, int(_extremes(segments)[1]), -1)

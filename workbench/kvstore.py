@@ -274,6 +274,7 @@ def _computed(array: Any) -> Any:
 
 def _admitted(key: Key, value: Any) -> Any:
     if isinstance(value, Unsummed):
+        value.check()
         return value
     format, value = formats.admit(value)
     if format.name not in FORMATS:

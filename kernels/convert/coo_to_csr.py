@@ -161,7 +161,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="coo_to_csr",
-        operands="row:i[z] col:i[z] data:f[z] n_rows:s",
+        operands="row:i[z]<n_rows col:i[z]< data:f[z] n_rows:s",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

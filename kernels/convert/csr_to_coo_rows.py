@@ -66,7 +66,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_to_coo_rows",
-        operands="indptr:i[R+1]",
+        operands="indptr:i[R+1]^",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

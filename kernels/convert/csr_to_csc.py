@@ -61,7 +61,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_to_csc",
-        operands="indptr:i[R+1] indices:i[z] data:f[z] n_columns:s",
+        operands="indptr:i[R+1]^z indices:i[z]<n_columns data:f[z] n_columns:s",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -73,7 +73,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_to_dense",
-        operands="indptr:i[R+1] indices:i[z] data:f[z] out:f[R,D]",
+        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[R,D]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -2,7 +2,7 @@
 
 Arguments  indptr int32|int64 [M+1] - row starts; indices same type [z]; data float32|float64 [z]; rows int64 [R]
 Writes     nothing; returns new arrays indptr [R+1], indices [s], data [s]; index type of indptr, int64 if s needs it
-Assumes    indptr does not decrease; rows are checked; entries of a row keep their order
+Assumes    nothing of rows, and of the starts of those taken, which are checked; entries of a row keep their order
 Cost       no flops; reads R*(2*index+8) + s*(index+value) bytes and writes as many; nothing grows with M
 Parallel   over rows, in parts of equal cost; the result is unique
 Limits     s < 2**63, the entries of the result; the int32 to int64 switch is tested with the limit lowered
@@ -39,12 +39,13 @@ def reference(indptr, indices, data, rows):
 
 
 @compiled
-def _starts(indptr, rows, starts):
-    """Row starts of the result; returns the place of a row number that is out of range, or -1."""
+def _starts(indptr, rows, entries, starts):
+    """Row starts of the result; returns the first place of a row that cannot be taken, or -1: its number is out of
+    range, or its entries are not among the `entries` that there are."""
     starts[0] = 0
     for i in range(rows.size):
         r = rows[i]
-        if r < 0 or r >= indptr.size - 1:
+        if r < 0 or r >= indptr.size - 1 or not 0 <= indptr[r] <= indptr[r + 1] <= entries:
             return i
         starts[i + 1] = starts[i] + indptr[r + 1] - indptr[r]
     return -1
@@ -79,11 +80,21 @@ def wrong_row(place: int, row: int, count: int) -> KernelError:
     )
 
 
+def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
+    """What to raise for a row whose entries are not there: a matrix that was changed since it was checked."""
+    return KernelError(
+        f"indptr goes from {indptr[row]} to {indptr[row + 1]} at row {row}; starts of rows rise from 0 to {entries}, "
+        "the number of stored entries. Build the matrix again from its parts."
+    )
+
+
 def cpu(indptr, indices, data, rows):
     """On the cores of this machine."""
     starts = np.empty(rows.size + 1, np.int64)
-    if (wrong := _starts(indptr, rows, starts)) >= 0:
-        raise wrong_row(wrong, rows[wrong], indptr.size - 1)
+    if (wrong := _starts(indptr, rows, indices.size, starts)) >= 0:
+        if 0 <= (row := rows[wrong]) < indptr.size - 1:
+            raise wrong_starts(row, indptr, indices.size)
+        raise wrong_row(wrong, row, indptr.size - 1)
     stored = int(starts[-1])
     kind = index_type(stored, indptr.dtype)
     out_indices, out_data = np.empty(stored, kind), np.empty(stored, data.dtype)
@@ -129,7 +140,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="slice_rows",
-        operands="indptr:i[M+1] indices:i[z] data:f[z] rows:l[R]",
+        operands="indptr:i[M+1]^z indices:i[z]< data:f[z] rows:l[R]<M",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -70,7 +70,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_t_dense",
-        operands="segments:i[U+1] rows:i[z] values:f[z] g:f[R,N] out:f[U,N]",
+        operands="segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N] out:f[U,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

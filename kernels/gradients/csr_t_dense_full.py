@@ -49,7 +49,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_t_dense_full",
-        operands="indptr:i[R+1] indices:i[z] data:f[z] g:f[R,N] out:f[D,N]",
+        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] g:f[R,N] out:f[D,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

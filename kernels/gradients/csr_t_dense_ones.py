@@ -66,7 +66,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_t_dense_ones",
-        operands="segments:i[U+1] rows:i[z] g:f[R,N] out:f[U,N]",
+        operands="segments:i[U+1]^z rows:i[z]<R g:f[R,N] out:f[U,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

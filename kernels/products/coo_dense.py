@@ -99,7 +99,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="coo_dense",
-        operands="row:i[z] col:i[z] data:f[z] x:f[D,N] out:f[R,N]",
+        operands="row:i[z]<R col:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -118,7 +118,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csc_dense",
-        operands="indptr:i[D+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]",
+        operands="indptr:i[D+1]^z indices:i[z]<R data:f[z] x:f[D,N] out:f[R,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

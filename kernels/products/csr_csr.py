@@ -237,7 +237,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_csr",
-        operands="a_indptr:i[R+1] a_indices:i[z] a_data:f[z] b_indptr:i[D+1] b_indices:i[y] b_data:f[y]",
+        operands="a_indptr:i[R+1]^z a_indices:i[z]<D a_data:f[z] b_indptr:i[D+1]^y b_indices:i[y]< b_data:f[y]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

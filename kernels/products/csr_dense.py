@@ -72,7 +72,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_dense",
-        operands="indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]",
+        operands="indptr:i[R+1]^z indices:i[z]<D data:f[z] x:f[D,N] out:f[R,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -71,7 +71,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="csr_dense_ones",
-        operands="indptr:i[R+1] indices:i[z] x:f[D,N] out:f[R,N]",
+        operands="indptr:i[R+1]^z indices:i[z]<D x:f[D,N] out:f[R,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -55,7 +55,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="dense_csr",
-        operands="x:f[N,R] indptr:i[R+1] indices:i[z] data:f[z] out:f[N,D]",
+        operands="x:f[N,R] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,D]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -55,7 +55,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="dense_csr_t",
-        operands="x:f[N,D] indptr:i[R+1] indices:i[z] data:f[z] out:f[N,R]",
+        operands="x:f[N,D] indptr:i[R+1]^z indices:i[z]<D data:f[z] out:f[N,R]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -97,7 +97,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="sddmm",
-        operands="indptr:i[R+1] indices:i[z] a:f[R,N] b:f[D,N] out:f[z]",
+        operands="indptr:i[R+1]^z indices:i[z]<D a:f[R,N] b:f[D,N] out:f[z]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

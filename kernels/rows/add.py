@@ -126,7 +126,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="add_rows",
-        operands="left_indices:i[U] left_values:f[U,N] right_indices:i[V] right_values:f[V,N]",
+        operands="left_indices:i[U]<< left_values:f[U,N] right_indices:i[V]<< right_values:f[V,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

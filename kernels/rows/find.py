@@ -86,7 +86,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="find_rows",
-        operands="indices:i[z] stored:l[U] out:l[z]",
+        operands="indices:i[z] stored:l[U]<< out:l[z]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -71,7 +71,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="merge_rows",
-        operands="indices:i[z] values:f[z,N]",
+        operands="indices:i[z]< values:f[z,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

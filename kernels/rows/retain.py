@@ -104,7 +104,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="retain_rows",
-        operands="indices:i[U] values:f[U,N] wanted:i[V]",
+        operands="indices:i[U]<< values:f[U,N] wanted:i[V]<",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

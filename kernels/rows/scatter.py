@@ -68,7 +68,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="scatter_rows",
-        operands="values:f[U,N] index:i[U] out:f[D,N]",
+        operands="values:f[U,N] index:i[U]<!D out:f[D,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -81,7 +81,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="take_rows",
-        operands="source:f[D,N] index:i[z] out:f[z,N]",
+        operands="source:f[D,N] index:i[z]<D out:f[z,N]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -25,7 +25,7 @@ from kernels.rules import steps, twins
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import cut_elements, cut_sums
 
-BATCH = "columns:l[U] segments:i[U+1] rows:i[z] values:f[z] g:f[R,N]"
+BATCH = "columns:l[U]<!D segments:i[U+1]^z rows:i[z]<R values:f[z] g:f[R,N]"
 """What a fused kernel takes between the states and the numbers."""
 
 
@@ -136,10 +136,10 @@ def register_kernels(rule: Rule) -> None:
     _rules[rule.name] = rule
     updates.register_source(rule)
     _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements)
-    _register(rule, "lazy", "rows:l[U] gradient:f[U,N]", steps.lazy, cut_elements)
+    _register(rule, "lazy", "rows:l[U]<!D gradient:f[U,N]", steps.lazy, cut_elements)
     _register(rule, "fused", BATCH, steps.fused, cut_sums)
     if rule.replays:
-        _register(rule, "replay", "rows:l[U] since:l[U] table:f[S,K]", steps.replay, cut_elements)
+        _register(rule, "replay", "rows:l[U]<!D since:l[U]<S+1 table:f[S,K]", steps.replay, cut_elements)
 
 
 _rules: dict[str, Rule] = {}

@@ -82,7 +82,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="coast",
-        operands="weights:f[D,N] rows:l[U] factor:f[U]",
+        operands="weights:f[D,N] rows:l[U]<!D factor:f[U]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -85,7 +85,7 @@ def arguments(case: Case) -> tuple:
 register(
     Kernel(
         name="coast_pair",
-        operands="weights:f[D,N] state:f[D,N] rows:l[U] matrix:f[U,M]",
+        operands="weights:f[D,N] state:f[D,N] rows:l[U]<!D matrix:f[U,M]",
         reference=reference,
         cpu=cpu,
         gpu=gpu,

@@ -167,7 +167,7 @@ def test_gradient_whose_indices_were_written_to_is_refused():
     gradient, weights = RowSparse(np.ones((3, N)), indices, (D, N)), weights_of()
     indices[2] = D + 3
     updater = make("sgd")
-    with pytest.raises(FormatError, match=r"indices\[2\] is 15, out of range"):
+    with pytest.raises(OptimizerError, match=r"The gradient of w: indices\[2\] is 15, out of range"):
         updater.update({"w": weights}, {"w": gradient})
     assert np.array_equal(weights, weights_of())
     assert updater.steps == {}

@@ -110,7 +110,7 @@ def tasks() -> list[str]:
     """Names of what the suite `kernels` can measure: kernels of ours whose cost is of the batch, and the batch plan."""
     names = [name for name in kernels.names() if "." not in name and not name.endswith("_ones")]
     every_row = {name.replace("_lazy", "_dense") for name in names if name.endswith("_lazy")}
-    return ["plan", *(name for name in names if name not in every_row and kernels.get(name).cpu is not None)]
+    return ["plan", *(name for name in names if name not in every_row and kernels.get(name).trusted is not None)]
 
 
 def of_kernel(kernel: Kernel, side: str = "ours") -> Contender:
@@ -136,7 +136,7 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     if judged is None or not kernel.rival_of:
         judged = setting.shared[same] = judge(kernel, args)
     start = perf_counter()
-    call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.cpu, *args)
+    call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.trusted, *args)
     once = perf_counter() - start if kernel.prepare else 0.0
     out = next((arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name == "out"), None)
     if kernel.prepare:
@@ -186,7 +186,7 @@ def _blas(task: str) -> Contender:
         dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
         rows = np.repeat(np.arange(setting.sizes.R), np.diff(matrix[0]))
         dense[rows, matrix[1]] = matrix[2]
-        call = functools.partial(kernel.cpu, dense, x, out)
+        call = functools.partial(kernel.trusted, dense, x, out)
         return Ready(call, setting.shared[ours.reference, ours.arguments], kernel.cost(setting.sizes))
 
     return Contender(kernel.name, "rival", make, lambda s: s.R * s.D * s.value, BYTES_DENSE)
@@ -206,7 +206,7 @@ def _planned(task: str) -> Contender:
             """Build the plan, then compute with it."""
             made = plan.build(batch.indptr, batch.indices, batch.D)
             named.update({name: getattr(made, name) for name in from_plan}, values=made.in_order(batch.data))
-            kernel.cpu(*named.values())
+            kernel.trusted(*named.values())
 
         judged = setting.shared.get((kernel.reference, kernel.arguments)) or judge(kernel, args)
         one, other = kernel.cost(setting.sizes), plan_cost(setting.sizes)
@@ -224,13 +224,13 @@ def _two_kernels(task: str) -> Contender:
         """Both kernels on one batch, ready to be timed."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
-        gradient.cpu(*first)
+        gradient.trusted(*first)
         judged = judge(lazy, second)
 
         def call() -> None:
             """The gradient into memory, then the update from it."""
-            gradient.cpu(*first)
-            lazy.cpu(*second)
+            gradient.trusted(*first)
+            lazy.trusted(*second)
 
         one, other = gradient.cost(setting.sizes), lazy.cost(setting.sizes)
         both = Cost(*(a + b for a, b in zip(vars(one).values(), vars(other).values(), strict=True)))

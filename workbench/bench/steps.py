@@ -192,10 +192,10 @@ class Ours:
         problem, name = self.problem, self.problem.optimizer
         rows, width = problem.targets[0].shape
         self.scores, self.slope = (aligned.empty((rows, width), np.float32) for _ in range(2))
-        self.product, self.loss = kernels.get("csr_dense").cpu, kernels.get("squared").cpu
-        self.gradient, self.lazy = kernels.get("csr_t_dense").cpu, kernels.get(f"{name}_lazy").cpu
+        self.product, self.loss = kernels.get("csr_dense").trusted, kernels.get("squared").trusted
+        self.gradient, self.lazy = kernels.get("csr_t_dense").trusted, kernels.get(f"{name}_lazy").trusted
         self.fused = self.fused and f"{name}_fused" in kernels.names()
-        self.update = kernels.get(f"{name}_fused").cpu if self.fused else None
+        self.update = kernels.get(f"{name}_fused").trusted if self.fused else None
 
     def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
         """The batch and its plan."""

@@ -50,7 +50,8 @@ class Dataset:
     def __post_init__(self) -> None:
         if formats.format_of(self.x) != "csr":
             raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.to_format(x, 'csr').")
-        formats.check(self.x, dtypes=formats.FLOATS)
+        _, x = formats.enter(self.x)
+        object.__setattr__(self, "x", formats.check(x, dtypes=formats.FLOATS))
         if not isinstance(self.labels, Labels):
             came = type(self.labels).__name__
             raise DataError(f"labels is {came}; it is data.Labels('classes', names) or data.Labels('numbers').")
@@ -128,7 +129,7 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
     """The rows of those numbers, in that order. O(entries taken)."""
     x = dataset.x
-    parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
+    parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
     x = assemble("csr", *parts, (len(rows), dataset.features))
     groups = None if dataset.groups is None else dataset.groups[rows]
     return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups)

@@ -23,7 +23,7 @@ def complete(
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
     made = {key: dict(values or {}) for key, values in given.items()}
     for name, value in args.items():
-        _, array = formats.admit(value)
+        _, array = formats.enter(value)
         made["shapes"].setdefault(name, array.shape)
         if variables[name].attributes["dtype"] is None:
             made["dtypes"].setdefault(name, array.dtype)
@@ -35,7 +35,7 @@ def accepted(facts: Facts, value: Any, convert: bool) -> Any:
 
     The number of rows is free, other lengths are the argument's.
     """
-    format, array = formats.admit(value)
+    format, array = formats.enter(value)
     if array.ndim != len(facts.shape) or array.shape[1:] != facts.shape[1:]:
         raise BindError(
             f"{facts.name} has the shape {facts.shape}; {array.shape} came. Only the number of rows may change; bind "

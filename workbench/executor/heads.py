@@ -35,7 +35,7 @@ def array(name: str, facts: Facts, value: Any) -> Any:
         value = 1
     if isinstance(value, int | float | np.number):
         value = np.full(facts.shape if math.prod(facts.shape) == 1 else (), value, facts.dtype)
-    _, value = formats.admit(value)
+    _, value = formats.enter(value)
     if value.shape != facts.shape:
         raise BindError(f"The head of {name} has the shape {value.shape}; the output's is {facts.shape}.")
     return formats.astype(formats.to_format(value, facts.format), facts.dtype, copy=False)

@@ -60,6 +60,8 @@ class Program:
     """Slots of slopes, which losses write, and their buffers."""
     plans: dict[int, int] = field(default_factory=dict)
     """Slots of arrays whose batch plan is read, and of their plans."""
+    reads_again: bool = False
+    """Whether steps backward follow indices of sparse values that stood there before, and not a batch plan alone."""
     written: dict[str, int] = field(default_factory=dict)
     """Where the gradients of this program stand."""
     partial: dict[frozenset[int], list[Step]] = field(default_factory=dict)
@@ -100,6 +102,8 @@ class Writer:
         for node in backward:
             self._plan(node, self.program.backward)
             self.program.backward.append(self._step(node, "backward", buffers.get(node)))
+            if not self.facts[node].rule.plan and any(self.facts[entry].format != "dense" for entry in node.inputs):
+                self.program.reads_again = True
         for name, node in self.training.gradients.items():
             self._store(name, node)
         self._forget([*forward, *backward])

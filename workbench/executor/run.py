@@ -1,14 +1,14 @@
 """The executor: a graph with its arrays, run forward and backward."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
 
 from kernels.plan import BatchPlan
-from workbench import formats
 from workbench.executor import binding, heads, notes
 from workbench.executor.alone import Alone
+from workbench.executor.arguments import Arguments, entered
 from workbench.executor.errors import BindError
 from workbench.executor.memory import Pool
 from workbench.executor.program import Program, Writer
@@ -21,29 +21,6 @@ from workbench.ops.products import Unsummed
 PROGRAMS = 64
 """Tuples of shapes whose programs are kept."""
 Lap = Callable[[Step], None]
-
-
-@final
-class Arguments(Mapping):
-    """The arguments' arrays by name. `args["w"][:] = value` and `args["w"] = value` both write into the array."""
-
-    def __init__(self, executor: "Executor") -> None:
-        self._executor = executor
-
-    def __getitem__(self, name: str) -> Any:
-        return self._executor.values[self._executor.slot_of(name)]
-
-    def __setitem__(self, name: str, value: Any) -> None:
-        formats.assign(self[name], value)
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._executor.known)
-
-    def __len__(self) -> int:
-        return len(self._executor.known)
-
-    def __repr__(self) -> str:
-        return f"Arguments({dict(self)!r})"
 
 
 @final
@@ -79,9 +56,8 @@ class Executor:
         self.output_names = graph.outputs()
         arguments = self.training.graph.variables()
         self.head_slots = [slots.get(arguments.get(name)) for name in [*self.alike][: len(graph.heads)]]
-        for node in self.training.nodes:
-            if node.kind == "constant":
-                self.values[slots[node]] = node.value
+        self.from_outside = {self.slots[name]: name for name, facts in self.known.items() if facts.format != "dense"}
+        self._hold_constants()
         held = {
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
             for name, facts in self.known.items()
@@ -140,16 +116,22 @@ class Executor:
     ) -> list[Any]:
         """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
 
-        The number of their rows may change. `training` keeps what `backward` reads. `plans` has batch plans by
-        argument, of the arrays that are held then; `lap` gets every `Step` when it is done. Without training `wanted`,
-        places of outputs, computes these alone: the others are None, and so are their values in `outputs`. A call while
-        another thread's is at work is refused, and so is `backward` after another thread's `forward` (`BindError`).
+        The number of their rows may change. Sparse arguments are checked in every call, also those held from before,
+        and once more by a `backward` that reads them: `FormatError` for what cannot be followed. `training` keeps what
+        `backward` reads. `plans` has batch plans by argument, of the arrays that are held then; `lap` gets every `Step`
+        when it is done. Without training `wanted`, places of outputs, computes these alone: the others are None, and so
+        are their values in `outputs`. A call while another thread's is at work is refused, and so is `backward` after
+        another thread's `forward` (`BindError`).
         """
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         with self.alone:
-            if new_args:
-                self._hold(self._accepted(new_args))
+            taken = self._accepted(new_args)
+            for slot, name in self.from_outside.items():
+                if slot not in taken:
+                    taken[slot] = entered(self.values[slot], name)
+            if taken:
+                self._hold(taken)
             self._take_plans(plans or {})
             self.alone.trained(False)
             self._run(self.program.training if training else self._forward_steps(wanted), lap)
@@ -176,6 +158,9 @@ class Executor:
             if heads is not None or self.headed is not self.program:
                 self._take_heads(heads)
                 self.headed = self.program if heads is None else None
+            if self.program.reads_again:
+                for slot, name in self.from_outside.items():
+                    entered(self.values[slot], name)
             self.alone.trained(False)
             self._run(self.program.backward, lap)
             for name, slot in self.program.written.items():
@@ -222,11 +207,21 @@ class Executor:
         for name, value in new_args.items():
             slot = self.slot_of(name)
             held = self.values[slot]
+            if not isinstance(value, np.ndarray):
+                value = entered(value, name)
             like = type(value) is type(held) and value.dtype == held.dtype and len(value.shape) == len(held.shape)
             if not like or value.shape[1:] != held.shape[1:]:
                 value = binding.accepted(self.known[name], value, self.convert)
             made[slot] = value
         return made
+
+    def _hold_constants(self) -> None:
+        for node in self.training.nodes:
+            if node.kind == "constant":
+                slot = self.training.slots[node]
+                self.values[slot] = node.value
+                if not isinstance(node.value, np.ndarray):
+                    self.from_outside[slot] = self.training.names[node]
 
     def _hold(self, taken: Mapping[int, Any]) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""

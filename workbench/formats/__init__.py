@@ -44,11 +44,13 @@ from workbench.formats.contract import (
     Format,
     FormatError,
     admit,
+    enter,
     get,
     names,
     register,
     scan,
     unavailable,
+    with_plain_parts,
 )
 from workbench.formats.files import load, save
 from workbench.formats.pictures import notebook, picture
@@ -68,6 +70,7 @@ __all__ = [
     "astype",
     "check",
     "copy",
+    "enter",
     "format_of",
     "get",
     "load",
@@ -95,9 +98,11 @@ def check(x: Any, full: bool = False, canonical: bool = True, dtypes: Sequence[n
     Cheap checks, O(rows) at most, are always made: types, shapes, lengths, row pointers. `full` adds O(nnz): range,
     order and uniqueness of the indices, finite values. `canonical=False` allows unsorted and duplicated indices in csr
     and csc. `dtypes`, such as `FLOATS`, narrows the types of values. A SciPy matrix is returned as the array that
-    shares its memory.
+    shares its memory, and so are arrays of maps of files. All of this and more `enter` asks of what comes in from
+    outside, wherever it does.
     """
     format, x = admit(x)
+    x = with_plain_parts(format, x)
     format.check(x, full, canonical)
     check_values(x, "x", dtypes)
     return x

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from kernels import aligned
-from workbench.formats.checks import as_shape, check_two_dimensions
-from workbench.formats.contract import Coo, Format, admit, get, refuse
+from workbench.formats.checks import as_shape, check_two_dimensions, check_values
+from workbench.formats.contract import Coo, Format, admit, enter, get, refuse
 from workbench.formats.indices import index_dtype
 
 
@@ -45,11 +45,10 @@ def to_format(x: Any, format: str) -> Any:
       row 1: [1. 0. 0.]
     """
     target = get(format)
-    source, x = admit(x)
-    source.check(x, False, False)
+    source, x = enter(x)
+    check_values(x, f"The {source.name} array", source.dtypes)
     if source is target:
         return x
-    source.check_indices(x)
     value_type(x.dtype, target)
     if format in source.direct:
         return source.direct[format](x)
@@ -58,7 +57,7 @@ def to_format(x: Any, format: str) -> Any:
 
 def copy(x: Any) -> Any:
     """The same array over memory of its own: values, pattern, format and types. A SciPy matrix gives the array."""
-    format, x = admit(x)
+    format, x = enter(x)
     return format.build({name: aligned.copy(part) for name, part in format.parts(x).items()}, x.shape)
 
 
@@ -71,7 +70,7 @@ def astype(x: Any, dtype: DTypeLike, copy: bool = True) -> Any:
     >>> astype(zeros((2, 2), "csc"), np.int64).dtype
     dtype('int64')
     """
-    format, x = admit(x)
+    format, x = enter(x)
     dtype = value_type(dtype, format)
     if not copy and x.dtype == dtype:
         return x

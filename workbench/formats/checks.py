@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import structure
 from workbench.formats.contract import SCIPY_VALUES, VALUES, refuse
 
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
@@ -73,6 +74,23 @@ def as_shape(shape: Any) -> tuple[int, ...]:
     return shape
 
 
+def check_one_dimension(values: np.ndarray, name: str) -> None:
+    """Refuse stored values that are not one after the other."""
+    if values.ndim != 1:
+        raise refuse(f"{name} has {values.ndim} dimensions", "1 dimension", f"Call {name}.ravel()")
+
+
+def is_sound_compressed(x: Any) -> bool:
+    """Whether a csr or csc array is all that kernels take it for. O(rows + nnz)."""
+    indptr, indices, data, shape = x.indptr, x.indices, x.data, x.shape
+    if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
+        return False
+    count, limit = shape if x.format == "csr" else shape[::-1]
+    alike = indices.dtype == indptr.dtype and indices.dtype in INTEGERS and data.dtype in SCIPY_VALUES
+    whole = indptr.shape == (count + 1,) and indices.ndim == 1 and data.shape == indices.shape
+    return alike and whole and structure.is_compressed(indptr, indices, limit)
+
+
 def check_two_dimensions(shape: tuple[int, ...], name: str) -> None:
     """Refuse shapes that are not [rows, columns]."""
     if len(shape) != 2:
@@ -85,6 +103,7 @@ def check_compressed(x: Any, full: bool, canonical: bool) -> None:
     check_two_dimensions(x.shape, x.format)
     check_values(x.data, "data", SCIPY_VALUES)
     check_index_types(indptr=x.indptr, indices=x.indices)
+    check_one_dimension(x.data, "data")
     check_same_length(x.data, x.indices, ("data", "indices"))
     major, minor = ("rows", "columns") if x.format == "csr" else ("columns", "rows")
     _check_pointers(x.indptr, x.shape[0] if x.format == "csr" else x.shape[1], len(x.indices), major)

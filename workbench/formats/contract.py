@@ -39,8 +39,9 @@ class Coo(NamedTuple):
 class Format:
     """One format: how it is recognised, checked, converted, taken apart and weighed.
 
-    `is_instance(x)`; `check(x, full, canonical)` raises `FormatError`, and so does `check_indices(x)` for indices out
-    of range, which kernels would follow outside of their arrays; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`;
+    `is_instance(x)`; `is_sound(x)` tells in one compiled pass whether x is all that kernels take it for, plain arrays
+    with every index in range, which they would follow outside of their arrays; of what is not, `check(x, full,
+    canonical)` and `check_indices(x)` raise `FormatError`; `to_coo(x) -> Coo`; `from_coo(Coo) -> x`;
     `parts(x)` gives the arrays that `x` is made of by name, the values first; `build(parts, shape) -> x` puts such
     arrays together, unchecked; `replace(x, parts)` gives `x` other ones of the same shape and type of values, in place;
     `predicted_bytes(rows, columns, nnz, stored_rows, bytes_value, bytes_index)`; `zeros(shape, dtype)`, where it takes
@@ -50,6 +51,7 @@ class Format:
 
     name: str
     is_instance: Callable[[Any], bool]
+    is_sound: Callable[[Any], bool]
     check: Callable[[Any, bool, bool], None]
     check_indices: Callable[[Any], None]
     to_coo: Callable[[Any], Coo]
@@ -73,11 +75,49 @@ def refuse(came: str, allowed: str, advice: str) -> FormatError:
     return FormatError(f"{came}. Allowed: {allowed}. {advice}.")
 
 
+_of_type: dict[type, Format] = {}
+"""Formats by the types of arrays that came as they are: the second array of a type is known at once."""
+
+
+def enter(x: Any) -> tuple[Format, Any]:
+    """The door for arrays from outside: `admit`, and `FormatError` for what kernels could not follow. O(stored).
+
+    Types, lengths, starts of rows and every index are checked, each time that an array comes in: whoever made it still
+    holds it, and may have changed it. Arrays of other classes, such as maps of files, become plain ones over the same
+    memory.
+    """
+    format, x = admit(x)
+    if not format.is_sound(x):
+        x = with_plain_parts(format, x)
+        format.check(x, False, False)
+        format.check_indices(x)
+    return format, x
+
+
+def with_plain_parts(format: Format, x: Any) -> Any:
+    """`x`, or the same over plain arrays where its parts are of other classes; lists and the like are refused."""
+    parts = format.parts(x)
+    if all(type(part) is np.ndarray for part in parts.values()):
+        return x
+    return format.build({name: _plain_part(name, part) for name, part in parts.items()}, x.shape)
+
+
+def _plain_part(name: str, part: Any) -> np.ndarray:
+    if not isinstance(part, np.ndarray) or isinstance(part, np.ma.MaskedArray):
+        came = f"{name} is a {type(part).__name__}"
+        raise refuse(came, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
+    return np.asarray(part)
+
+
 def admit(x: Any) -> tuple[Format, Any]:
     """The format of `x`, and `x` with matrix classes turned into arrays over the same memory (`FormatError`)."""
-    x = _as_array(x)
+    if (known := _of_type.get(type(x))) is not None:
+        return known, x
+    came, x = x, _as_array(x)
     for format in _formats.entries.values():
         if format.is_instance(x):
+            if x is came:
+                _of_type[type(x)] = format
             return format, x
     kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
     came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"

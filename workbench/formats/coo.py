@@ -6,20 +6,36 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
+from kernels import structure
 from workbench.formats.checks import (
+    INTEGERS,
     check_finite,
     check_index_types,
+    check_one_dimension,
     check_range,
     check_same_length,
     check_two_dimensions,
     check_values,
 )
-from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
+from workbench.formats.contract import SCIPY_VALUES, Coo, Format, refuse, register
+
+
+def _is_sound(x: Any) -> bool:
+    coords, data, shape = x.coords, x.data, x.shape
+    if len(coords) != 2 or len(shape) != 2:
+        return False
+    row, col = coords
+    if not (type(row) is type(col) is type(data) is np.ndarray):
+        return False
+    alike = row.dtype == col.dtype and row.dtype in INTEGERS and data.dtype in SCIPY_VALUES
+    whole = row.ndim == 1 and row.shape == col.shape == data.shape
+    return alike and whole and structure.in_range(row, shape[0]) and structure.in_range(col, shape[1])
 
 
 def _check(x: Any, full: bool, canonical: bool) -> None:
     check_two_dimensions(x.shape, "coo")
     check_values(x.data, "data", SCIPY_VALUES)
+    check_one_dimension(x.data, "data")
     check_index_types(row=x.row, col=x.col)
     check_same_length(x.row, x.col, ("row", "col"))
     check_same_length(x.data, x.row, ("data", "row"))
@@ -38,7 +54,11 @@ def _from_coo(coo: Coo) -> scipy.sparse.coo_array:
 
 
 def _parts(x: Any) -> dict[str, np.ndarray]:
-    return {"data": x.data, "row": x.row, "col": x.col}
+    check_two_dimensions(x.shape, "coo")
+    if len(x.coords) != 2:
+        raise refuse(f"coords has {len(x.coords)} arrays", "2, row and column", "Set x.coords = (row, col)")
+    row, col = x.coords
+    return {"data": x.data, "row": row, "col": col}
 
 
 def _build(parts: Mapping[str, np.ndarray], shape: tuple[int, int]) -> scipy.sparse.coo_array:
@@ -57,6 +77,7 @@ register(
     Format(
         name="coo",
         is_instance=lambda x: isinstance(x, scipy.sparse.coo_array),
+        is_sound=_is_sound,
         check=_check,
         check_indices=_check_indices,
         to_coo=lambda x: Coo(x.row, x.col, x.data, x.shape),

@@ -6,7 +6,7 @@ from typing import Any
 import scipy.sparse
 
 from workbench.formats import compressed
-from workbench.formats.checks import check_compressed, check_compressed_indices
+from workbench.formats.checks import check_compressed, check_compressed_indices, is_sound_compressed
 from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
@@ -23,6 +23,7 @@ register(
     Format(
         name="csc",
         is_instance=lambda x: isinstance(x, scipy.sparse.csc_array),
+        is_sound=is_sound_compressed,
         check=check_compressed,
         check_indices=check_compressed_indices,
         to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),

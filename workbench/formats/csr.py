@@ -7,7 +7,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.formats import compressed, moves
-from workbench.formats.checks import check_compressed, check_compressed_indices
+from workbench.formats.checks import check_compressed, check_compressed_indices, is_sound_compressed
 from workbench.formats.contract import SCIPY_VALUES, Coo, Format, register
 
 
@@ -25,6 +25,7 @@ register(
     Format(
         name="csr",
         is_instance=lambda x: isinstance(x, scipy.sparse.csr_array),
+        is_sound=is_sound_compressed,
         check=check_compressed,
         check_indices=check_compressed_indices,
         to_coo=compressed.csr_to_coo,

@@ -37,6 +37,7 @@ register(
     Format(
         name="dense",
         is_instance=lambda x: isinstance(x, np.ndarray),
+        is_sound=lambda x: True,
         check=_check,
         check_indices=lambda x: None,
         to_coo=lambda x: compressed.csr_to_coo(_to_csr(x)),

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from workbench.formats.checks import as_shape
-from workbench.formats.contract import FormatError, admit, get
+from workbench.formats.checks import as_shape, check_values
+from workbench.formats.contract import FormatError, enter, get
 
 KIND = "sparse-workbench arrays"
 VERSION = 1
@@ -35,8 +35,8 @@ def save(path: str | os.PathLike, arrays: Mapping[str, Any]) -> None:
     for number, (name, x) in enumerate(arrays.items()):
         if not isinstance(name, str):
             raise FormatError(f"An array was named {name!r}. Allowed: text. Call save(path, {{str(name): array}}).")
-        format, x = admit(x)
-        format.check(x, False, False)
+        format, x = enter(x)
+        check_values(x, f"The {format.name} array")
         parts = {part: f"{number}.{part}" for part in format.parts(x)}
         contents.append({"name": name, "format": format.name, "shape": list(x.shape), "parts": parts})
         members |= {parts[part]: array for part, array in format.parts(x).items()}
@@ -112,6 +112,6 @@ def _one(entry: dict, members: Any) -> Any:
     x = format.build({part: members[member] for part, member in entry["parts"].items()}, shape)
     if x.shape != shape:
         raise ValueError(f"{entry['name']!r} is not of the shape {shape}")
-    format.check(x, False, False)
-    format.check_indices(x)
+    x = enter(x)[1]
+    check_values(x, f"The {format.name} array")
     return x

@@ -6,13 +6,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from kernels import structure
 from workbench.formats import moves
 from workbench.formats.checks import as_shape, check_range, check_same_length, check_values
-from workbench.formats.contract import refuse
+from workbench.formats.contract import VALUES, refuse
 
 
 def as_values(values: ArrayLike) -> np.ndarray:
-    """Arrays as they are; lists as float32."""
+    """Arrays as they are, plain; lists as float32."""
+    if isinstance(values, np.ma.MaskedArray):
+        raise refuse("values is a masked array", "plain NumPy arrays", "Call values.filled(0)")
     return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
 
 
@@ -56,9 +59,19 @@ def row_numbers(rows: ArrayLike, limit: int) -> np.ndarray:
     return rows if (rows[1:] > rows[:-1]).all() else np.unique(rows)
 
 
+def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> bool:
+    """Whether parts are all that kernels take them for. O(stored)."""
+    if not (type(values) is type(indices) is np.ndarray and values.dtype in VALUES and indices.dtype == np.int64):
+        return False
+    whole = indices.ndim == 1 and values.shape == (indices.size, *shape[1:])
+    return whole and structure.is_rising(indices, shape[0])
+
+
 def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse parts of the wrong type, shape or length."""
     check_values(values, "values")
+    if indices.dtype != np.int64:
+        raise refuse(f"indices has dtype {indices.dtype}", "int64", "Call indices.astype(np.int64)")
     if indices.ndim != 1:
         raise refuse(f"indices has {indices.ndim} dimensions", "1 dimension", "Call indices.ravel()")
     if values.ndim != len(shape) or values.shape[1:] != shape[1:]:

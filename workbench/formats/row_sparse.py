@@ -30,6 +30,7 @@ from workbench.formats.row_parts import (
     check_indices,
     check_parts,
     flat,
+    is_sound,
     row_number,
     row_numbers,
     row_shape,
@@ -44,9 +45,10 @@ class RowSparse(Arithmetic):
     """Rows `indices` of an array of `shape` are `values`, all other rows are zero.
 
     `values` [stored, *shape[1:]], of any type that formats hold; `indices` int64 [stored], sorted, unique. `shape` may
-    be left out where an index says how many rows there are. Arrays given are not copied; the fields cannot be set anew,
-    but the values may be written to, and `x[:] = value` gives all of it other values. Malformed parts are refused
-    (`FormatError`); `from_rows` takes them unsorted and duplicated. O(stored), independent of the width.
+    be left out where an index says how many rows there are. Arrays given are not copied, so that they are checked again
+    wherever a RowSparse is read; the fields cannot be set anew, but the values may be written to, and `x[:] = value`
+    gives all of it other values. Malformed parts are refused (`FormatError`); `from_rows` takes them unsorted and
+    duplicated. O(stored), independent of the width.
 
     `x[i]` is row i, dense; `x[a:b]` a RowSparse that shares the values, as slices of NumPy arrays do, but for steps
     other than 1 and -1; iteration gives the rows. `+ - * / ** % @ < <= > >=` are computed by `workbench.ops`, with the
@@ -126,6 +128,7 @@ class RowSparse(Arithmetic):
 
     def toarray(self) -> np.ndarray:
         """The dense array of `shape`; a copy. O(size)."""
+        self.check()
         return spread(self.values, self.indices, self.shape[0])
 
     def to_dense(self) -> np.ndarray:
@@ -151,6 +154,7 @@ class RowSparse(Arithmetic):
         exactly; the result's indices are sorted and unique. Where no row is stored here, none is in the result. Rows
         out of range are refused (`FormatError`). O(rows log rows + width * rows).
         """
+        self.check()
         wanted = row_numbers(rows, self.shape[0])
         if not len(self.indices):
             return self.copy()
@@ -161,8 +165,9 @@ class RowSparse(Arithmetic):
 
     def check(self, full: bool = False) -> Self:
         """Itself, or `FormatError`: parts, range, order and uniqueness of the indices; `full` adds finite values."""
-        check_parts(self.values, self.indices, self.shape)
-        check_indices(self.indices, self.shape[0])
+        if not is_sound(self.values, self.indices, self.shape):
+            check_parts(self.values, self.indices, self.shape)
+            check_indices(self.indices, self.shape[0])
         if full:
             check_finite(self.values, "values")
         return self
@@ -219,7 +224,7 @@ def _to_coo(x: RowSparse) -> Coo:
     """The entries other than zero."""
     check_two_dimensions(x.shape, "row_sparse")
     indptr, col, data = moves.get("dense_to_csr", x.dtype)(x.values)
-    row = x.indices[kernels.get("csr_to_coo_rows").cpu(indptr)]
+    row = x.indices[kernels.get("csr_to_coo_rows").trusted(indptr)]
     dtype = index_dtype(*x.shape, len(data))
     return Coo(row.astype(dtype, copy=False), col.astype(dtype, copy=False), data, x.shape)
 
@@ -248,6 +253,7 @@ register(
     Format(
         name="row_sparse",
         is_instance=lambda x: isinstance(x, RowSparse),
+        is_sound=lambda x: is_sound(x.values, x.indices, x.shape),
         check=lambda x, full, canonical: x.check(full),
         check_indices=RowSparse.check,
         to_coo=_to_coo,

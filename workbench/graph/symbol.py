@@ -210,7 +210,7 @@ def variable(
 
 def constant(value: Any, name: str | None = None) -> Symbol:
     """A symbol whose value is this array, in the format it is held in; lists become float32."""
-    _, value = known_formats.admit(np.float32(value) if isinstance(value, list) else value)
+    _, value = known_formats.enter(np.float32(value) if isinstance(value, list) else value)
     return Symbol(name, value=value)
 
 

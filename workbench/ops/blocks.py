@@ -120,7 +120,7 @@ def as_csr(x: Any, transposed: bool = False) -> Any:
 
 def select_rows(x: Any, rows: np.ndarray) -> Any:
     """Rows of a csr matrix, in the order asked for."""
-    parts = kernels.get("slice_rows").cpu(x.indptr, x.indices, x.data, rows)
+    parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, rows)
     return compressed.assemble("csr", *parts, (rows.size, x.shape[1]))
 
 
@@ -136,7 +136,7 @@ def keep_columns(x: Any, columns: np.ndarray) -> Any:
 def places(indices: np.ndarray, stored: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """(place, found): where each index stands in `stored` int64, ascending, or -1, and whether it is there."""
     place = np.empty(indices.size, np.int64)
-    kernels.get("find_rows").cpu(indices, stored, place)
+    kernels.get("find_rows").trusted(indices, stored, place)
     return place, place >= 0
 
 

@@ -26,7 +26,8 @@ from workbench.ops.blocks import (
 
 def make_plan(x: Any) -> BatchPlan:
     """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
-    if formats.format_of(x) == "coo":
+    format, x = formats.enter(x)
+    if format.name == "coo":
         return build_coo(*x.coords, x.shape)
     return build(x.indptr, x.indices, x.shape[1])
 
@@ -110,7 +111,7 @@ def block_sparse(kernel, x, y, transpose_a, result, out, plan):
     if result == "csr":
         found = build(right.indptr, right.indices, right.shape[1])
         product = np.empty((found.touched, left.values.shape[0]), left.values.dtype)  # [U, rows of x]
-        gather = kernels.get("csr_t_dense").cpu
+        gather = kernels.get("csr_t_dense").trusted
         gather(found.segments, found.rows, found.in_order(right.data), np.ascontiguousarray(left.values.T), product)
         return full_block_csr(Block(product.T, left.rows, found.columns, shape))
     whole = out is not None and left.rows is None
@@ -127,7 +128,7 @@ def sparse_sparse(kernel, x, y, transpose_a, result, out, plan):
     parts = kernel(left.indptr, left.indices, left.data, right.indptr, right.indices, right.data)
     product = formats.compressed.assemble("csr", *parts, (left.shape[0], right.shape[1]))
     if result == "dense" and out is not None:
-        kernels.get("csr_to_dense").cpu(*parts, out)
+        kernels.get("csr_to_dense").trusted(*parts, out)
         return out
     return formats.to_format(product, result)
 

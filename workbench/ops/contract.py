@@ -26,8 +26,6 @@ from workbench.ops import fallback
 Shape = tuple[int, ...]
 ANY = "*"
 """In a rule: a format of any name."""
-UNCHECKED = ("csr", "csc", "coo")
-"""Formats whose arrays SciPy made: their parts are checked, as far as that costs O(rows), whenever they come in."""
 
 
 class OpError(ValueError):
@@ -160,9 +158,7 @@ class Op:
                 held.append("dense")
                 arrays.append(value)
                 continue
-            format, array = formats.admit(value)
-            if format.name in UNCHECKED:
-                format.check(array, False, False)
+            format, array = formats.enter(value)
             held.append(format.name)
             arrays.append(array)
         shapes = [array.shape for array in arrays]

@@ -76,7 +76,7 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
     def joint(scores, labels, slope):
         """The loss; its slope by the scores goes into `slope`."""
         flat, ready = _ready(scores, labels, classes)
-        return np.asarray(kernels.get(kernel).cpu(flat, ready, slope.reshape(flat.shape)), scores.dtype)
+        return np.asarray(kernels.get(kernel).trusted(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
         """The loss alone."""

@@ -64,7 +64,7 @@ class Row:
         """The product; `out` for dense results, `plan` the batch plan of X where the row reads one."""
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
         product = self.call(
-            kernels.get(self.kernel).cpu,
+            kernels.get(self.kernel).trusted,
             x,
             self._other(as_matrix(y), transpose_b),
             self.transpose_a,

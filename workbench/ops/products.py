@@ -82,8 +82,9 @@ def multiply(
     plan: BatchPlan | None = None,
     engine: str | None = None,
 ) -> Any:
-    """X @ Y or X.T @ Y for a dense Y, by `rule`: what `dot` does, without its checks, into `out` where given."""
-    kind = formats.format_of(x)
+    """X @ Y or X.T @ Y for a dense Y, by `rule`: what `dot` does, into `out` where given; shapes and types must fit."""
+    format, x = formats.enter(x)
+    kind = format.name
     chosen = rule(kind, transposed, result, engine or default_engine(kind))
     return chosen(x, y, out=out, plan=plan)
 
@@ -104,6 +105,17 @@ class Unsummed:
     def dtype(self) -> np.dtype:
         """Type of the values."""
         return self.slope.dtype
+
+    def check(self) -> None:
+        """Refuse parts that do not belong together (`OpError`). O(1)."""
+        rows, columns = self.plan.shape
+        wanted, came = (rows, *self.shape[1:]), self.slope.shape
+        if self.shape[0] != columns or wanted != came or self.x.data.shape != self.plan.rows.shape:
+            raise OpError(
+                f"A gradient of shape {self.shape} was left as a slope {list(came)}, the plan of a batch "
+                f"{list(self.plan.shape)} and {self.x.data.size} values for {self.plan.rows.size} entries. They belong "
+                "to one batch: take them from one backward pass."
+            )
 
     def compute(self) -> formats.RowSparse:
         """The gradient summed: the rows that x touches."""

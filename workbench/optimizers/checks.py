@@ -35,8 +35,16 @@ def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) ->
             f"The gradient of {name} has shape {tuple(gradient.shape)} and type {gradient.dtype}; the weights have "
             f"{tuple(weights.shape)} and {weights.dtype}."
         )
-    if isinstance(gradient, RowSparse):
-        gradient.check()  # its indices may have been written to since it was made
+    if not isinstance(gradient, np.ndarray):
+        _check_structure(f"The gradient of {name}", gradient)
+
+
+def _check_structure(what: str, array: RowSparse | Unsummed) -> None:
+    """Refuse what kernels could not follow: whoever made it may have written to its indices since."""
+    try:
+        array.check()
+    except ValueError as error:
+        raise OptimizerError(f"{what}: {error}") from None
 
 
 def checked_rows(name: str, rows: Any, length: int) -> np.ndarray:

@@ -108,7 +108,7 @@ def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tup
 def spread(rows: np.ndarray, values: np.ndarray, out: np.ndarray) -> np.ndarray:
     """Zeros in `out` [D, N] but for `rows`, sorted, which become `values`; `out`."""
     clear(out)
-    kernels.get("scatter_rows").cpu(values, rows, out)
+    kernels.get("scatter_rows").trusted(values, rows, out)
     return out
 
 

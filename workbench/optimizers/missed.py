@@ -97,15 +97,15 @@ class Missed:
         if self.way == "coast":
             matrix = self.spans.products(since, self.columns).astype(self.dtype, copy=False)
             if self.columns == 1:
-                kernels.get("coast").cpu(arrays[0], at, matrix[:, 0])
+                kernels.get("coast").trusted(arrays[0], at, matrix[:, 0])
             else:
-                kernels.get("coast_pair").cpu(*arrays, at, matrix)
+                kernels.get("coast_pair").trusted(*arrays, at, matrix)
         elif self.way == "replay":
             first = int(since.min())
-            kernels.get(f"{self.rule.name}_replay").cpu(*arrays, at, since - first, self.table[first : self.count])
+            kernels.get(f"{self.rule.name}_replay").trusted(*arrays, at, since - first, self.table[first : self.count])
         else:
             nothing = np.zeros((at.size, arrays[0].shape[1]), self.dtype)
-            kernels.get(f"{self.rule.name}_lazy").cpu(*arrays, at, nothing, *self.numbers)
+            kernels.get(f"{self.rule.name}_lazy").trusted(*arrays, at, nothing, *self.numbers)
 
     def clear(self) -> None:
         """Forget the steps, after all rows have caught up."""

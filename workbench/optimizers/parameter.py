@@ -246,7 +246,7 @@ class Parameter:
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
-        kernels.get(f"{self.optimizer.name}_{kind}").cpu(*self.tables(weights), *gradient, *numbers)
+        kernels.get(f"{self.optimizer.name}_{kind}").trusted(*self.tables(weights), *gradient, *numbers)
 
     # Catching up
 

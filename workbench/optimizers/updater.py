@@ -274,4 +274,4 @@ def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
 
 def _square_norm(gradient: np.ndarray | RowSparse) -> float:
     values = gradient.values if isinstance(gradient, RowSparse) else gradient
-    return kernels.get("square_norm").cpu(values.reshape(-1, 1))
+    return kernels.get("square_norm").trusted(values.reshape(-1, 1))

@@ -1,0 +1,84 @@
+"""What kernels rely on in arrays of indices, checked in one pass where arrays come in from outside: row starts that
+rise from 0 to the number of entries, indices in range, indices that rise.
+
+Compiled code follows an index wherever it leads, so one that is out of range ends the process or writes where something
+else lives. The checks only tell whether all is right, in a few microseconds for the batch of a step; what is wrong, and
+how to say so, is left to those who ask.
+
+>>> starts = np.array([0, 2, 3])
+>>> is_compressed(starts, np.array([0, 4, 1]), 5), is_compressed(starts, np.array([0, 5, 1]), 5)
+(True, False)
+"""
+
+import numpy as np
+from numba import prange
+
+from kernels.plain import plain
+from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+
+SERIAL_ENTRIES = 8
+"""Indices that are compared in the time of a multiply-add of `threads.is_serial`, which come from memory."""
+
+
+@compiled
+def _in_range(indices, limit):
+    """The least and the largest are kept in the indices' own type: vectors as wide as they come."""
+    least = most = indices.dtype.type(0)
+    for k in range(indices.size):
+        least = min(least, indices[k])
+        most = max(most, indices[k])
+    return indices.size == 0 or (least >= 0 and most < limit)
+
+
+@compiled_parallel
+def _in_range_parts(indices, limit, bounds):
+    wrong = 0
+    for part in prange(bounds.size - 1):
+        wrong += not _in_range(indices[bounds[part] : bounds[part + 1]], limit)
+    return wrong == 0
+
+
+@compiled
+def _rises(starts, entries):
+    falls = False
+    for r in range(starts.size - 1):
+        falls |= starts[r + 1] < starts[r]
+    return starts.size > 0 and starts[0] == 0 and not falls and starts[starts.size - 1] == entries
+
+
+@compiled
+def _is_compressed(starts, indices, limit):
+    return _rises(starts, indices.size) and _in_range(indices, limit)
+
+
+@compiled
+def _is_rising(indices, limit):
+    stays = False
+    for k in range(indices.size - 1):
+        stays |= indices[k + 1] <= indices[k]
+    return not stays and (indices.size == 0 or (indices[0] >= 0 and indices[indices.size - 1] < limit))
+
+
+def in_range(indices: np.ndarray, limit: int) -> bool:
+    """Whether every index, int32 or int64 [z], is 0 or more and below `limit`. O(z)."""
+    indices = plain(indices)
+    if is_serial(indices.size // SERIAL_ENTRIES):
+        return _in_range(indices, limit)
+    return _in_range_parts(indices, limit, equal_count(indices.size, parts()))
+
+
+def rises(starts: np.ndarray, entries: int) -> bool:
+    """Whether row starts, int32 or int64 [R + 1], begin at 0, never fall, and end at `entries`. O(R)."""
+    return _rises(plain(starts), entries)
+
+
+def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:
+    """Whether `starts` [R + 1] are row starts of `indices` [z], of their type, all in range below `limit`. O(R + z)."""
+    if is_serial(indices.size // SERIAL_ENTRIES):
+        return _is_compressed(plain(starts), plain(indices), limit)
+    return rises(starts, indices.size) and in_range(indices, limit)
+
+
+def is_rising(indices: np.ndarray, limit: int) -> bool:
+    """Whether indices, int32 or int64 [U], rise strictly from 0 or more to below `limit`. O(U)."""
+    return _is_rising(plain(indices), limit)
