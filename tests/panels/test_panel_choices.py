@@ -5,8 +5,8 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
 from workbench.panels import choices, lab, pages
-from workbench.panels.planned import SECONDS_OVERHEAD
 from workbench.sweep import grid
+from workbench.sweep.estimate import SECONDS_OVERHEAD
 
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):

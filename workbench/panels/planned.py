@@ -6,14 +6,13 @@ from typing import Any
 
 from workbench.analysis import words
 from workbench.sweep import grid
+from workbench.sweep.estimate import lasting, seconds_a_trial
 from workbench.sweep.run_folder import Progress
 from workbench.sweep.runner import make_plan
 from workbench.sweep.spec import Spec
 
 FEW = 3
 """Trials before the time left is told: the first ones load data and compile."""
-SECONDS_OVERHEAD = 1.2
-"""Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +51,7 @@ class Planned:
 def plan(spec: Spec, found: Sequence[Mapping[str, Any]]) -> Planned:
     """The plan of a sweep whose run folder holds the `found` rows."""
     made = make_plan(spec, list(found))
-    seconds = len(made.tasks) * _seconds_trial(spec, found)
+    seconds = len(made.tasks) * seconds_a_trial(spec, found)
     return Planned(len(made.tasks) + made.reused, made.reused, _configurations(spec), seconds, dict(made.dropped))
 
 
@@ -60,27 +59,7 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words.short_line(cell.model_dump()) for cell in grid.expand(spec).cells))
 
 
-def _seconds_trial(spec: Spec, found: Sequence[Mapping[str, Any]]) -> float:
-    """Warm-up, timing and overhead; the overhead as it was, where rows tell. Epochs cost what nobody knows before."""
-    known = sorted(row["seconds_overhead"] for row in found if row["seconds_overhead"] is not None)
-    overhead = known[len(known) // 2] if known else SECONDS_OVERHEAD
-    return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
-
-
 def left(found: Progress) -> str:
     """How long a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
     known = found.alive and found.seconds_left and found.done - found.reused >= FEW
     return f"about {lasting(found.seconds_left)} left" if known else ""
-
-
-def lasting(seconds: float) -> str:
-    """A duration for people, rounded as one would say it.
-
-    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400)
-    ('5 s', '50 s', '3 minutes', '1.5 hours')
-    """
-    if seconds < 55:
-        return f"{max(5, 5 * round(seconds / 5))} s"
-    if seconds < 5000:
-        return words.plural(max(1, round(seconds / 60)), "minute")
-    return f"{words.number(round(seconds / 3600, 1))} hours"

@@ -1,0 +1,97 @@
+"""What a sweep would be: counted cells are those that are made; time and memory before anything ran."""
+
+import random
+import time
+import tracemalloc
+
+import pytest
+
+from workbench import settings
+from workbench.sweep import estimate, grid
+from workbench.sweep.spec import Cell, SpecError, validate
+
+VALUES = {
+    "format": ["csr", "csc", "coo", "dense", "row_sparse"],
+    "engine": ["ours", "vendor", "dense"],
+    "gradient": ["dense", "row_sparse", "fused"],
+    "update": ["standard", "lazy", "exact"],
+    "model": ["linear", "logistic", "softmax"],
+    "width": [1, 2, 7, "natural"],
+    "launch": ["kernels", "graph"],
+    "device": ["cpu", "cuda"],
+    "intercept": [True, False],
+    "dataset": ["uniform", "stdlib", "svmlight"],
+    "density": [0.01, 0.2, "natural"],
+    "features": [5, 9],
+    "rows": [10, 20],
+    "batch_rows": [3, 4],
+    "dtype": ["float32", "float64"],
+    "threads": [1, 2],
+    "shuffle": [True, False],
+    "ahead": [True, False],
+    "learning_rate": [0.1, 0.2],
+    "decay": [0.0, 0.1],
+    "epochs": [0, 2],
+    "seed": [0, 1],
+    "optimizer": ["sgd", "adam"],
+}
+
+
+def spec_of(axes: dict, contenders: tuple = (), **measure) -> object:
+    return validate({"name": "x", "axes": axes, "contenders": list(contenders), "measure": measure})
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_cells_that_are_counted_are_those_that_are_made(seed):
+    rng = random.Random(seed)
+    axes = {name: rng.sample(VALUES[name], rng.randint(1, 2)) for name in rng.sample(sorted(VALUES), 7)}
+    contenders = [{"update": "lazy"}, {"update": "standard"}] if "update" not in axes else []
+    spec = spec_of(axes, contenders)
+    made = grid.expand(spec)
+    if not made.cells:
+        with pytest.raises(SpecError, match="No cell is left"):
+            estimate.size_of(spec)
+        return
+    size = estimate.size_of(spec)
+    assert (size.cells, size.dropped, list(size.notes)) == (len(made.cells), made.dropped, made.notes)
+
+
+def test_the_values_tried_are_of_all_settings():
+    left_out = {"path", "labels", "kind", "positive", "merge", "last"}
+    assert set(settings.BY_NAME) - left_out <= set(VALUES), "give the new setting values to try"
+    assert set(estimate.FREE) <= set(Cell.model_fields)
+
+
+def test_a_million_cells_are_refused_at_once_in_little_memory():
+    axes = {"batch_rows": list(range(1, 101)), "seed": list(range(100)), "features": list(range(1, 101))}
+    spec = spec_of(axes)
+    tracemalloc.start()
+    begun = time.monotonic()
+    with pytest.raises(SpecError, match=r"has 1,000,000 combinations, which would take .* days; .* at most 100,000"):
+        estimate.size_of(spec)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert time.monotonic() - begun < 2.0
+    assert peak < 20e6
+
+
+def test_many_combinations_of_what_decides_are_refused_without_being_made():
+    with pytest.raises(SpecError, match="width has 30,000 values"):
+        estimate.size_of(spec_of({"width": list(range(1, 30_001))}))
+
+
+def test_time_is_that_of_the_trials_and_of_what_rows_tell():
+    spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, seconds_total=2.0, rounds=3)
+    size = estimate.size_of(spec)
+    assert size.trials == 6
+    assert estimate.seconds_of(size, spec) == pytest.approx(6 * (2.5 + estimate.SECONDS_OVERHEAD))
+    rows = [{"seconds_overhead": seconds} for seconds in (1.0, 5.0, 4.0, None)]
+    assert estimate.seconds_of(size, spec, rows) == pytest.approx(6 * 6.5)
+
+
+def test_memory_is_that_of_the_largest_values():
+    spec = spec_of({"dataset": "uniform", "format": "dense", "features": [1000, 3000], "rows": [100, 2000]})
+    (kind,) = estimate.size_of(spec).kinds
+    assert (kind.features, kind.rows) == (3000, 2000)
+    assert estimate.bytes_of(kind) > 2000 * 3000 * 4
+    assert estimate.bytes_of(kind.model_copy(update={"dtype": "float64"})) > 2000 * 3000 * 8

@@ -1,0 +1,150 @@
+"""What a sweep would be before it runs: how many cells and trials, about how long, about how much memory.
+
+Cells are counted without being made: whether a combination means anything depends on few of its settings, and every
+value of the others multiplies it. A spec of a million cells is counted in milliseconds.
+"""
+
+import math
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench import data, models, optimizers
+from workbench.measure import memory
+from workbench.sweep import grid
+from workbench.sweep.problem import (
+    SYNTHETIC_CLASSES,
+    SYNTHETIC_DENSITY,
+    SYNTHETIC_FEATURES,
+    SYNTHETIC_ROWS,
+    is_synthetic,
+)
+from workbench.sweep.spec import FILES, Cell, Spec, SpecError
+
+FREE = (
+    *("density", "features", "rows", "batch_rows", "dtype", "threads", "shuffle", "ahead"),
+    *("learning_rate", "decay", "epochs", "seed"),
+)
+"""Axes whose values never decide whether a combination means anything (a test holds this against the cells made)."""
+
+MOST_KINDS = 20_000
+"""Combinations of the other axes that are looked at one by one."""
+
+MOST_CELLS = 100_000
+"""Cells that a sweep may have: above, its plan alone would take minutes, and its trials weeks."""
+
+SECONDS_OVERHEAD = 1.2
+"""Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much a spec asks for: its cells, what is left out by reason, what was completed, and one cell of each kind.
+
+    The cells of `kinds` have the largest value of every axis that is free.
+    """
+
+    cells: int
+    rounds: int
+    dropped: Counter
+    notes: tuple[str, ...]
+    kinds: tuple[Cell, ...]
+
+    @property
+    def trials(self) -> int:
+        """Each cell once a round."""
+        return self.cells * self.rounds
+
+
+def size_of(spec: Spec) -> Size:
+    """Count the cells of a spec; `SpecError` where it has too many, or none."""
+    cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.contenders), 1)
+    lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in FREE}
+    times = math.prod(lengths.values())
+    if cells // times > MOST_KINDS:
+        raise SpecError(_too_many(cells, spec))
+    axes = {axis: (_largest(values),) if axis in FREE else values for axis, values in spec.axes.items()}
+    kinds = grid.expand(spec.model_copy(update={"axes": axes}))
+    dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
+    size = Size(times * len(kinds.cells), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.cells))
+    if size.cells > MOST_CELLS:
+        raise SpecError(_too_many(size.cells, spec))
+    if not size.cells:
+        reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
+        raise SpecError(f"No cell is left of the spec {spec.name!r}. {reasons}")
+    return size
+
+
+def _largest(values: tuple) -> Any:
+    """The value that asks for most: numbers by size, the data's own above all, as it may be the largest."""
+    return None if None in values else max(values)
+
+
+def _too_many(cells: int, spec: Spec) -> str:
+    lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
+    axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
+    seconds = cells * spec.measure.rounds * seconds_a_trial(spec)
+    return (
+        f"The spec {spec.name!r} has {cells:,} combinations, which would take {lasting(seconds)}; a sweep has at most "
+        f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as contenders."
+    )
+
+
+def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float:
+    """Seconds of all trials by the time each is measured for; epochs take what nobody knows before."""
+    return size.trials * seconds_a_trial(spec, rows)
+
+
+def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float:
+    """Warm-up, timing and overhead; the overhead as it was, where rows tell."""
+    known = sorted(row["seconds_overhead"] for row in rows if row["seconds_overhead"] is not None)
+    overhead = known[len(known) // 2] if known else SECONDS_OVERHEAD
+    return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
+
+
+def bytes_of(cell: Cell) -> int:
+    """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
+    rows, features, nnz, width = _sizes(cell)
+    optimizer = optimizers.get(cell.optimizer)
+    settings = ("format", "gradient", "update", "dtype", "shuffle", "batch_rows")
+    parts = memory.predicted_training_bytes(
+        rows=rows,
+        features=features,
+        nnz=nnz,
+        width=width,
+        touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
+        states=len(optimizer.states),
+        states_by_row=optimizer.states_by_row,
+        **{name: getattr(cell, name) for name in settings},
+    )
+    return sum(parts.values())
+
+
+def _sizes(cell: Cell) -> tuple[int, int, int, int]:
+    """Rows, features, stored entries and width of a cell's data, as far as its settings say them."""
+    if is_synthetic(cell.dataset):
+        rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES
+        density, width = cell.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
+    else:
+        files = {name: getattr(cell, name) for name in FILES if name in data.get(cell.dataset).parameters}
+        read = data.load(cell.dataset, **{name: value for name, value in files.items() if value is not None})
+        rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
+        density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
+    natural = next((each for each in (width, 1) if models.get(cell.model).allows(each)), 1)
+    return rows, features, int(rows * features * density), cell.width or natural
+
+
+def lasting(seconds: float) -> str:
+    """A duration for people, rounded as one would say it.
+
+    >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
+    ('5 s', '50 s', '3 minutes', '1.5 hours', '11.6 days')
+    """
+    if seconds < 55:
+        return f"{max(5, 5 * round(seconds / 5))} s"
+    if seconds < 5000:
+        minutes = max(1, round(seconds / 60))
+        return "1 minute" if minutes == 1 else f"{minutes} minutes"
+    hours = seconds / 3600
+    return f"{hours:.3g} hours" if hours < 100 else f"{hours / 24:.3g} days"
