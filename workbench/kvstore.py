@@ -27,13 +27,13 @@ from numpy.typing import ArrayLike
 from workbench import formats
 from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
+from workbench.json_text import parsed
 from workbench.ops.products import Unsummed
 from workbench.optimizers import Updater
+from workbench.optimizers.saved import read, written
 
 Key = int | str
 FORMATS = ("dense", "row_sparse")
-TEXT = " as JSON"
-"""Ends the names of arrays that stand for text."""
 
 
 class StoreError(ValueError):
@@ -189,15 +189,21 @@ class LocalStore(Store):
         """All values and the optimizer's state, or nothing where something does not fit."""
         parts: dict[str, dict[str, Any]] = {"value": {}, "optimizer": {}}
         for name, array in state.items():
-            kind, found, rest = name.partition(":")
-            if not found or kind not in parts:
+            kind, colon, rest = name.partition(":")
+            if not colon or kind not in parts:
                 raise StoreError(f"The state has {name!r}; its names begin with 'value:' or 'optimizer:'.")
             parts[kind][rest] = array
         if parts["optimizer"] and self.updater is None:
             raise StoreError("The state is of a store with an optimizer; call set_optimizer(updater) first.")
+        saved = LocalStore()
+        for text, value in parts["value"].items():
+            saved.init(_key(text), value)
         if self.updater is not None:
-            self.updater.load_state_dict(read(parts["optimizer"]))
-        self.values = {json.loads(key): formats.copy(value) for key, value in parts["value"].items()}
+            parameters = self.updater.read_state(read(parts["optimizer"]))
+            weights = {_name(key): value for key, value in saved.values.items()}
+            self.updater.check_fit(parameters, weights)
+            self.updater.take_state(parameters)
+        self.values = saved.values
 
     def _stored(self, key: Key) -> Any:
         if key not in self.values:
@@ -254,18 +260,12 @@ def added(arrays: Sequence[Any]) -> Any:
     return total
 
 
-def written(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """An optimizer's state as `formats.save` takes it: text, which that does not hold, as the bytes of its JSON."""
-    texts = {f"{name}{TEXT}": json.dumps(a.tolist()).encode() for name, a in state.items() if a.dtype.kind == "U"}
-    others = {name: array for name, array in state.items() if array.dtype.kind != "U"}
-    return others | {name: np.frombuffer(text, np.uint8) for name, text in texts.items()}
-
-
-def read(state: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-    """The inverse of `written`."""
-    texts = {name.removesuffix(TEXT): bytes(array) for name, array in state.items() if name.endswith(TEXT)}
-    others = {name: array for name, array in state.items() if not name.endswith(TEXT)}
-    return others | {name: np.array(json.loads(text), dtype=np.str_) for name, text in texts.items()}
+def _key(text: str) -> Any:
+    """The key that a state has as JSON."""
+    try:
+        return parsed(text)
+    except ValueError as error:
+        raise StoreError(f"The state has a value under {text!r:.80}, which is no key as JSON: {error}.") from None
 
 
 def _computed(array: Any) -> Any:

@@ -13,6 +13,7 @@ from workbench.data.errors import DataError
 from workbench.data.file_types import looks_like, starts_with
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted, listed
+from workbench.formats.members import check_array, check_members
 
 LICENCE = "that of the file"
 MATRIX, ARRAY = "a SciPy matrix", "NumPy labels"
@@ -37,11 +38,14 @@ def make(
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
         with open(labels, "rb") as file:
+            check_array(file)
             y = np.lib.format.read_array(file, allow_pickle=False)
         if y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
             raise DataError(f"{labels} holds {y.dtype} {y.shape}; labels are numbers or strings, one for each row.")
     with reading(path, MATRIX):
         _refuse_other(path, MATRIX, b"PK\x03\x04", ".npz archive")
+        with open(path, "rb") as file:
+            check_members(file)
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files:
                 held = f"it holds the arrays {listed(archive.files)}"

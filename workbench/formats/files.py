@@ -18,6 +18,8 @@ import numpy as np
 
 from workbench.formats.checks import as_shape, check_values
 from workbench.formats.contract import FormatError, enter, get
+from workbench.formats.members import check_members
+from workbench.json_text import parsed
 
 KIND = "sparse-workbench arrays"
 VERSION = 1
@@ -77,15 +79,16 @@ def load(path: str | os.PathLike) -> dict[str, Any]:
     {'x': array([[1., 0.],
            [0., 1.]], dtype=float32)}
     """
-    broken = (ValueError, EOFError, OSError, KeyError, TypeError, AttributeError, RuntimeError, OverflowError)
+    broken = (ValueError, EOFError, OSError, LookupError, TypeError, AttributeError, RuntimeError, ArithmeticError)
     with open(path, "rb") as file:
         try:
+            check_members(file)
             with np.load(file, allow_pickle=False) as members:
-                contents = _contents(members)
-                return {entry["name"]: _one(entry, members) for entry in contents["arrays"]}
+                entries = _contents(members)
+                return {entry["name"]: _one(entry, members) for entry in entries}
         except FormatError as error:
             raise FormatError(f"{path} cannot be read: {error}") from None
-        except (*broken, zipfile.BadZipFile, zlib.error) as error:
+        except (*broken, MemoryError, zipfile.BadZipFile, zlib.error) as error:
             raise _foreign(path, str(error)) from None
 
 
@@ -96,15 +99,22 @@ def _foreign(path: str | os.PathLike, reason: str) -> FormatError:
     )
 
 
-def _contents(members: Any) -> dict:
+def _contents(members: Any) -> list[dict]:
+    """The entries of the table of contents, each with a name of its own."""
     if not isinstance(members, np.lib.npyio.NpzFile) or "contents" not in members:
         raise ValueError("it has no table of contents")
-    contents = json.loads(str(members["contents"]))
+    contents = parsed(str(members["contents"]))
     if contents.get("kind") != KIND:
         raise ValueError("its table of contents is another program's")
     if contents["version"] != VERSION:
         raise FormatError(f"it has version {contents['version']}; this program reads version {VERSION}.")
-    return contents
+    names = [entry["name"] for entry in contents["arrays"]]
+    if not all(isinstance(name, str) for name in names) or len(set(names)) < len(names):
+        raise ValueError("its table of contents names an array twice, or by no text")
+    members = [member for entry in contents["arrays"] for member in entry["parts"].values()]
+    if len(set(members)) < len(members):
+        raise ValueError("its table of contents has a member in two places")
+    return contents["arrays"]
 
 
 def _one(entry: dict, members: Any) -> Any:

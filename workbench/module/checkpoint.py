@@ -7,14 +7,16 @@ they are saved as they are, and once more up to date for whoever wants the model
 
 import json
 import os
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from workbench import formats, graph
+from workbench.json_text import is_whole, parsed
 from workbench.kvstore import read, written
 from workbench.module.initialisers import ModuleError
-from workbench.module.layout import Position
+from workbench.module.layout import Layout, Position
 from workbench.optimizers import Updater
 
 if TYPE_CHECKING:
@@ -55,17 +57,28 @@ def restore(self: "Module", path: str | os.PathLike) -> "Module":
     """Go on from a checkpoint: a module that is bound is then as the one that was saved; returned.
 
     Where no optimizer is set it gets the one that was saved. Refused with nothing changed: a file of another kind or
-    version, another graph (`ModuleError`), another optimizer (`OptimizerError`).
+    version, another graph, parameters of other names, shapes, types or formats (`ModuleError`), another optimizer, and
+    an optimizer's state that no training leaves (`OptimizerError`).
     """
     about, arrays = _read(path)
     self._need("bound", "bind(batches)")
     if about["graph"] != self.layout.symbol.to_json():
         raise ModuleError(f"{path} was saved with another graph; load_model(path) reads that one.")
-    if self.updater is None and about["optimizer"] is not None:
-        self._use(Updater.from_settings(about["optimizer"]))
     if self.updater is not None and about["optimizer"] is None:
         raise ModuleError(f"{path} was saved without an optimizer; restore it before set_optimizer.")
-    _take(self, arrays["parameter"], arrays["optimizer"])
+    updater = self.updater
+    if updater is None and about["optimizer"] is not None:
+        updater = Updater.from_settings(about["optimizer"])
+        updater.check_names(self.trained)
+    weights = arrays["parameter"]
+    _check_weights(path, weights, self.workers[0].weights)
+    steps = None
+    if updater is not None:
+        steps = updater.read_state(read(arrays["optimizer"]))
+        updater.check_fit(steps, {name: weights[name] for name in self.trained})
+    if updater is not self.updater:
+        self._use(updater)
+    _take(self, weights, steps, arrays["optimizer"])
     self.initialised, self.state = True, "idle"
     self.position = Position(*about["position"])
     self.trained_with, self.metric = about["trained_with"], None
@@ -73,15 +86,24 @@ def restore(self: "Module", path: str | os.PathLike) -> "Module":
     return self
 
 
-def _take(self: "Module", weights: dict[str, Any], optimizer: dict[str, Any]) -> None:
-    """Put parameters and the optimizer's state where the module has them."""
+def _check_weights(path: str | os.PathLike, weights: Mapping[str, Any], own: Mapping[str, Any]) -> None:
+    if set(weights) != set(own):
+        raise ModuleError(f"{path} has the parameters {sorted(weights)}; the module's are {sorted(own)}.")
+    for name, weight in own.items():
+        came, wanted = (f"{formats.format_of(x)} {x.dtype} {tuple(x.shape)}" for x in (weights[name], weight))
+        if came != wanted:
+            raise ModuleError(f"{path} has the parameter {name} as {came}; the module's is {wanted}.")
+
+
+def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None, optimizer: dict[str, Any]) -> None:
+    """Put parameters and the optimizer's state, all checked, where the module has them."""
     if self.store is not None:
         state = {f"value:{json.dumps(name)}": weight for name, weight in weights.items()}
         self.store.load_state_dict(state | {f"optimizer:{name}": array for name, array in optimizer.items()})
         self.version += 1
         return
     if self.updater is not None:
-        self.updater.load_state_dict(read(optimizer))
+        self.updater.take_state(steps)
     for name, weight in self.workers[0].weights.items():
         formats.assign(weight, weights[name])
 
@@ -90,26 +112,70 @@ def load_model(path: str | os.PathLike) -> tuple["Graph", dict[str, Any], dict[s
     """The graph, the parameters and the module's names of a checkpoint: what predictions need.
 
     `symbol, weights, names = load_model(path)` is followed by
-    `Module(symbol, **names).bind(batches).initialise(values=weights)`.
+    `Module(symbol, **names).bind(batches).initialise(values=weights)`. Errors: `ModuleError`, `GraphError` and
+    `FormatError` for files that no module wrote.
     """
     about, arrays = _read(path)
     names = {key: about[key] for key in ("data_names", "label_names", "prediction", "target")}
-    return graph.from_json(about["graph"]), arrays["current"] or arrays["parameter"], names
+    symbol, weights = graph.from_json(about["graph"]), arrays["current"] or arrays["parameter"]
+    layout = Layout(
+        symbol, tuple(about["data_names"]), tuple(about["label_names"]), names["prediction"], names["target"]
+    )
+    if set(weights) != set(layout.parameters):
+        raise ModuleError(f"{path} has the parameters {sorted(weights)}; its graph's are {sorted(layout.parameters)}.")
+    return symbol, weights, names
+
+
+# What the file says
+
+
+def _are_names(value: Any) -> bool:
+    return isinstance(value, list) and all(isinstance(name, str) for name in value)
+
+
+def _is_position(value: Any) -> bool:
+    return isinstance(value, list) and len(value) == 2 and all(map(is_whole, value))
+
+
+WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
+    "graph": (lambda value: isinstance(value, str), "a graph as JSON"),
+    "data_names": (_are_names, "a list of names"),
+    "label_names": (_are_names, "a list of names"),
+    "prediction": (lambda value: is_whole(value, -(2**31), 2**31), "the number of an output"),
+    "target": (lambda value: value is None or isinstance(value, str), "a name or null"),
+    "position": (_is_position, "an epoch and a batch, from 0"),
+    "trained_with": (lambda value: value is None or isinstance(value, dict), "an object or null"),
+    "optimizer": (lambda value: value is None or isinstance(value, dict), "an object or null"),
+}
+"""What a checkpoint says: how it is right, in code and in words."""
 
 
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """What a checkpoint says, and its arrays by kind and name."""
-    found = formats.load(path)
-    try:
-        about = json.loads(bytes(found.pop("about")))
-        if about["kind"] != KIND:
-            raise KeyError("kind")
-    except (KeyError, TypeError, ValueError):
-        raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.") from None
-    if about["version"] != VERSION:
-        raise ModuleError(f"{path} is a checkpoint of version {about['version']}; this program reads {VERSION}.")
+    held = formats.load(path)
+    about = _about(held.pop("about", None))
+    if about is None or about.get("kind") != KIND:
+        raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.")
+    if about.get("version") != VERSION:
+        raise ModuleError(f"{path} is a checkpoint of version {about.get('version')}; this program reads {VERSION}.")
+    for key, (is_right, allowed) in WORDS.items():
+        if key not in about or not is_right(about[key]):
+            raise ModuleError(f"{path} says that {key} is {about.get(key)!r:.80}; it should be {allowed}.")
     arrays: dict[str, dict[str, Any]] = {kind: {} for kind in ("parameter", "current", "optimizer", "metric")}
-    for name, array in found.items():
+    for name, array in held.items():
         kind, _, rest = name.partition(":")
+        if kind not in arrays:
+            raise ModuleError(
+                f"{path} holds {name!r}; its names begin with {', '.join(f'{kind}:' for kind in arrays)}."
+            )
         arrays[kind][rest] = array
     return about, arrays
+
+
+def _about(text: Any) -> dict[str, Any] | None:
+    """The object that an array holds as JSON, None where it holds none."""
+    try:
+        about = parsed(text.tobytes()) if isinstance(text, np.ndarray) else None
+    except ValueError:
+        return None
+    return about if isinstance(about, dict) else None

@@ -216,13 +216,18 @@ class Updater:
     def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
         check_weights(name, weights)
         if (first := self.parameters.get(name)) is not None:
-            wanted, came = (first.shape, first.dtype, first.format), (weights.shape, weights.dtype, _format(weights))
-            if came != wanted:
-                raise OptimizerError(f"The weights {name} were {_words(*wanted)} before and are {_words(*came)} now.")
+            self._check_held(name, first, weights)
         if isinstance(weights, RowSparse) and (first is None or weights.indices is not first.held):
             weights.check()  # its indices may have been written to since it was made
         if first is not None and not is_announced:
             first.check_replaced(name, weights)
+
+    @staticmethod
+    def _check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
+        wanted = parameter.shape, parameter.dtype, parameter.format
+        came = tuple(weights.shape), weights.dtype, _format(weights)
+        if came != wanted:
+            raise OptimizerError(f"The weights {name} were {_words(*wanted)} before and are {_words(*came)} now.")
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuse multipliers for parameters that are not among `names` (`OptimizerError`)."""
@@ -258,6 +263,12 @@ class Updater:
         """What `load_state_dict` would take, checked as it does; nothing changes. `take_state` then cannot fail."""
         self._obey()
         return saved.read_state(self, arrays)
+
+    def check_fit(self, parameters: Mapping[str, Parameter], weights: Mapping[str, np.ndarray | RowSparse]) -> None:
+        """Refuse (`OptimizerError`) a state that was read for parameters other than these weights."""
+        known("The state has steps of no weights", list(parameters), list(weights))
+        for name, parameter in parameters.items():
+            self._check_held(name, parameter, weights[name])
 
     def take_state(self, parameters: dict[str, Parameter]) -> None:
         """Go on from what `read_state` gave."""
