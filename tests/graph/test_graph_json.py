@@ -91,6 +91,9 @@ def node(document, name):
     return next(entry for entry in document["nodes"] if entry["name"] == name)
 
 
+SCALED = {"name": "more", "node": "operator", "op": "multiply_scalar", "inputs": ["x"], "named": True}
+SUMMED = {"name": "more", "node": "operator", "op": "sum", "inputs": ["x"], "named": True}
+
 BAD = {
     "unknown operator": (lambda d: node(d, "scores").update(op="dott"), "There is no operator 'dott'; there is: abs"),
     "operator no name": (lambda d: node(d, "scores").update(op=3), "a name is expected"),
@@ -117,8 +120,23 @@ BAD = {
     "dtype": (lambda d: node(d, "x")["attributes"].update(dtype="float33"), "float33"),
     "shape": (lambda d: node(d, "x")["attributes"].update(shape=[-1]), "whole numbers from 0"),
     "constant format": (lambda d: node(d, "c1")["value"].update(format="bsr"), "format 'bsr'; the formats are"),
-    "constant dtype": (lambda d: node(d, "c1")["value"].update(dtype="O"), "numbers are expected"),
-    "object dtype": (lambda d: node(d, "c1")["value"].update(dtype="datetime64"), "numbers are expected"),
+    "constant dtype": (lambda d: node(d, "c1")["value"].update(dtype="O"), "dtype 'O'; the types are"),
+    "object dtype": (lambda d: node(d, "c1")["value"].update(dtype="datetime64"), "the types are"),
+    "dtype of text": (lambda d: node(d, "x")["attributes"].update(dtype="U5"), "the types are"),
+    "number of text": (
+        lambda d: d["nodes"].append(SCALED | {"params": {"scalar": "boo"}}),
+        "scalar is 'boo'; it is a num",
+    ),
+    "flag of text": (
+        lambda d: d["nodes"].append(SUMMED | {"params": {"keepdims": "no"}}),
+        "keepdims is 'no'; it is True",
+    ),
+    "axis of truth": (lambda d: d["nodes"].append(SUMMED | {"params": {"axis": True}}), "axis is True; it is a whole"),
+    "axis beyond": (lambda d: d["nodes"].append(SUMMED | {"params": {"axis": 2**70}}), "it is a whole number"),
+    "data of text": (lambda d: node(d, "c1")["value"]["data"].__setitem__(0, "1"), "has '1'; numbers are expected"),
+    "places of fractions": (lambda d: node(d, "c1")["value"]["indices"].__setitem__(0, 0.5), "has 0.5; whole numbers"),
+    "huge places": (lambda d: node(d, "c1")["value"]["indices"].__setitem__(0, 2**70), "whole numbers are expected"),
+    "shape that is negative": (lambda d: node(d, "c0")["value"].update(shape=[-1]), "lengths from 0 are expected"),
     "constant range": (lambda d: node(d, "c1")["value"].update(indices=[7, 0]), "c1"),
     "constant length": (lambda d: node(d, "c0")["value"].update(data=[1.0]), "cannot reshape"),
     "constant overflow": (lambda d: node(d, "c5")["value"].update(data=[2**70]), "c5"),
@@ -134,7 +152,22 @@ def test_what_is_not_understood_is_refused(name):
     assert type(error.value) in (GraphError, formats.FormatError, ops.OpError)
 
 
-@pytest.mark.parametrize("text", ["", "[]", "3", "{", None, '{"kind": 1}', "NaN"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[" * 100_000,
+        '{"a":' * 500 + "1" + "}" * 500,
+        "1" * 5000,
+        b"\xff",
+        "",
+        "[]",
+        "3",
+        "{",
+        None,
+        '{"kind": 1}',
+        "NaN",
+    ],
+)
 def test_no_document(text):
     with pytest.raises(GraphError):
         graph.from_json(text)

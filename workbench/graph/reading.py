@@ -1,6 +1,5 @@
 """Graphs from JSON: every key, name and number is checked; nothing but data is read."""
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -12,6 +11,7 @@ from workbench.graph.group import Group
 from workbench.graph.nodes import GraphError
 from workbench.graph.symbol import Graph, Symbol, canonical, constant, variable
 from workbench.graph.writing import KIND, VERSION
+from workbench.json_text import is_whole, parsed
 
 TOP = ("kind", "version", "nodes", "outputs")
 KEYS = {
@@ -32,8 +32,8 @@ PARTS = {
 def from_json(text: str) -> Graph:
     """The symbol, or the group where there are several outputs, that `to_json` wrote. Errors: `GraphError`."""
     try:
-        document = json.loads(text)
-    except (TypeError, json.JSONDecodeError) as error:
+        document = parsed(text)
+    except (TypeError, ValueError) as error:
         raise GraphError(f"This is not JSON: {error}. Expected is what to_json wrote.") from error
     _check_keys("The document", document, TOP, ())
     if document["kind"] != KIND:
@@ -99,10 +99,18 @@ def _variable(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
     known = ("format", "shape", "dtype", "init", "rate_multiplier", "decay_multiplier")
     _check_keys(f"{what}: attributes", attributes, known, known)
     read = {key: decoded(value, f"{what}: {key}") for key, value in attributes.items()}
-    try:
-        return variable(entry["name"], **read)
-    except TypeError as error:  # a dtype that NumPy does not know
-        raise GraphError(f"{what}: {error}.") from error
+    if not isinstance(read.get("format", ""), str):
+        raise GraphError(f"{what} has the format {read['format']!r:.80}; a name is expected.")
+    if read.get("dtype") is not None:
+        _dtype(read["dtype"], what)
+    return variable(entry["name"], **read)
+
+
+def _dtype(name: Any, what: str) -> np.dtype:
+    known = [dtype.name for dtype in formats.VALUES]
+    if not isinstance(name, str) or name not in known:
+        raise GraphError(f"{what} has the dtype {name!r:.80}; the types are {known}.")
+    return np.dtype(name)
 
 
 def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
@@ -122,7 +130,7 @@ def decoded(value: Any, what: str) -> Any:
     if isinstance(value, list):
         return tuple(decoded(entry, what) for entry in value)
     if isinstance(value, dict):
-        if set(value) != {"number"} or value["number"] not in ("nan", "inf", "-inf"):
+        if set(value) != {"number"} or value["number"] not in ["nan", "inf", "-inf"]:
             raise GraphError(f"{what} has {value!r}; allowed are numbers, strings, null and lists.")
         return float(value["number"])
     return value
@@ -143,17 +151,33 @@ def _constant(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
 
 
 def _array(format: str, value: dict, what: str) -> Any:
-    shape = tuple(_list(value["shape"], f"{what}: shape"))
-    dtype = np.dtype(value["dtype"])
-    if dtype.kind not in "biuf":
-        raise GraphError(f"{what} has the dtype {dtype}; numbers are expected.")
-    data = np.array([decoded(entry, what) for entry in _list(value["data"], f"{what}: data")], dtype)
+    shape = tuple(_whole(value["shape"], f"{what}: shape").tolist())
+    if min(shape, default=0) < 0:
+        raise GraphError(f"{what} has the shape {shape}; lengths from 0 are expected.")
+    data = np.array(_numbers(value["data"], f"{what}: data"), _dtype(value["dtype"], what))
     if format == "dense":
         return data.reshape(shape)
-    index = {part: np.array(value[part], np.int64) for part in PARTS[format][1:]}
+    index = {part: _whole(value[part], f"{what}: {part}") for part in PARTS[format][1:]}
     if format == "row_sparse":
         return formats.RowSparse(data.reshape(len(index["indices"]), *shape[1:]), index["indices"], shape)
     if format == "coo":
         return scipy.sparse.coo_array((data, (index["row"], index["col"])), shape=shape)
     made = scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
     return made((data, index["indices"], index["indptr"]), shape=shape)
+
+
+def _numbers(values: Any, what: str) -> list[float]:
+    """The numbers of a list; text, which NumPy would read as numbers, is none."""
+    numbers = [decoded(entry, what) for entry in _list(values, what)]
+    for number in numbers:
+        if not isinstance(number, int | float):
+            raise GraphError(f"{what} has {number!r:.80}; numbers are expected.")
+    return numbers
+
+
+def _whole(values: Any, what: str) -> np.ndarray:
+    """The whole numbers of a list, int64."""
+    for number in _list(values, what):
+        if not is_whole(number, -(2**63), 2**63 - 1):
+            raise GraphError(f"{what} has {number!r:.80}; whole numbers are expected.")
+    return np.array(values, np.int64)

@@ -87,6 +87,8 @@ class Metric(Accumulator):
         sums = self.kind.sums(scores, targets, **self.options)
         if len(scores) == 0:
             return
+        if self.sums is not None and len({len(self.sums), len(sums), 2}) > 2:
+            raise measures.MetricError(f"{self.name} has gathered {len(self.sums)} sums; this batch gives {len(sums)}.")
         if self.average == "batches":
             sums = np.float64([self.kind.value(sums), 1])
             self.sums = sums if self.sums is None else self.sums + sums
@@ -117,7 +119,16 @@ class Metric(Accumulator):
         (name,) = self.state_dict()
         if set(state) != {name}:
             raise measures.MetricError(f"The state is of {sorted(state)}; this metric is {name!r}.")
-        self.sums = np.array(state[name], np.float64) if len(state[name]) else None
+        self.sums = self._checked(state[name])
+
+    def _checked(self, sums: Any) -> np.ndarray | None:
+        """A copy of sums that were saved, None of those before the first batch; other arrays are a `MetricError`."""
+        is_wide = self.average == "samples" and self.kind.merge is not np.add  # one pair of sums a column besides
+        fits = isinstance(sums, np.ndarray) and sums.dtype == np.float64 and sums.ndim == 1
+        if not fits or sums.size % 2 or (sums.size > 2 and not is_wide):
+            came = f"{sums.dtype} {sums.shape}" if isinstance(sums, np.ndarray) else type(sums).__name__
+            raise measures.MetricError(f"The state of {self.name} is {came}; it is a few sums, float64, or none.")
+        return sums.copy() if sums.size else None
 
     def __repr__(self) -> str:
         return f"{self.name} over {self.average}: {self.value:.6g}"

@@ -21,7 +21,7 @@ import numpy as np
 
 from kernels.registry import Registry
 from workbench import formats
-from workbench.ops import fallback
+from workbench.ops import fallback, parameters
 
 Shape = tuple[int, ...]
 ANY = "*"
@@ -170,9 +170,15 @@ class Op:
         return np.asarray(result) if isinstance(result, np.generic) else result
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
-        """All parameters, defaults where not given; an unknown or missing one is an `OpError` that lists the known."""
+        """All parameters, defaults where not given; an unknown or missing one is an `OpError` that lists the known.
+
+        So is one of another kind than its name says: text for a number.
+        """
         if unknown := sorted(set(given) - set(self.params)):
             raise OpError(f"{self.name} has no parameter {unknown}; its parameters are {sorted(self.params)}.")
+        for name, value in given.items():
+            if allowed := parameters.fault(name, value):
+                raise OpError(f"{self.name}: {name} is {value!r:.80}; it is {allowed}.")
         params = {**self.params, **given}
         if missing := [name for name, value in params.items() if value is REQUIRED]:
             raise OpError(f"{self.name} needs the parameter {', '.join(missing)}.")
