@@ -34,7 +34,7 @@ def makes(monkeypatch):
         calls.append(parameters)
         return entry.make(**parameters)
 
-    monkeypatch.setitem(sources._sources, "power_law", dataclasses.replace(entry, make=make))
+    monkeypatch.setitem(sources._sources.entries, "power_law", dataclasses.replace(entry, make=make))
     return calls
 
 

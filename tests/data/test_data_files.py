@@ -49,7 +49,7 @@ def files(tmp_path):
         ("text.npz", "y.npy", "text.npz cannot be read as a SciPy matrix"),
         ("x.npz", "objects.npy", "objects.npy cannot be read as NumPy labels: .*allow_pickle=False"),
         ("x.npz", "short.npy", "x.npz has 3 rows and 2 labels; there must be one for each row"),
-        ("x.npz", "nan.npy", "nan.npy, row 1: the label nan is no finite number"),
+        ("x.npz", "nan.npy", "nan.npy, row 1: the label 'nan' is no finite number"),
         ("nan.npz", "y.npy", r"nan.npz cannot be read as a SciPy matrix: data\[0\] is nan"),
         ("complex.npz", "y.npy", "The values are complex128; a data set holds real numbers"),
         ("dia.npz", "y.npy", r"SciPy's 'dia' format is none of the formats here.*Call x.tocsr\(\)"),

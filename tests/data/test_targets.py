@@ -120,10 +120,10 @@ TEXT = named([0, 1, 2], ("cat", "dog", "fox"))
         (TEXT, "classes", 2, r"width is 2 and small has 3 classes. Take width = 3 .* merge = true"),
         (TEXT, "numbers", 2, "width is 2 and small has 3 classes"),
         (SEVERAL, "multilabel", 2, "width is 2 and small has 3 classes"),
-        (TEXT, "numbers", None, "labels of here are 3 classes: cat, dog, fox. They are no numbers. .* width = 3"),
+        (TEXT, "numbers", None, "labels of small are 3 classes: cat, dog, fox. They are no numbers. .* width = 3"),
         (TEXT, "binary", None, "3 classes: cat, dog, fox. This model answers yes or no; name .* positive = "),
         (TEXT, "binary", 2, "width is 2; a yes-or-no target has one output"),
-        (NUMBERS, "binary", None, "labels of here are numbers; this model answers yes or no. .* kind = 'classes'"),
+        (NUMBERS, "binary", None, "labels of small are numbers; this model answers yes or no. .* kind = 'classes'"),
         (NUMBERS, "classes", None, "are numbers; this model chooses one class a row. Take a model of numbers, or say"),
         (NUMBERS, "multilabel", None, "are numbers; this model has a yes or no for each class"),
         (NUMBERS, "numbers", 2, "width is 2; it needs as many numbers a row, and small has 1"),
@@ -138,10 +138,10 @@ def test_labels_that_cannot_give_a_target_say_what_to_do(made, target, width, me
 
 @pytest.mark.parametrize("target", ["classes", "binary", "numbers", "multilabel"])
 def test_a_constant_label_is_nothing_to_learn(target):
-    with pytest.raises(DataError, match="Every label of here is '7': there is nothing to learn"):
+    with pytest.raises(DataError, match="Every label of small is '7': there is nothing to learn"):
         data.targets(named([0, 0, 0], "7"), target)
     constant = dataclasses.replace(targets([0.5] * 6), labels=Labels("numbers", span=(0.5, 0.5)))
-    with pytest.raises(DataError, match=r"Every label of here is 0.5: there is nothing to learn"):
+    with pytest.raises(DataError, match=r"Every label of small is 0.5: there is nothing to learn"):
         data.targets(constant, target)
 
 

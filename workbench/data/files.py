@@ -11,7 +11,8 @@ import numpy as np
 
 from workbench.data.dataset import Dataset, canonical
 from workbench.data.errors import DataError
-from workbench.data.labels import Place, Wanted, read_labels
+from workbench.data.label_reading import Place, read_labels
+from workbench.data.labels import Wanted
 
 
 @contextmanager
@@ -31,29 +32,31 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
 
 def fingerprint(*paths: str | os.PathLike) -> str:
     """Full name, size and time of the files; of a missing one, that it is missing."""
-    said = []
+    states = []
     for path in map(Path, paths):
         try:
             state = path.stat()
-            said.append(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}")
+            states.append(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}")
         except OSError:
-            said.append(f"{path} missing")
-    return "\n".join(said)
+            states.append(f"{path} missing")
+    return "\n".join(states)
 
 
 def dataset_of(
-    name: str, x: Any, labels: np.ndarray, wanted: Wanted, path: str | os.PathLike, licence: str, place: Place
+    name: str, x: Any, labels: np.ndarray | list, wanted: Wanted, path: str | os.PathLike, licence: str, place: Place
 ) -> Dataset:
     """A data set of what was read from `path`: matrix, labels as they stand, and what the caller says of them.
 
     Refused (`DataError`): no rows, another number of labels than of rows, and rows that all lack features.
     """
-    x, labels = canonical(x), np.asarray(labels)
+    x = canonical(x)
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
     if len(labels) != x.shape[0]:
         raise DataError(f"{path} has {x.shape[0]} rows and {len(labels)} labels; there must be one for each row.")
     if not x.nnz:
-        raise DataError(f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry.")
+        raise DataError(
+            f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry to learn from."
+        )
     meaning, y = read_labels(labels, wanted, place)
     return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence)

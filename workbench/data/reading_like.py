@@ -16,7 +16,7 @@ def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dic
     if "classes" not in known or "path" not in known:
         raise DataError(f"{source.name} is not read from a file; leave like= out.")
     of_like = {"features": like.features, "kind": like.kind, "zero_based": like.facts.get("zero_based")}
-    if like.kind != "numbers":
+    if like.kind != "numbers" and given.get("kind", like.kind) == like.kind:
         of_like |= {"classes": _unmerged(like), "positive": like.labels.positive}
     parameters = {name: value for name, value in of_like.items() if name in known and value is not None} | given
     if like.labels.merged and parameters.get("unseen") == like.classes[-1]:
@@ -29,13 +29,13 @@ def _unmerged(like: Dataset) -> tuple[str, ...]:
     return (*like.classes[:-1], *like.labels.merged) if like.labels.merged else like.classes
 
 
-def relabelled(made: Dataset, like: Dataset) -> Dataset:
+def relabelled(dataset: Dataset, like: Dataset) -> Dataset:
     """What was read with the parameters of `like`, with its merged classes; another number of features is refused."""
-    if made.features != like.features:
-        came = f"{made.source} has {made.features} features and {like.source} {like.features}"
-        raise DataError(f"{came}; a file read like another has as many.")
-    if made.kind == "numbers" == like.kind or made.classes == like.classes:
-        return dataclasses.replace(made, labels=like.labels)
-    if like.labels.merged and made.classes == _unmerged(like):
-        return dataclasses.replace(made, y=np.minimum(made.y, len(like.classes) - 1), labels=like.labels)
-    return made  # the caller named other classes
+    if dataset.features != like.features:
+        widths = f"{dataset.source} has {dataset.features} features and {like.source} {like.features}"
+        raise DataError(f"{widths}; a file read like another has as many.")
+    if dataset.kind == "numbers" == like.kind or dataset.classes == like.classes:
+        return dataclasses.replace(dataset, labels=like.labels)
+    if like.labels.merged and dataset.classes == _unmerged(like):
+        return dataclasses.replace(dataset, y=np.minimum(dataset.y, len(like.classes) - 1), labels=like.labels)
+    return dataset  # the caller named other classes

@@ -26,7 +26,8 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset import ROW_NORM, Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels import Labels, class_numbers
+from workbench.data.label_reading import class_numbers
+from workbench.data.labels import Labels
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,14 @@ from workbench.data.errors import DataError
 from workbench.data.file_types import looks_like
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
-from workbench.data.svmlight_text import first_fault, has_several_labels, holds_underscore, line_of, opened_text
+from workbench.data.svmlight_text import (
+    OPENERS,
+    first_fault,
+    has_several_labels,
+    holds_underscore,
+    line_of,
+    opened_text,
+)
 
 LICENCE = "that of the file"
 
@@ -49,12 +57,16 @@ def make(
             x = _counted_from(columns, 0 if from_zero else 1, features)
             if holds_underscore(path):
                 _refuse_fault(path, features, from_zero, isinstance(labels, list))
-            made = dataset_of("svmlight", x, labels, wanted, path, LICENCE, lambda row: f"{path}:{line_of(path, row)}")
+            dataset = dataset_of(
+                "svmlight", x, labels, wanted, path, LICENCE, lambda row: f"{path}:{line_of(path, row)}"
+            )
+        except DataError:
+            raise
         except (ValueError, OverflowError):
             several = kind == "multilabel" or (kind is None and has_several_labels(path))
             _refuse_fault(path, features, from_zero, several)
             raise
-    return dataclasses.replace(made, facts={"zero_based": from_zero})
+    return dataclasses.replace(dataset, facts={"zero_based": from_zero})
 
 
 def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[scipy.sparse.csr_matrix, np.ndarray | list]:
@@ -86,10 +98,13 @@ def _counted_from(x: scipy.sparse.csr_matrix, base: int, features: int | None) -
 
 def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:
     """Raise a `DataError` with the first line that is wrong, and what the file looks like if it is of another kind."""
-    if said := first_fault(path, features, zero_based, several):
-        looks, advice = looks_like(path)
-        other = "" if looks.startswith(("svmlight", "text of")) else f" The file looks like {looks}. {advice}."
-        raise DataError(f"{said}{other}")
+    looks, advice = looks_like(path)
+    packed = Path(path).suffix in OPENERS
+    if not packed and not looks.endswith("text"):
+        raise DataError(f"{path} cannot be read as svmlight text: it looks like {looks}. {advice}.")
+    if fault := first_fault(path, features, zero_based, several):
+        other = "" if packed or looks in ("svmlight text", "other text") else f" It looks like {looks}. {advice}."
+        raise DataError(f"{fault}{other}")
 
 
 register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path)))

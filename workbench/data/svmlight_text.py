@@ -134,6 +134,8 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     """What is wrong with a line, or ""; `several` labels may have commas between them."""
     label, *tokens = content(text).split()
     labels = label.split(b",") if several else [label]
+    if several and b":" in label:  # a row without any
+        labels, tokens = [], [label, *tokens]
     if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
         return f"the label {_said(label)} is no finite number; a line is: label column:value column:value ..."
     if tokens and tokens[0].startswith(b"qid:"):

@@ -55,7 +55,7 @@ def refuse_constant(dataset: Dataset) -> None:
         same = f"{span[0]:g}"
     else:
         return
-    raise DataError(f"Every label of {dataset.source} is {same}: there is nothing to learn. Check the file's labels.")
+    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn. Check the file's labels.")
 
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
@@ -124,7 +124,12 @@ def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
 
 
 def _came(dataset: Dataset) -> str:
-    return f"The labels of {dataset.source} are {dataset.labels}"
+    return f"The labels of {_origin(dataset)} are {dataset.labels}"
+
+
+def _origin(dataset: Dataset) -> str:
+    """The file, or the name of a data set that is none."""
+    return dataset.source if dataset.source.startswith("the file ") else dataset.name
 
 
 def _advice(dataset: Dataset) -> str:
