@@ -42,7 +42,7 @@ def test_unknown_names_list_the_known_ones():
         data.load("stdlib", line=3)
     with pytest.raises(DataError, match="npz needs the parameter 'labels'; its parameters are path, labels, kind"):
         data.load("npz", path="x.npz")
-    with pytest.raises(DataError, match="'uniform' is already registered; there are npz"):
+    with pytest.raises(DataError, match=r"'uniform' is already registered; .* Taken are: npz"):
         data.register(data.get("uniform"))
 
 
