@@ -141,6 +141,9 @@ def test_results_of_other_settings_say_so_until_the_choices_are_theirs_again(her
     panel.form.fields["widths"].inputs[0].value = "16"
     assert pages.OUTDATED not in text(panel)
     assert "wb-old" not in panel.verdict._dom_classes
+    for ticked in (False, True):
+        next(box for box in panel.form.fields["updates"].inputs if box.description == "lazy").value = ticked
+    assert pages.OUTDATED not in text(panel), "the order of what is chosen decides nothing"
 
 
 def test_static_results_of_other_settings_say_so(here):

@@ -30,8 +30,10 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
 
 
 def measured(spec: Spec) -> dict[str, Any]:
-    """What of a spec decides results: all but its name and what is said about it."""
-    return spec.model_dump(exclude={"name", "description"})
+    """What of a spec decides results: all but its name, what is said about it, and the order of what is measured."""
+    axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
+    contenders = frozenset(frozenset(contender.items()) for contender in spec.contenders)
+    return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "contenders": contenders}
 
 
 def _started_with(folder: Path) -> Mapping[str, Any]:
@@ -42,11 +44,13 @@ def _started_with(folder: Path) -> Mapping[str, Any]:
 
 def _changes(before: Mapping[str, Any], now: Mapping[str, Any]) -> list[str]:
     """The choices of the run that are others now."""
-    of_run = {name: tuple(value) if isinstance(value, list) else value for name, value in before.items()}
-    names = [name for name in of_run if name in BY_NAME and of_run[name] != now[name]]
-    return [f"{BY_NAME[name].label} {_shown(of_run[name])} (now {_shown(now[name])})" for name in names]
+    names = [name for name in before if name in BY_NAME and _unordered(before[name]) != _unordered(now[name])]
+    return [f"{BY_NAME[name].label} {_shown(before[name])} (now {_shown(now[name])})" for name in names]
+
+
+def _unordered(value: Any) -> Any:
+    return value if isinstance(value, str) else frozenset(value)
 
 
 def _shown(value: Any) -> str:
-    text = ", ".join(value) if isinstance(value, tuple) else str(value)
-    return text or "empty"
+    return (value if isinstance(value, str) else ", ".join(value)) or "empty"

@@ -116,7 +116,7 @@ class LabState(traitlets.HasTraits):
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
         if self.progress is None or self.problem or not (self.alive or self.planned.rest == 0):
             return False
-        return run_folder.read_spec(self.folder) == self.spec()
+        return other.measured(run_folder.read_spec(self.folder)) == other.measured(self.spec())
 
     @property
     def status(self) -> str:
