@@ -11,6 +11,7 @@ import numpy as np
 from numba import prange
 
 from kernels import radix
+from kernels.contract import KernelError
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
 INT32_LIMIT = 2**31
@@ -71,7 +72,7 @@ class BatchPlan:
         """
         if not self.kept or self.kept[0] is not data:
             if data.shape != self.permutation.shape:
-                raise ValueError(f"data has shape {data.shape}; the plan is of a batch with {self.rows.size} entries.")
+                raise KernelError(f"data has shape {data.shape}; the plan is of a batch with {self.rows.size} entries.")
             out, source = np.empty(data.size, data.dtype), _plain(data)
             if is_serial(ORDER_WORK * data.size):
                 _gather(source, self.permutation, out)
@@ -121,7 +122,7 @@ def index_type(largest: int, least: np.dtype = np.int32) -> np.dtype:
 
 def _checked(name: str, array: np.ndarray) -> np.ndarray:
     if array.ndim != 1 or array.dtype not in (np.int32, np.int64):
-        raise ValueError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
+        raise KernelError(f"{name} is {array.dtype} {list(array.shape)}; it is int32 or int64, of one dimension.")
     return array
 
 
@@ -144,20 +145,20 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     """The plan of the CSR batch (`indptr` [R + 1], `indices` [z], int32 or int64) with `n_columns` features.
 
     Columns of a row may be unsorted and repeated. `indptr` may start above zero, as a slice of rows does: positions
-    count from its first entry. O(z). Raises `ValueError` for an index outside `0..n_columns - 1`, and where the row
+    count from its first entry. O(z). Raises `KernelError` for an index outside `0..n_columns - 1`, and where the row
     starts speak of another number of entries.
     """
     starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
     if not starts.size:
-        raise ValueError("indptr is empty; it has one more entry than there are rows, and begins with 0.")
+        raise KernelError("indptr is empty. Allowed: one entry more than there are rows, the first of them 0.")
     if starts[-1] - starts[0] != indices.size:
-        raise ValueError(
+        raise KernelError(
             f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
             "indices[indptr[0]:indptr[-1]]."
         )
     least, longest = map(int, _extremes(starts))
     if least < 0:
-        raise ValueError("indptr falls; starts of rows never do. Build the batch again from its parts.")
+        raise KernelError("indptr falls; starts of rows never do. Build the batch again from its parts.")
     kind = index_type(max(indices.size, starts.size))
     columns, segments, rows, permutation = radix.sort(starts, indices, int(n_columns), kind)
     if rows is None:
@@ -173,9 +174,9 @@ def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> Batch
     """The plan of a COO batch, entries in any order; as `build`, but rows inside a column keep the order given."""
     row, col = _plain(_checked("row", row)), _checked("col", col)
     if row.size != col.size:
-        raise ValueError(f"row has {row.size} entries and col {col.size}; each entry needs both.")
+        raise KernelError(f"row has {row.size} entries and col {col.size}; each entry needs both.")
     if row.size and radix.largest(row) >= shape[0]:
-        raise ValueError(f"Row numbers lie from {row.min()} to {row.max()}; allowed are 0 to {shape[0] - 1}.")
+        raise KernelError(f"Row numbers lie from {row.min()} to {row.max()}; allowed are 0 to {shape[0] - 1}.")
     kind = index_type(max(row.size, shape[0]))
     columns, segments, permutation = sort_segments(col, int(shape[1]), kind)
     rows = np.empty(permutation.size, kind)

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
+from kernels.contract import KernelError
 from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
 
 DIGIT_BITS = 12
@@ -255,10 +256,10 @@ def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype) -> S
     """Entries of rows that begin at `starts` [R + 1], with columns `keys` [z], brought into the order of their columns.
 
     Stable; O(z) for each digit of `n_keys`. Places count from `starts[0]`; they, segments and rows are of type `kind`.
-    Raises `ValueError` for a column outside `0..n_keys - 1`.
+    Raises `KernelError` for a column outside `0..n_keys - 1`.
     """
     if keys.size and largest(keys) >= n_keys:
-        raise ValueError(
+        raise KernelError(
             f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}. "
             "Check the batch with workbench.formats.check(x, full=True)."
         )

@@ -107,6 +107,8 @@ class Batches(Feed):
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
         """The batches of that epoch, one by one, from batch `first` on."""
         check_position(number, first)
+        for name, _, array in (*self.data, *self.labels):
+            cut.check(array, name)
         start, stop = self._span(number)
         order = _Order(self.total, self.seed) if self.shuffle else None
         for at in range(first, self.count(number)):

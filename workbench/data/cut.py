@@ -28,6 +28,17 @@ def admit(x: Any, name: str) -> tuple[str, Any]:
     return format, x
 
 
+def check(x: Any, name: str) -> None:
+    """Refuse sparse data that was written to since it was admitted: rows cannot be cut of it (`FormatError`)."""
+    if isinstance(x, np.ndarray):
+        return
+    try:
+        formats.enter(x)
+    except formats.FormatError as error:
+        error.add_note(f"This is {name} of the batches.")
+        raise
+
+
 def ranged(format: str, x: Any, start: int, stop: int) -> Any:
     """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers."""
     if format == "dense":

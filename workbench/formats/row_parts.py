@@ -14,13 +14,18 @@ from workbench.formats.contract import VALUES, refuse
 
 def as_values(values: ArrayLike) -> np.ndarray:
     """Arrays as they are, plain; lists as float32."""
-    if isinstance(values, np.ma.MaskedArray):
-        raise refuse("values is a masked array", "plain NumPy arrays", "Call values.filled(0)")
+    _refuse_masked(values, "values")
     return np.asarray(values) if isinstance(values, np.ndarray) else np.asarray(values, np.float32)
+
+
+def _refuse_masked(part: ArrayLike, name: str) -> None:
+    if isinstance(part, np.ma.MaskedArray):
+        raise refuse(f"{name} is a masked array", "plain NumPy arrays", f"Call {name}.filled(0)")
 
 
 def as_indices(indices: ArrayLike) -> np.ndarray:
     """As int64; only whole numbers are taken."""
+    _refuse_masked(indices, "indices")
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
         raise refuse(f"indices has dtype {indices.dtype}", "whole numbers, int64 best", "Call indices.astype(np.int64)")
@@ -69,6 +74,8 @@ def is_sound(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) ->
 
 def check_parts(values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> None:
     """Refuse parts of the wrong type, shape or length."""
+    _refuse_masked(values, "values")
+    _refuse_masked(indices, "indices")
     check_values(values, "values")
     if indices.dtype != np.int64:
         raise refuse(f"indices has dtype {indices.dtype}", "int64", "Call indices.astype(np.int64)")
