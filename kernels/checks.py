@@ -4,6 +4,7 @@ It is written out for each kernel and compiled, as `dataclasses` makes methods: 
 three times as long. What is wrong, and how to say so, is left to `contract.check_operands`, which is slower still.
 """
 
+import linecache
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -16,7 +17,10 @@ def quick_check(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> Callab
     """
     names = {_type(kind, number): dtype for kind, types in kinds.items() for number, dtype in enumerate(types)}
     names["ndarray"] = np.ndarray
-    exec(_source(parsed, kinds), names)  # nothing but what is written below: operands give numbers and kinds
+    source = _source(parsed, kinds)
+    file = f"<check of {' '.join(name for name, _, _ in parsed)}>"
+    exec(compile(source, file, "exec"), names)  # nothing but what is written below: operands give numbers and kinds
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # a traceback shows it
     return names["is_right"]
 
 

@@ -23,6 +23,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from kernels import bounds
 from kernels.private.of_numba import Dispatcher, FileCache, Intrinsic, definition_of, keep_code_in
 
 CONSTANTS = (bool, int, float, complex, str, bytes, type(None), type(...), np.generic, np.dtype, numba.types.Type)
@@ -76,7 +77,9 @@ class LateCache:
 
 
 def njit(**options: object) -> Callable:
-    """`numba.njit` with these options, for functions whose code is kept on disk."""
+    """`numba.njit` with these options, for functions whose code is kept on disk; with checks where `bounds` is on."""
+    if bounds.is_on():
+        options["boundscheck"] = True
 
     def decorate(function: Callable) -> Callable:
         dispatcher = numba.njit(**options)(function)

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from kernels import aligned, contents
+from kernels import aligned, bounds, contents
 from kernels.checks import quick_check
 from kernels.plain import plain
 
@@ -132,8 +132,10 @@ class Kernel:
         except ValueError:
             raise KernelError(f"{self.name}: a limit in {self.operands!r} is no axis and no operand.") from None
         if self.cpu is not None:
-            object.__setattr__(self, "trusted", _checked(self))
-            object.__setattr__(self, "cpu", _checked(self, contents.checker(declared)) if declared else self.trusted)
+            twins = [_checked(self), _checked(self, contents.checker(declared)) if declared else None]
+            trusted, cpu = (twin and bounds.watched(twin, self.name) for twin in twins)
+            object.__setattr__(self, "trusted", trusted)
+            object.__setattr__(self, "cpu", cpu or trusted)
         if self.prepare is not None:
             object.__setattr__(self, "prepare", _checked_before(self, contents.checker(declared)))
         if self.gpu is not None:

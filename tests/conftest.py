@@ -40,6 +40,24 @@ def opened():
 
 def pytest_addoption(parser):
     parser.addoption("--golden", metavar="DIR", help="folder of recorded cases to run instead of tests/golden")
+    parser.addoption("--bounds", action="store_true", help="compile kernels with a check of every access")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--bounds"):
+        from kernels import bounds
+
+        bounds.switch_on()  # before a test imports what is compiled
+
+
+@pytest.fixture(autouse=True)
+def _no_wrong_access(request: pytest.FixtureRequest):
+    """With `--bounds`, a test in which compiled code would have left an array fails, whatever else it saw."""
+    yield
+    if request.config.getoption("--bounds"):
+        from kernels import bounds
+
+        assert not bounds.take()
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -6,7 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import llvmlite.binding
 import numba
+from llvmlite import ir
 
 from kernels.private import missing, part
 
@@ -42,6 +44,30 @@ def definition_of(intrinsic: Any) -> Any:
     if isinstance(intrinsic, Intrinsic) and not hasattr(intrinsic, "_defn"):
         raise missing("numba.core.extending._Intrinsic._defn")
     return getattr(intrinsic, "_defn", intrinsic)
+
+
+def define(symbol: str, address: int) -> None:
+    """Let compiled code call the function at `address` by that name."""
+    llvmlite.binding.add_symbol(symbol, address)
+
+
+def check_accesses_by(require: Callable) -> None:
+    """Let `require(context, builder, place, length, axis)` write the check of indices, in code with `boundscheck`."""
+    if not hasattr(cgutils, "do_boundscheck"):
+        raise missing("numba.core.cgutils.do_boundscheck")
+    cgutils.do_boundscheck = require
+
+
+def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what: str) -> None:
+    """Write a call of the function `symbol` with a place, a length and a text."""
+    i64, text = ir.IntType(64), ir.IntType(8).as_pointer()
+    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.VoidType(), [i64, i64, text]), symbol)
+    builder.call(function, [place, length, context.insert_const_string(builder.module, what)])
+
+
+def leave(context: Any, builder: Any) -> None:
+    """Write a return with an error."""
+    context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
 
 
 def layer_module(layer: str) -> str:

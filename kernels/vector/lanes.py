@@ -19,6 +19,7 @@ Source of the technique: row loops with sums in registers and code made when N i
 Huang, CGO 2024) and FBGEMM.
 """
 
+import inspect
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
@@ -43,6 +44,12 @@ class Program(NamedTuple):
     row: Callable
     cut: Cut
 
+    def names(self, count: int) -> list[str]:
+        """Names for the arguments of the row's work, numbers where it has none."""
+        _, _, *parameters = inspect.signature(self.row).parameters.values()
+        known = [each.name for each in parameters if each.kind is not each.VAR_POSITIONAL]
+        return known + [f"argument {number}" for number in range(len(known), count)]
+
 
 programs: dict[str, Program] = {}
 """Programs by the text that stands for each in compiled code and in the names of cached code."""
@@ -51,18 +58,19 @@ programs: dict[str, Program] = {}
 class Lane:
     """What a row's code is written with: the builder, the tile at work, and the row's width."""
 
-    def __init__(self, context, builder, cut: Cut, width: ir.Value) -> None:
-        self.context, self.builder, self.cut = context, builder, cut
+    def __init__(self, context, builder, program: Program, width: ir.Value) -> None:
+        self.context, self.builder, self.cut = context, builder, program.cut
+        self.name = f"{program.row.__module__}.{program.row.__qualname__}"
         self.width = Int(self, width)
-        self.bits = cut.rest.bits
+        self.bits = self.cut.rest.bits
         self.element = ir.FloatType() if self.bits == 32 else ir.DoubleType()
-        self.use(cut.rest)
+        self.use(self.cut.rest)
 
     def use(self, tile: Tile) -> None:
         """Work with this tile from here on."""
         self.tile = tile
         self.vector = self.vector_of(self.element)
-        self.mask = None
+        self.mask = self.edge = None
 
     def vector_of(self, element: ir.Type) -> ir.Type:
         """One element for each lane of the tile."""
@@ -98,8 +106,16 @@ class Lane:
     def _edge(self, columns: Int) -> None:
         """Make the mask of the tile's last vector, which has so many columns."""
         if self.tile.masked:
+            self.edge = columns
             numbers = self._numbers(I64, range(self.tile.lanes))
             self.mask = self.builder.icmp_signed("<", numbers, self.spread(columns.value))
+
+    def columns(self) -> Int:
+        """Columns that a load or store of the tile touches."""
+        tile = self.tile
+        if self.edge is None:
+            return self.integer(tile.width)
+        return self.edge + (tile.vectors - 1) * tile.lanes
 
     def blocks(self, body: Callable[[Int, list], list | None], carried: list | None = None) -> list:
         """`carried = body(j, carried)` for the first column `j` of each tile of the row; the last `carried`.
@@ -235,9 +251,10 @@ def emit(typing_context, name, u, width, arguments):
     def generate(context, builder, signature, values):
         """Write the program's code at the builder's place."""
         program = programs[name.literal_value]
-        lane = Lane(context, builder, program.cut, values[2])
+        lane = Lane(context, builder, program, values[2])
         parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
-        made = [argument(lane, *pair) for pair in zip(arguments, parts, strict=True)]
+        names = program.names(len(arguments))
+        made = [argument(lane, *each) for each in zip(arguments, parts, names, strict=True)]
         program.row(lane, Int(lane, values[1]), *made)
         return context.get_dummy_value()
 

@@ -1,12 +1,14 @@
 """Arguments of a program that is being made: arrays, their elements and rows, floats and integers."""
 
 import copy
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from llvmlite import ir
 from numba import types
 
+from kernels import bounds
 from kernels.private.of_numba import cgutils
 from kernels.vector.tiles import LINE
 from kernels.vector.values import Float, Int
@@ -20,6 +22,8 @@ class Row:
 
     lane: object
     pointer: ir.Value
+    check: Callable[[str], None]
+    """Of the debug build: writes the check that the tile's columns are within the array."""
 
     def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
         lane, tile = self.lane, self.lane.tile
@@ -29,6 +33,7 @@ class Row:
 
     def load(self) -> list[Float]:
         """The tile's vectors; lanes beyond the edge are zero."""
+        self.check("load")
         return [Float(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
 
     def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
@@ -43,6 +48,7 @@ class Row:
 
     def store(self, vectors: list[Float]) -> None:
         """Write the tile's vectors; lanes beyond the edge are left alone."""
+        self.check("store")
         lane = self.lane
         for (pointer, masked), vec in zip(self._parts(), vectors, strict=True):
             if masked:
@@ -61,18 +67,33 @@ class Row:
 class Array:
     """An array argument: elements by `a[k]`, rows of a two-dimensional one by `a.row(r, j)`."""
 
-    def __init__(self, lane: object, kind: types.Array, value: ir.Value) -> None:
+    def __init__(self, lane: object, kind: types.Array, value: ir.Value, name: str) -> None:
         struct = lane.context.make_array(kind)(lane.context, lane.builder, value)
-        self.lane, self.kind, self.data = lane, kind, struct.data
-        lengths = cgutils.unpack_tuple(lane.builder, struct.shape)
-        self.last = Int(lane, lengths[0]) - 1
+        self.lane, self.kind, self.data, self.name = lane, kind, struct.data, name
+        lengths = [Int(lane, length) for length in cgutils.unpack_tuple(lane.builder, struct.shape)]
+        self.last = lengths[0] - 1
         self.columns = lengths[-1]
+        self.rows = lengths[0] if len(lengths) > 1 else lane.integer(1)
 
     def _pointer(self, k: Int) -> ir.Value:
         return self.lane.builder.gep(self.data, [k.value])
 
+    def _check(self, verb: str, place: Int, count: Int, length: Int) -> None:
+        lane, what = self.lane, f"{self.lane.name}: {verb} of {self.name}"
+        bounds.require(lane.context, lane.builder, place.value, count.value, length.value, what)
+
+    def _check_element(self, verb: str, k: Int) -> None:
+        if bounds.is_on():
+            self._check(verb, k, self.lane.integer(1), self.rows * self.columns)
+
+    def _check_row(self, verb: str, r: Int, j: Int) -> None:
+        if bounds.is_on():
+            self._check(f"{verb} of a row", r, self.lane.integer(1), self.rows)
+            self._check(f"{verb} of columns", j, self.lane.columns(), self.columns)
+
     def __getitem__(self, k: Int) -> Int | Float:
         builder = self.lane.builder
+        self._check_element("load", k)
         loaded = builder.load(self._pointer(k))
         if isinstance(self.kind.dtype, types.Float):
             return Float(self.lane, loaded)
@@ -81,27 +102,29 @@ class Array:
         return Int(self.lane, loaded)
 
     def __setitem__(self, k: Int, number: Float) -> None:
+        self._check_element("store", k)
         self.lane.builder.store(number.value, self._pointer(k))
 
     def moved(self, start: Int) -> "Array":
-        """The array from element `start` on."""
+        """The one-dimensional array from element `start` on."""
         other = copy.copy(self)
-        other.data = self._pointer(start)
+        other.data, other.columns = self._pointer(start), self.columns - start
         return other
 
     def row(self, r: Int, j: Int) -> Row:
         """Row `r` from column `j` on."""
-        return Row(self.lane, self._pointer(r * Int(self.lane, self.columns) + j))
+        pointer = self._pointer(r * self.columns + j)
+        return Row(self.lane, pointer, functools.partial(self._check_row, r=r, j=j))
 
     def prefetch(self, k: Int) -> None:
         """Ask the cache for element `k`."""
         self.lane.prefetch(self._pointer(k))
 
 
-def argument(lane, kind: types.Type, value: ir.Value) -> Array | Float | Int:
+def argument(lane, kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
     """What stands for an argument of a program; floats are rounded to the lane's type."""
     if isinstance(kind, types.Array):
-        return Array(lane, kind, value)
+        return Array(lane, kind, value, name)
     if isinstance(kind, types.Float):
         return Float(lane, lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
     return Int(lane, lane.context.cast(lane.builder, value, kind, types.int64))
