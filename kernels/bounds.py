@@ -1,7 +1,7 @@
 """A debug build of the compiled code: every access is checked against the length of its array.
 
     import kernels.bounds
-    kernels.bounds.switch_on()  # before anything else of `kernels` is imported
+    kernels.bounds.switch_on()  # before a kernel is asked for
 
 Then Numba's code and vector code (`kernels.vector`) look at every place before they read or write it; the first wrong
 one is noted, the loop that asked for it is left, and the kernel's call raises `BoundsError`, also out of a parallel
@@ -12,15 +12,18 @@ call turns it on, and code of this kind is kept on disk apart from the other, wh
 import ctypes
 import functools
 import re
-import sys
 from collections.abc import Callable
 from typing import Any
+
+from kernels.private import of_numba
 
 SYMBOL = "kernels_note_wrong_access"
 """What compiled code calls: (first place, places that there are, what is accessed)."""
 
 _is_on = False
 _noted: list[str] = []
+_functions: list[tuple[Any, dict[str, object]]] = []
+"""Functions that were made before the switch, with their options."""
 
 
 class BoundsError(IndexError):
@@ -33,20 +36,28 @@ def is_on() -> bool:
 
 
 def switch_on() -> None:
-    """Compile all code with checks from here on (`RuntimeError` once there is code without)."""
+    """Compile all code with checks (`RuntimeError` where there is code without already)."""
     global _is_on
     if _is_on:
         return
-    if "kernels.code_cache" in sys.modules:
+    if compiled := [function for function, _ in _functions if function.signatures]:
         raise RuntimeError(
-            "kernels.bounds.switch_on() came too late: functions are there that will be compiled without checks. Call "
-            "it first, before other modules of kernels or workbench are imported."
+            f"kernels.bounds.switch_on() came too late: {compiled[0].__qualname__} is compiled without checks. Call it "
+            "first, right after the import."
         )
-    from kernels.private import of_numba  # which loads Numba, as nothing else does until a kernel is wanted
-
     of_numba.define(SYMBOL, ctypes.cast(_note, ctypes.c_void_p).value)
     of_numba.check_accesses_by(require_one)
     _is_on = True
+    for function, options in _functions:
+        enrol(function, options)
+
+
+def enrol(function: Any, options: dict[str, object]) -> None:
+    """Let a function of these options be compiled with checks where they are on, or once they are switched on."""
+    if _is_on:
+        options["boundscheck"] = function.targetoptions["boundscheck"] = True
+    else:
+        _functions.append((function, options))
 
 
 @ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64, ctypes.c_char_p)
@@ -106,10 +117,8 @@ def require_one(context: Any, builder: Any, place: Any, length: Any, axis: objec
 
 def require(context: Any, builder: Any, place: Any, count: Any, length: Any, what: str) -> None:
     """Write the check that `count` things from `place` on are within `length`; a wrong one is noted, and code left."""
-    from kernels.private.of_numba import cgutils, leave, note
-
     end = builder.add(place, count)
     wrong = builder.or_(builder.icmp_signed("<", place, place.type(0)), builder.icmp_signed(">", end, length))
-    with cgutils.if_unlikely(builder, wrong):
-        note(context, builder, SYMBOL, place, length, what)
-        leave(context, builder)
+    with of_numba.cgutils.if_unlikely(builder, wrong):
+        of_numba.note(context, builder, SYMBOL, place, length, what)
+        of_numba.leave(context, builder)

@@ -78,12 +78,11 @@ class LateCache:
 
 def njit(**options: object) -> Callable:
     """`numba.njit` with these options, for functions whose code is kept on disk; with checks where `bounds` is on."""
-    if bounds.is_on():
-        options["boundscheck"] = True
 
     def decorate(function: Callable) -> Callable:
-        dispatcher = numba.njit(**options)(function)
-        keep_code_in(LateCache(function, options), dispatcher)
+        dispatcher, own = numba.njit(**options)(function), dict(options)
+        keep_code_in(LateCache(function, own), dispatcher)
+        bounds.enrol(dispatcher, own)
         return dispatcher
 
     return decorate

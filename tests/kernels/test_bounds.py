@@ -127,10 +127,11 @@ def test_code_with_checks_and_without_are_kept_apart(output) -> None:
 
 def test_switch_that_comes_too_late_is_refused(output) -> None:
     code = """
+        numba_writes(PARTS, 0, x)
         try: bounds.switch_on()
         except RuntimeError as error: print(error)
     """
-    assert output(code)[0].startswith("kernels.bounds.switch_on() came too late")
+    assert output(code)[0].startswith("kernels.bounds.switch_on() came too late: numba_writes is compiled without")
     assert output(code, "checked") == []
 
 
