@@ -1,5 +1,6 @@
 """The quick check of every kernel says yes where the slow one does, and to nothing that the slow one refuses."""
 
+import traceback
 from collections.abc import Iterator
 
 import numpy as np
@@ -67,3 +68,12 @@ def test_it_agrees_with_the_slow_check(name: str) -> None:
             assert is_right(changed) == accepted(kernel, changed)
         assert not is_right((*args[:place], unaligned(args[place]), *args[place + 1 :]))
     assert False in seen
+
+
+def test_traceback_shows_the_line_of_the_check() -> None:
+    is_right = quick_check(kernels.get("csr_dense").parsed, KINDS)
+    with pytest.raises(ValueError, match="not enough values") as caught:
+        is_right((1, 2))
+    shown = traceback.format_exception(caught.value)[-2]
+    assert "<check of indptr indices data x out>" in shown
+    assert "array_0, array_1, array_2, array_3, array_4,  = args" in shown
