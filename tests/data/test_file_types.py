@@ -3,9 +3,11 @@
 import bz2
 import codecs
 import gzip
+from contextlib import suppress
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 
 from tests.support.small_sets import svmlight
 from workbench import data
@@ -80,6 +82,19 @@ def test_an_archive_of_other_arrays_lists_them(tmp_path):
         DataError, match=r"x.npz cannot be read .* it holds the arrays adj_data, adj_shape. Save one by"
     ):
         data.load("npz", path=tmp_path / "x.npz", labels=tmp_path / "y.npy")
+
+
+def test_a_damaged_archive_and_a_damaged_header_are_told(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.eye_array(99, format="csr"))
+    np.save(tmp_path / "y.npy", np.arange(99))
+    packed, array = (tmp_path / "x.npz").read_bytes(), (tmp_path / "y.npy").read_bytes()
+    for place in range(40, len(packed), 7):
+        (tmp_path / "bad.npz").write_bytes(packed[:place] + b"\xff\xfe" + packed[place + 2 :])
+        with suppress(DataError):  # what is not used may be damaged
+            data.load("npz", path=tmp_path / "bad.npz", labels=tmp_path / "y.npy", cache=False)
+    (tmp_path / "bad.npy").write_bytes(array.replace(b"}", b" ", 1))
+    with pytest.raises(DataError, match=r"bad.npy cannot be read as NumPy labels: the array has a header"):
+        data.load("npz", path=tmp_path / "x.npz", labels=tmp_path / "bad.npy")
 
 
 def test_a_folder_is_told(tmp_path):

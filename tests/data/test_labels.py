@@ -260,6 +260,14 @@ def test_labels_that_contradict_what_is_said_are_refused(npz, labels, parameters
         npz(labels, **parameters)
 
 
+@pytest.mark.parametrize(("point", "order"), [(0x110000, "<"), (0xFFFFFFFF, ">"), (0xD800, "<")])
+def test_text_of_no_characters_is_refused(npz, point, order):
+    labels = np.array(["ab", "cd"]).astype(f"{order}U2")
+    labels.view(f"{order}u4")[3] = point
+    with pytest.raises(DataError, match=f"set.npy, row 1: the label holds the code point {point:#x}, which is no char"):
+        npz(labels)
+
+
 def test_labels_without_features_are_refused(npz, tmp_path):
     with pytest.raises(DataError, match=r"data.svm has labels without features: none of its 3 rows stores an entry"):
         svmlight(tmp_path, "1\n0\n1\n")

@@ -1,6 +1,7 @@
 """What readers of files share: errors that name the file, labels into classes, when a cached copy is out of date."""
 
 import os
+import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,6 +15,9 @@ from workbench.data.errors import DataError
 from workbench.data.label_reading import Place, read_labels
 from workbench.data.labels import Wanted
 
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, OverflowError, RuntimeError, BadZipFile, zlib.error)
+"""What readers raise at files that are damaged, packed in a way they do not know, or locked."""
+
 
 @contextmanager
 def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
@@ -26,7 +30,7 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise DataError(f"There is no file {path}; give the path of {what}.") from None
     except IsADirectoryError:
         raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
-    except (OSError, EOFError, ValueError, KeyError, OverflowError, BadZipFile) as error:
+    except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
 
 

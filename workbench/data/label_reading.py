@@ -1,5 +1,6 @@
 """Labels as they stand in a file into what a data set holds, by what the caller says of them, else by a guess."""
 
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -28,6 +29,7 @@ def read_labels(labels: np.ndarray | list[tuple], wanted: Wanted, place: Place) 
         labels = labels[:, 0]
     if labels.dtype.kind == "S":
         labels = np.char.decode(labels, "utf-8", "backslashreplace")
+    _refuse_unwritable(labels, place)
     _refuse_infinite(labels, place)
     kind, guess = (wanted.kind, "") if wanted.kind else guessed(labels, wanted)
     if kind == "numbers":
@@ -114,6 +116,18 @@ def _refuse_infinite(labels: np.ndarray, place: Place) -> None:
         return
     row = int(np.argmin(np.isfinite(labels).reshape(len(labels), -1).all(axis=1)))
     raise DataError(f"{place(row)}: the label {str(labels[row])!r} is no finite number.")
+
+
+def _refuse_unwritable(labels: np.ndarray, place: Place) -> None:
+    """Refuse text of code points that no text has: Python fails at some, and files cannot be written with others."""
+    if labels.dtype.kind != "U" or not labels.size or not labels.dtype.itemsize:
+        return
+    points = np.ascontiguousarray(labels).view(labels.dtype.str[0] + "u4").reshape(len(labels), -1)
+    wrong = (points > sys.maxunicode) | ((points >= 0xD800) & (points <= 0xDFFF))
+    if wrong.any():
+        row = int(np.argmax(wrong.any(axis=1)))
+        point = int(points[row][wrong[row]][0])
+        raise DataError(f"{place(row)}: the label holds the code point {point:#x}, which is no character.")
 
 
 def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:

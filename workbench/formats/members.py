@@ -5,6 +5,7 @@ NumPy takes memory for what a header claims, and reads afterwards; a few bytes c
 
 import math
 import os
+import tokenize
 import zipfile
 from typing import BinaryIO
 
@@ -55,7 +56,7 @@ def _check_array(file: BinaryIO, name: str, size: int) -> None:
         raise ValueError(f"{name} has a header of version {version}; versions 1.0 and 2.0 are read")
     try:
         shape, _, dtype = HEADERS[version](file)
-    except (SyntaxError, MemoryError, RecursionError, TypeError) as error:
+    except (SyntaxError, tokenize.TokenError, MemoryError, RecursionError, TypeError) as error:
         raise ValueError(f"{name} has a header that cannot be read: {error}") from None
     if dtype.hasobject:
         raise ValueError(f"{name} holds Python objects, which are not loaded (allow_pickle=False)")
