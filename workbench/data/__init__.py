@@ -70,7 +70,7 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
         parameters = parameters_like(source, like, parameters)
     complete = source.complete(parameters)
     if cache is False:
-        made = source.make(**complete)
+        dataset = source.make(**complete)
     else:
-        made = _cache.kept(source, complete, None if cache is True else Path(cache))
-    return made if like is None else relabelled(made, like)
+        dataset = _cache.kept(source, complete, None if cache is True else Path(cache))
+    return dataset if like is None else relabelled(dataset, like)

@@ -56,34 +56,35 @@ class Batches(Feed):
             raise DataError(f"{both[0]!r} names data and labels; every array has a name of its own.")
         if not data:
             raise DataError("x has no arrays; give at least one, as an array or by name: {'data': x}.")
-        said = dict.fromkeys(data, "x") if not isinstance(self.x, Mapping) else {}
-        said |= dict.fromkeys(labels, "y") if not isinstance(self.y, Mapping) else {}
-        spoken = {name: said.get(name, name) for name in (*data, *labels)}
-        held = {name: (name, *cut.admit(array, spoken[name])) for name, array in {**data, **labels}.items()}
-        first = next(iter(held.values()))[2]
-        object.__setattr__(self, "data", tuple(held[name] for name in data))
-        object.__setattr__(self, "labels", tuple(held[name] for name in labels))
+        unnamed = dict.fromkeys(data, "x") if not isinstance(self.x, Mapping) else {}
+        unnamed |= dict.fromkeys(labels, "y") if not isinstance(self.y, Mapping) else {}
+        words = {name: unnamed.get(name, name) for name in (*data, *labels)}
+        admitted = {name: (name, *cut.admit(array, words[name])) for name, array in {**data, **labels}.items()}
+        first = next(iter(admitted.values()))[2]
+        object.__setattr__(self, "data", tuple(admitted[name] for name in data))
+        object.__setattr__(self, "labels", tuple(admitted[name] for name in labels))
         object.__setattr__(self, "total", first.shape[0])
         if not isinstance(self.x, Mapping):
             object.__setattr__(self, "x", first)
-        self._check_lengths(spoken)
+        self._check_lengths(words)
         check_last(self.last, self.rows)
         if self.last == "discard" and not len(self):
             raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
 
-    def _check_lengths(self, spoken: Mapping[str, str]) -> None:
-        first = spoken[self.data[0][0]]
+    def _check_lengths(self, words: Mapping[str, str]) -> None:
+        """Refuse arrays of different lengths, called by these words in messages (`DataError`)."""
+        first = words[self.data[0][0]]
         for name, _, array in (*self.data, *self.labels):
             if array.shape[0] != self.total:
-                came = f"{spoken[name]} has {array.shape[0]} entries for {self.total} rows of {first}"
-                raise DataError(f"{came}; it needs one for each.")
+                lengths = f"{words[name]} has {array.shape[0]} entries for {self.total} rows of {first}"
+                raise DataError(f"{lengths}; it needs one for each.")
         if not self.total:
             raise DataError(f"{first} has no rows, so there are no mini-batches; use data with at least one row.")
 
     def __repr__(self) -> str:
-        held = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
+        arrays = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
         options = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "total")
-        return f"<Batches {held}: {options}>"
+        return f"<Batches {arrays}: {options}>"
 
     def __len__(self) -> int:
         """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""

@@ -71,8 +71,8 @@ def clear(where: str | Path | None = None) -> int:
 
 
 def _key(source: "Source", parameters: dict[str, Any]) -> str:
-    said = json.dumps(parameters, sort_keys=True, default=str)
-    parts = (source.name, said, source.fingerprint(**parameters), _code(), np.__version__)
+    settings = json.dumps(parameters, sort_keys=True, default=str)
+    parts = (source.name, settings, source.fingerprint(**parameters), _code(), np.__version__)
     return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:16]
 
 
@@ -117,9 +117,9 @@ def _write(entry: Path, dataset: Dataset) -> None:
 def _read(entry: Path) -> Dataset:
     meta = json.loads((entry / META).read_text(encoding="utf-8"))
     arrays = {}
-    for name, wanted in meta.pop("sums").items():
+    for name, written_sum in meta.pop("sums").items():
         arrays[name] = np.load(entry / f"{name}.npy", allow_pickle=False)
-        if _sum(arrays[name]) != wanted:
+        if _sum(arrays[name]) != written_sum:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
     x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)

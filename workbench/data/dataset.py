@@ -19,12 +19,11 @@ ROW_NORM = 4.0
 """2-norm of the rows of the data sets made here: SGD on the squared loss is then stable at any rate below 2 / 4**2."""
 
 HELD = {
-    "classes": (("int64",), (1,)),
-    "numbers": (("float32", "float64"), (1, 2)),
-    "multilabel": (("uint8",), (2,)),
+    "classes": (("int64",), (1,), "class numbers are int64 [rows]"),
+    "numbers": (("float32", "float64"), (1, 2), "numbers are float32 or float64, [rows] or [rows, N]"),
+    "multilabel": (("uint8",), (2,), "columns of 0 and 1 are uint8 [rows, N]"),
 }
-"""Types and dimensions that `y` may have, by the kind of the labels."""
-WORDS = {"classes": "class numbers", "numbers": "targets", "multilabel": "columns of 0 and 1"}
+"""Types and dimensions that `y` may have, by the kind of the labels, and that in words."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,8 +52,10 @@ class Dataset:
         _, x = formats.enter(self.x)
         object.__setattr__(self, "x", formats.check(x, dtypes=formats.FLOATS))
         if not isinstance(self.labels, Labels):
-            came = type(self.labels).__name__
-            raise DataError(f"labels is {came}; it is data.Labels('classes', names) or data.Labels('numbers').")
+            advice = "give data.Labels('classes', names) or data.Labels('numbers')"
+            raise DataError(f"labels is a {type(self.labels).__name__}; {advice}.")
+        if not isinstance(self.y, np.ndarray):
+            raise DataError(f"y is a {type(self.y).__name__}; it is an array: np.array(y).")
         for name in ("y", "groups"):
             array = getattr(self, name)
             if array is not None and len(array) != self.rows:
@@ -63,17 +64,15 @@ class Dataset:
 
     def _check_y(self) -> None:
         """Refuse labels that do not hold what their kind says (`DataError`)."""
-        dtypes, dimensions = HELD[self.kind]
+        dtypes, dimensions, allowed = HELD[self.kind]
         if self.y.dtype.name not in dtypes or self.y.ndim not in dimensions:
-            allowed = f"{' or '.join(dtypes)} of {' or '.join(map(str, dimensions))} dimensions"
-            came = f"{self.y.dtype} of {self.y.ndim}"
-            raise DataError(f"y is {came}; {WORDS[self.kind]} are {allowed}: y.astype(np.{dtypes[0]}).")
+            raise DataError(f"y is {self.y.dtype} {list(self.y.shape)}; {allowed}: y.astype(np.{dtypes[0]}).")
         if self.kind == "classes" and self.rows and not 0 <= self.y.min() <= self.y.max() < len(self.classes):
-            came = f"{self.y.min()} to {self.y.max()}"
-            raise DataError(f"y holds the class numbers {came}; with {len(self.classes)} classes they start at 0.")
+            own = f"y holds the class numbers {self.y.min()} to {self.y.max()}"
+            raise DataError(f"{own}; with {len(self.classes)} classes they start at 0.")
         if self.kind == "multilabel" and (self.y.shape[1] != len(self.classes) or self.y.max(initial=0) > 1):
-            came = f"{self.y.shape[1]} columns up to {self.y.max(initial=0)}"
-            raise DataError(f"y holds {came}; {len(self.classes)} classes have a column of 0 and 1 each.")
+            own = f"y holds {self.y.shape[1]} columns up to {self.y.max(initial=0)}"
+            raise DataError(f"{own}; {len(self.classes)} classes have a column of 0 and 1 each.")
 
     @property
     def kind(self) -> str:
@@ -202,6 +201,6 @@ def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
     return order[np.argsort(first[inverse], kind="stable")]
 
 
-def _check_count(what: str, asked: int, there: int) -> None:
-    if not 1 <= asked <= there:
-        raise DataError(f"{asked} {what} are asked for; the data set has {there}, so 1 to {there} can be kept.")
+def _check_count(what: str, wanted: int, total: int) -> None:
+    if not 1 <= wanted <= total:
+        raise DataError(f"{wanted} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")

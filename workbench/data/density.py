@@ -51,8 +51,8 @@ def _thinned(dataset: Dataset, density: float, seed: int) -> Dataset:
 
 def _densified(dataset: Dataset, density: float, rows_least: int) -> Dataset:
     if dataset.kind != "classes":
-        came = f"density {density} is above the natural {dataset.density:.3g}"
-        raise DataError(f"{came}, and {dataset.name} has no classes to join rows of; ask for less.")
+        above = f"density {density} is above the natural {dataset.density:.3g}"
+        raise DataError(f"{above}, and {dataset.name} has no classes to join rows of; ask for less.")
     low = 1
     for high in _doubling(_most_joined(dataset, rows_least)):  # then halving: density grows with m
         if _density_joined(dataset, high) >= density:
@@ -73,8 +73,8 @@ def _doubling(most: int) -> list[int]:
 
 def _unreachable(dataset: Dataset, density: float, rows_least: int) -> DataError:
     most = highest_density(dataset, rows_least)
-    came = f"{dataset.name} cannot reach density {density} with at least {rows_least} rows left"
-    return DataError(f"{came}; joining rows reaches {most:.4g} at most. Ask for less, or keep fewer features.")
+    beyond = f"{dataset.name} cannot reach density {density} with at least {rows_least} rows left"
+    return DataError(f"{beyond}; joining rows reaches {most:.4g} at most. Ask for less, or keep fewer features.")
 
 
 def _most_joined(dataset: Dataset, rows_least: int) -> int:

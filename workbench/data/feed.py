@@ -30,8 +30,8 @@ class Batch:
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()
-        held = ", ".join(f"{name} {formats.format_of(array)} {list(array.shape)}" for name, array in arrays)
-        return f"<Batch {held}, pad={self.pad}, rolled={self.rolled}>"
+        shapes = ", ".join(f"{name} {formats.format_of(array)} {list(array.shape)}" for name, array in arrays)
+        return f"<Batch {shapes}, pad={self.pad}, rolled={self.rolled}>"
 
     @property
     def x(self) -> Any:

@@ -135,8 +135,8 @@ def _numbers(labels: np.ndarray, place: Place) -> np.ndarray:
     if labels.dtype.kind in "US":
         for row, texts in enumerate(labels.reshape(len(labels), -1)):
             if any(number_named(str(text)) is None for text in texts):
-                said = ", ".join(map(repr, map(str, texts)))
-                raise DataError(f"{place(row)}: kind is 'numbers' and the label is {said}; say kind = 'classes'.")
+                label = ", ".join(map(repr, map(str, texts)))
+                raise DataError(f"{place(row)}: kind is 'numbers' and the label is {label}; say kind = 'classes'.")
     y = labels.astype(np.float64)
     _refuse_infinite(y, place)
     return y
@@ -156,8 +156,8 @@ def _classes(labels: np.ndarray, wanted: Wanted, place: Place) -> tuple[tuple[st
             known_number = unseen
         if known_number is None:
             advice = "Give unseen = one of them to count such rows to it, or take the rows out"
-            told = f"the label {name!r} is none of the classes {listed(known.classes)}"
-            raise DataError(f"{place(int(np.argmax(y == number)))}: {told}. {advice}.")
+            unknown = f"the label {name!r} is none of the classes {listed(known.classes)}"
+            raise DataError(f"{place(int(np.argmax(y == number)))}: {unknown}. {advice}.")
         number_of[number] = known_number
     return known.classes, number_of[y]
 

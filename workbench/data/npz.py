@@ -48,8 +48,8 @@ def make(
             check_members(file)
         with np.load(path, allow_pickle=False) as archive:
             if "format" not in archive.files:
-                held = f"it holds the arrays {listed(archive.files)}"
-                raise DataError(f"{path} cannot be read as {MATRIX}: {held}. Save one by scipy.sparse.save_npz.")
+                arrays = f"it holds the arrays {listed(archive.files)}"
+                raise DataError(f"{path} cannot be read as {MATRIX}: {arrays}. Save one by scipy.sparse.save_npz.")
         x = scipy.sparse.load_npz(path)
         return dataset_of("npz", x, y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
 
@@ -57,8 +57,8 @@ def make(
 def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: str) -> None:
     """Refuse a file that does not start as its kind does, and say what it looks like (`DataError`)."""
     if not starts_with(path, signature):
-        said, advice = looks_like(path)
-        raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {said}. {advice}.")
+        looks, advice = looks_like(path)
+        raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {looks}. {advice}.")
 
 
 register(Source("npz", make, "files of yours", LICENCE, lambda path, labels, **rest: fingerprint(path, labels)))

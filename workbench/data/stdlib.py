@@ -112,10 +112,10 @@ def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
         facts["files"] += 1
         facts["bytes"] += len(content)
         label = file.relative_to(folder).parts[0].removesuffix(".py")
-        for piece, found in enumerate(_pieces(content, lines)):
-            if found:
-                words.extend(map(numbers.__getitem__, found))
-                lengths.append(len(found))
+        for piece, identifiers in enumerate(_pieces(content, lines)):
+            if identifiers:
+                words.extend(map(numbers.__getitem__, identifiers))
+                lengths.append(len(identifiers))
                 labels.append(label)
                 groups.append(facts["files"] << 32 | piece // PIECES_OF_GROUP)
     if facts["unreadable"]:

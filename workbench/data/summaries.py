@@ -21,8 +21,8 @@ def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
     "target: yes is 'yes'; labels: 2 classes (guessed: text): no 75 %, yes 25 %; without X: accuracy 0.75"
     """
     y = targets(dataset, target, width, np.float64)
-    said, without_x = SUMMARIES[target](dataset, y)
-    return f"target: {said}; labels: {dataset.labels}{_shares(dataset)}; without X: {without_x}"
+    asked_for, without_x = SUMMARIES[target](dataset, y)
+    return f"target: {asked_for}; labels: {dataset.labels}{_shares(dataset)}; without X: {without_x}"
 
 
 def _of_classes(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:

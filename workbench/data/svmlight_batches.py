@@ -36,8 +36,7 @@ class SvmlightBatches(Feed):
 
     With `parts` only the lines that begin in the `part`-th of `parts` equal stretches of bytes are read: all parts
     together have every row once, and are shuffled each for itself. A compressed file (.gz, .bz2) has one part, in the
-    order of the file. Missing, empty and changed files are
-    refused (`DataError`).
+    order of the file. Missing, empty and changed files are refused (`DataError`).
     """
 
     path: str | os.PathLike
@@ -126,15 +125,15 @@ class SvmlightBatches(Feed):
 
     def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
         rows = self._ordered(number, first * self.rows)
-        while here := list(itertools.islice(rows, self.rows)):
-            missing = self.rows - len(here)
+        while batch_rows := list(itertools.islice(rows, self.rows)):
+            missing = self.rows - len(batch_rows)
             if missing and self.last == "discard":
                 return
             pad = missing if self.last == "pad" else 0
             if pad:
                 opening = list(itertools.islice(self._ordered(number), pad))
-                here += itertools.islice(itertools.cycle(opening), pad)
-            yield self._batch(here, pad)
+                batch_rows += itertools.islice(itertools.cycle(opening), pad)
+            yield self._batch(batch_rows, pad)
 
     def _rolling(self, number: int, first: int) -> Iterator[Batch]:
         if not self.total:

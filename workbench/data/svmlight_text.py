@@ -90,9 +90,9 @@ def parse(
     highest one tells. Refused (`DataError`, with file and line): what is no number, infinite or NaN, columns that are
     negative, beyond `features`, unsorted or twice in a row. `qid:` after the label is passed over.
     """
-    read = _read_fast(lines)
-    if read is not None:
-        x, y = read
+    parsed = _read_fast(lines)
+    if parsed is not None:
+        x, y = parsed
         base = 0 if zero_based else 1
         columns = x.indices
         with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
@@ -100,8 +100,9 @@ def parse(
         width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
         inside = not len(columns) or (columns.min() >= base and columns.max() < width + base)
         if inside and np.isfinite(values).all() and np.isfinite(y).all():
-            kind = index_dtype(len(lines), width, x.nnz)
-            return assemble("csr", x.indptr.astype(kind), (columns - base).astype(kind), values, (len(lines), width)), y
+            index_type = index_dtype(len(lines), width, x.nnz)
+            starts, columns = x.indptr.astype(index_type), (columns - base).astype(index_type)
+            return assemble("csr", starts, columns, values, (len(lines), width)), y
     for number, text in lines:
         if fault := _fault(text, features, zero_based, np.dtype(dtype)):
             raise DataError(f"{path}:{number}: {fault}")
@@ -137,16 +138,16 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
     if several and b":" in label:  # a row without any
         labels, tokens = [], [label, *tokens]
     if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
-        return f"the label {_said(label)} is no finite number; a line is: label column:value column:value ..."
+        return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ..."
     if tokens and tokens[0].startswith(b"qid:"):
         tokens = tokens[1:]
     before = None
     for token in tokens:
         column, colon, value = token.partition(b":")
         if not (colon and _INTEGER.fullmatch(column)):
-            return f"{_said(token)} is not column:value with a whole number for the column."
+            return f"{_quoted(token)} is not column:value with a whole number for the column."
         if not _is_number(value, dtype):
-            return f"the value in {_said(token)} is no finite number that {dtype} holds."
+            return f"the value in {_quoted(token)} is no finite number that {dtype} holds."
         if fault := _column_fault(int(column), before, features, zero_based):
             return fault
         before = int(column)
@@ -176,5 +177,5 @@ def _is_number(text: bytes, dtype: np.dtype) -> bool:
         return bool(np.isfinite(np.float64(text).astype(dtype)))
 
 
-def _said(text: bytes) -> str:
+def _quoted(text: bytes) -> str:
     return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -79,8 +79,8 @@ class Recipe:
         if not 0 < self.density <= 1:
             raise DataError(f"density is {self.density}; it is nnz / size, above 0 and at most 1.")
         if self.sigma < 0 or self.slope < 0 or self.shift <= 0:
-            came = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
-            raise DataError(f"{came}; sigma and slope are 0 or more, shift is above 0.")
+            given = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
+            raise DataError(f"{given}; sigma and slope are 0 or more, shift is above 0.")
         if self.classes is not None and self.classes < 2:
             raise DataError(f"classes is {self.classes}; it is 2 or more, or None for float targets.")
         if self.values not in ("normal", "ones"):
@@ -154,7 +154,7 @@ def _race(
     Each column arrives after an exponential time, and the first ones win; those owned have arrived.
     """
     features, chances = popularity.features, popularity.chances()
-    found = [np.empty(0, np.int64)]
+    winners = [np.empty(0, np.int64)]
     for start in range(0, len(rows), step := max(1, BLOCK // features)):
         block = rows[start : start + step]
         times = rng.standard_exponential((len(block), features), np.float32) / chances
@@ -163,9 +163,9 @@ def _race(
         times[np.searchsorted(block, row), column] = -1
         limits = np.sort(times, axis=1)[np.arange(len(block)), np.maximum(lengths[block], 1) - 1]
         limits[lengths[block] == 0] = -2
-        at, column = np.nonzero(times <= limits[:, None])
-        found.append(block[at] * features + column)
-    return np.concatenate(found)
+        place, column = np.nonzero(times <= limits[:, None])
+        winners.append(block[place] * features + column)
+    return np.concatenate(winners)
 
 
 def _values(values: str, indptr: np.ndarray, rng: np.random.Generator) -> np.ndarray:

@@ -60,7 +60,7 @@ def refuse_constant(dataset: Dataset) -> None:
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
     if dataset.kind != "classes":
-        raise DataError(f"{_came(dataset)}; this model chooses one class a row. {_advice(dataset)}")
+        raise DataError(f"{_labels_are(dataset)}; this model chooses one class a row. {_advice(dataset)}")
     _check_width(dataset, width)
     return dataset.y
 
@@ -69,11 +69,11 @@ def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
     if (width or 1) != 1:
         raise DataError(f"width is {width}; a yes-or-no target has one output: leave the width out.")
     if not dataset.classes:
-        raise DataError(f"{_came(dataset)}; this model answers yes or no. {_advice(dataset)}")
+        raise DataError(f"{_labels_are(dataset)}; this model answers yes or no. {_advice(dataset)}")
     positive = dataset.labels.positive
     if positive is None:
         advice = "name the one that means yes: positive = '...'"
-        raise DataError(f"{_came(dataset)}: {listed(dataset.classes)}. This model answers yes or no; {advice}.")
+        raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. This model answers yes or no; {advice}.")
     number = dataset.classes.index(positive)
     yes = dataset.y[:, number] == 1 if dataset.kind == "multilabel" else dataset.y == number
     return yes.astype(dtype)[:, None]
@@ -86,7 +86,7 @@ def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray
         values = dataset.labels.values
         if values is None:
             advice = f"Take a model of classes, or a column of 0 and 1 for each: width = {len(dataset.classes)}"
-            raise DataError(f"{_came(dataset)}: {listed(dataset.classes)}. They are no numbers. {advice}.")
+            raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. They are no numbers. {advice}.")
         return _fitting(values, dtype)[dataset.y][:, None]
     y = dataset.y.reshape(dataset.rows, natural_width(dataset, "numbers"))
     if width is not None and width > y.shape[1]:
@@ -96,7 +96,7 @@ def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray
 
 def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
     if not dataset.classes:
-        raise DataError(f"{_came(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
+        raise DataError(f"{_labels_are(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
     _check_width(dataset, width)
     width = width or len(dataset.classes)
     if dataset.kind == "classes":
@@ -123,7 +123,7 @@ def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return fitted
 
 
-def _came(dataset: Dataset) -> str:
+def _labels_are(dataset: Dataset) -> str:
     return f"The labels of {_origin(dataset)} are {dataset.labels}"
 
 
