@@ -66,6 +66,8 @@ def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     formats.get(params["format"])
     if params["format"] in MATRICES and len(shapes[0]) != 2:
         raise OpError(f"An array of shape {tuple(shapes[0])} cannot be {params['format']}, which takes two dimensions.")
+    if params["format"] != "dense" and not shapes[0]:
+        raise OpError(f"A single number cannot be {params['format']}, which takes one dimension or more.")
     return tuple(shapes[0])
 
 

@@ -196,9 +196,10 @@ def _norm_gradient(head, output, x, params):
 
 
 def _extreme_gradient(head, output, x, params):
-    """All elements that equal the extreme get its gradient."""
+    """All elements that equal the extreme get an equal share of its gradient."""
     chosen = ops.equal(x, keep_axes(output, x, **_along(params)))
-    return ops.multiply(chosen, keep_axes(head, x, **_along(params)))
+    share = ops.divide(head, ops.sum(chosen, **_along(params)))
+    return ops.multiply(chosen, keep_axes(share, x, **_along(params)))
 
 
 def _prod_gradient(head, output, x, params):
@@ -243,8 +244,20 @@ _register(
     dtype=real,
     ord=2,
 )
-_register("max", lambda params: MAX, _extreme_gradient, "The largest element.", shape=_extreme_shape)
-_register("min", lambda params: MIN, _extreme_gradient, "The smallest element.", shape=_extreme_shape)
+_register(
+    "max",
+    lambda params: MAX,
+    _extreme_gradient,
+    "The largest element; equal ones share its gradient.",
+    shape=_extreme_shape,
+)
+_register(
+    "min",
+    lambda params: MIN,
+    _extreme_gradient,
+    "The smallest element; equal ones share its gradient.",
+    shape=_extreme_shape,
+)
 _register("prod", lambda params: PROD, _prod_gradient, "The product of the elements along the axes.")
 _register(
     "square_sum",

@@ -3,7 +3,7 @@
 The pattern of the result is that of the input, stored zeros included. The others have no rule for sparse formats.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import scipy.special
 
 from workbench import formats, ops
 from workbench.ops import stored
-from workbench.ops.contract import Op, Rule, register, same_shape
+from workbench.ops.contract import Op, OpError, Rule, Shape, register, same_shape
+from workbench.ops.like import axes_of
 from workbench.ops.spreading import through, times
 from workbench.ops.types import one_type, real
 
@@ -33,12 +34,21 @@ def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) 
     _register(name, f, gradient, doc, (), real, **more)
 
 
+def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    """That of x, which has the axis."""
+    if not shapes[0]:
+        raise OpError("A single number has no axis; give an array of one dimension or more.")
+    axes_of((params["axis"],), len(shapes[0]))
+    return tuple(shapes[0])
+
+
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
     def gradients(head, output, inputs, params):
         """The gradient towards x."""
         return (gradient(head, inputs[0], output, **params),)
 
-    register(Op(name, ("x",), f, same_shape, doc, rules=rules, dtype=dtype, gradient=gradients, family="unary", **more))
+    shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape
+    register(Op(name, ("x",), f, shape, doc, rules=rules, dtype=dtype, gradient=gradients, family="unary", **more))
 
 
 def _dense(x: Any) -> Any:
