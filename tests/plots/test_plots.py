@@ -12,12 +12,11 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from tests.support import rows as maker
-from workbench import plots, store
+from workbench import formats, plots, store
 from workbench.analysis import bench
 from workbench.plots import contenders, rival_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
-from workbench.sweep.spec import format_names
 
 FRAMES = {
     "rich": maker.rich(),
@@ -217,7 +216,7 @@ def cells_of(*names):
 
 
 def test_whose_kernels_compute_shows_in_colour_and_in_marker():
-    sparse = [name for name in format_names() if name != "dense"]
+    sparse = [name for name in formats.names() if name != "dense"]
     looks = [style.look(row) for row in cells_of(*product(("ours", "vendor"), sparse), ("dense", "dense"))]
     for sign in ("color", "marker"):
         assert len({look[sign] for look in looks}) == len(looks), sign
