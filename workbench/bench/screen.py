@@ -22,7 +22,7 @@ def run(runner: Runner, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Ou
         outcome = runner.run(cells, starts)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(outcome.counts.items())) or "nothing new"
     reused = f"; {outcome.reused} cells found done" if outcome.reused else ""
-    ended = "stopped; start it again to do the rest" if outcome.stopped else "finished"
+    ended = "stopped" if outcome.stopped else "finished"
     console.print(f"{ended}: {outcome.done} cells, {counts}{reused}. Rows: {runner.rows_file}", highlight=False)
     return outcome
 

@@ -5,15 +5,18 @@ from typing import Annotated, Any
 
 import typer
 
+from workbench.command import exits
 from workbench.command.options import with_settings
 
 app = typer.Typer(
+    cls=exits.Commands,
     help="Would sparse tensors reduce my training time and memory: in which format, on which device, from which "
     "density on?",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
 bench = typer.Typer(help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.")
 app.add_typer(bench, name="bench", no_args_is_help=True)
@@ -29,6 +32,16 @@ Threads = Annotated[int | None, typer.Option(min=1, help="At most the cores of t
 OnDevice = Annotated[str, typer.Option("--device", help="cpu, or cuda: our GPU twins against rivals on the same GPU.")]
 
 
+@app.callback(invoke_without_command=True)
+def about(version: Annotated[bool, typer.Option("--version", help="Say the version, and end.")] = False) -> None:
+    """Would sparse tensors reduce my training time and memory: in which format, on which device, from which density?"""
+    if version:
+        import workbench
+
+        typer.echo(f"sparse-workbench {workbench.__version__}")
+        raise typer.Exit
+
+
 @app.command()
 def demo(root: Folder = Path("runs/demo")) -> None:
     """Train sparse and dense on real data, sweep density and format, print the verdict and the report's path."""
@@ -42,23 +55,73 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 
 @app.command()
 def sweep(
+    ctx: typer.Context,
     spec: Annotated[Path, typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples.")],
     run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Say what it would measure, how long and in how much memory; start nothing."),
+    ] = False,
+    yes: Annotated[
+        bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
+    ] = False,
 ) -> None:
     """Run the sweep that a spec describes, or the rest of it; stop with Ctrl-C and lose nothing."""
-    from workbench.command import terminal
-    from workbench.sweep import run_folder
-    from workbench.sweep import spec as specs
+    from workbench.command import sweeping, terminal
+    from workbench.sweep import estimate, run_folder
 
-    folder = run_folder.start(specs.load(spec), run)
-    if detach:
-        typer.echo(f"Started in {folder}. Stop it with: touch {folder / 'stop'}")
+    settings, size = sweeping.read(spec)
+    folder = run or run_folder.ROOT / settings.name
+    if dry_run:
+        sweeping.dry_run(settings, size, folder)
         return
-    terminal.follow(spec.stem, folder)
-    if run_folder.read(folder).state == "failed":
-        raise typer.Exit(1)
-    typer.echo(f"Its report: workbench report {folder}")
+    if not yes:
+        sweeping.ask(settings, size, estimate.seconds_of(size, settings))
+    run_folder.start(settings, folder)
+    sweeping.tell_started(size, folder)
+    if detach:
+        return
+    terminal.follow(settings.name, folder)
+    state = sweeping.conclude(folder)
+    if state.state == "stopped":
+        exits.interrupted(ctx, "Stopped")
+    if state.state != "finished":
+        raise typer.Exit(exits.FAILURE)
+
+
+@app.command()
+def status(
+    run: Annotated[str | None, typer.Argument(help="A run folder, or the name of a run; by default all.")] = None,
+    root: Root = Path("runs"),
+) -> None:
+    """Say what runs where: state, trials done, time left, process and folder of each sweep, also of those that died."""
+    from workbench.command import running, terminal
+
+    runs = running.find(root) if run is None else [running.choose(run, root)]
+    if not runs:
+        typer.echo(f"There is no run under {root}, and no sweep at work elsewhere.")
+        return
+    terminal.console.print(running.table(runs))
+    for one in runs:
+        if run is not None or one.progress.message:
+            terminal.tell(one.folder, running.lines(one))
+
+
+@app.command()
+def stop(
+    run: Annotated[
+        str | None, typer.Argument(help="A run folder, or the name of a run; by default the one at work.")
+    ] = None,
+    all_runs: Annotated[bool, typer.Option("--all", help="Every sweep that is at work.")] = False,
+    root: Root = Path("runs"),
+) -> None:
+    """Stop a sweep that is at work; the trial at work ends within a second, finished rows stay, and it can go on."""
+    from workbench.command import running
+
+    for one in running.to_stop(run, all_runs, root):
+        state = running.stop(one)
+        typer.echo(f"{one.folder}: {state.state}, {state.done} of {state.total} trials done.")
 
 
 @app.command()
@@ -87,11 +150,21 @@ def lab(
     notebooks: Annotated[
         Path | None, typer.Argument(help="Folder to open; by default the project's notebooks.")
     ] = None,
+    port: Annotated[
+        int | None, typer.Option(min=1, max=65535, help="By default 8888, or the next that is free.")
+    ] = None,
+    ip: Annotated[
+        str | None, typer.Option(help="Address to listen at; 0.0.0.0 for a container's published port.")
+    ] = None,
+    no_browser: Annotated[
+        bool, typer.Option("--no-browser", help="Open no browser; by itself in a container.")
+    ] = False,
+    allow_root: Annotated[bool, typer.Option("--allow-root", help="Run as root; by itself for root.")] = False,
 ) -> None:
     """Open JupyterLab on the notebooks."""
     from workbench.command import jupyter
 
-    raise typer.Exit(jupyter.start(notebooks))
+    jupyter.start(notebooks, jupyter.options_of(port, no_browser, allow_root, ip))
 
 
 @app.command()
@@ -104,6 +177,7 @@ def doctor() -> None:
 
 @bench.command("kernels")
 def bench_kernels(
+    ctx: typer.Context,
     quick: Quick = False,
     run: Rows = None,
     only: Only = "",
@@ -112,15 +186,20 @@ def bench_kernels(
     device: OnDevice = "cpu",
 ) -> None:
     """Time every kernel against its rivals on many shapes and widths; stop with Ctrl-C and lose nothing."""
-    _bench("kernels", quick, run, only, shape, threads, device)
+    _bench(ctx, "kernels", quick, run, only, shape, threads, device)
 
 
 @bench.command("step")
 def bench_step(
-    quick: Quick = False, run: Rows = None, shape: OnShape = "", threads: Threads = None, device: OnDevice = "cpu"
+    ctx: typer.Context,
+    quick: Quick = False,
+    run: Rows = None,
+    shape: OnShape = "",
+    threads: Threads = None,
+    device: OnDevice = "cpu",
 ) -> None:
     """Time whole training steps, on batches that repeat and on new ones; stop with Ctrl-C and lose nothing."""
-    _bench("step", quick, run, "", shape, threads, device)
+    _bench(ctx, "step", quick, run, "", shape, threads, device)
 
 
 @bench.command("report")
@@ -135,7 +214,16 @@ def bench_report(
     typer.echo(reports.write(run, out, markdown=markdown))
 
 
-def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, threads: int | None, device: str) -> None:
+def _bench(
+    ctx: typer.Context,
+    suite: str,
+    quick: bool,
+    run: Path | None,
+    only: str,
+    shape: str,
+    threads: int | None,
+    device: str,
+) -> None:
     from workbench import store
     from workbench.analysis.goals import goals
     from workbench.bench import screen, suites
@@ -146,21 +234,16 @@ def _bench(suite: str, quick: bool, run: Path | None, only: str, shape: str, thr
     folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
     cells = suites.cells_of(suite, quick, only, shape, device)
     starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
-    screen.run(Runner(folder, Policy(), threads), cells, starts)
+    outcome = screen.run(Runner(folder, Policy(), threads), cells, starts)
     screen.console.print(screen.goals_table(goals(store.BENCH.frame(store.BENCH.read(folder)))))
     typer.echo(f"Report: {reports.write(folder)}")
+    if outcome.stopped:
+        exits.interrupted(ctx, "Stopped")
 
 
 def main() -> None:
-    """Run the command line; errors a user can mend are one message and exit status 1, others a traceback."""
-    try:
-        app()
-    except (ValueError, LookupError, OSError, RuntimeError, ImportError, MemoryError) as error:
-        ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
-        if ours or isinstance(error, OSError | ImportError | MemoryError):
-            typer.secho(f"workbench: {error}", fg="red", err=True)
-            raise SystemExit(1) from None
-        raise
+    """Run the command line; errors a user can mend are one message, others a traceback."""
+    exits.run(app)
 
 
 if __name__ == "__main__":

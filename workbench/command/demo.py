@@ -2,12 +2,11 @@
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 
 from workbench import store
-from workbench.analysis.advisor import MEASURES, advise
-from workbench.analysis.breakeven import breakeven
+from workbench.command import conclusion
+from workbench.command.conclusion import Conclusion
 from workbench.reports import report
 from workbench.sweep import run_folder, spec
 
@@ -24,10 +23,10 @@ def run(name: str, root: Path, heading: str, tell: Tell) -> list[dict]:
     folder = run_folder.start(spec.load(SPECS / f"{name}.toml"), root / name)
     tell(heading, folder)
     state = run_folder.read(folder)
+    if state.state == "stopped":
+        raise KeyboardInterrupt
     if state.state != "finished":
-        raise run_folder.RunError(
-            f"The sweep in {folder} is {state.state}: {state.message or 'run it again to resume'}"
-        )
+        raise run_folder.RunError(f"The sweep in {folder} is {state.state}: {state.message}")
     return run_folder.rows(folder)
 
 
@@ -41,16 +40,6 @@ def sweep_density(root: Path, tell: Tell) -> list[dict]:
     return run("demo_density", root, "Sweeping density and format", tell)
 
 
-@dataclass(frozen=True)
-class Conclusion:
-    """What the demo ends with: the verdict, a sentence for each break-even, what makes them doubtful, the report."""
-
-    verdict: str
-    breakevens: tuple[str, ...]
-    warnings: tuple[str, ...]
-    report: Path
-
-
 def conclude(rows: list[dict], root: Path) -> Conclusion:
     """The verdict and break-evens over all rows; the report is written under `root`."""
     frame = store.frame(rows)
@@ -58,6 +47,4 @@ def conclude(rows: list[dict], root: Path) -> Conclusion:
     path = root / "report.html"
     report.html(frame, path, title=TITLE, command=COMMAND, machine=machine)
     report.markdown(frame, root / "report.md", title=TITLE, command=COMMAND, machine=machine)
-    advice = advise(frame)
-    evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
-    return Conclusion(advice.verdict, tuple(even.sentence for even in evens), advice.warnings, path)
+    return conclusion.of(frame, path)

@@ -1,18 +1,40 @@
 """Starting JupyterLab on the project's notebooks."""
 
 import importlib.util
-import subprocess
+import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
 
 
-def start(folder: Path | None = None) -> int:
-    """Open JupyterLab on `folder`; returns its exit status. `ImportError` with the install line where it is missing."""
+CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
+"""Files that Docker and Podman put into the containers that they make."""
+
+
+def start(folder: Path | None = None, options: Sequence[str] = ()) -> None:
+    """Become JupyterLab on `folder`, with options of its own; `ImportError` with the install line where it is missing.
+
+    The process is Jupyter's from here on, and with it Ctrl-C and the exit status.
+    """
     if importlib.util.find_spec("jupyterlab") is None:
         raise ImportError("JupyterLab is not installed; pip install 'sparse-workbench[lab]', or: make lab")
     folder = folder or (NOTEBOOKS if NOTEBOOKS.exists() else Path.cwd())
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder; name one that holds notebooks.")
-    return subprocess.call([sys.executable, "-m", "jupyterlab", str(folder)])
+    sys.stdout.flush()
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder), *options])
+
+
+def options_of(port: int | None, no_browser: bool, allow_root: bool, ip: str | None) -> list[str]:
+    """Jupyter's options; what it needs as root, and in a container where there is no browser, is added by itself."""
+    is_root = hasattr(os, "geteuid") and os.geteuid() == 0
+    is_contained = any(file.exists() for file in CONTAINERS)
+    given = {
+        f"--port={port}": port is not None,
+        f"--ip={ip}": ip is not None,
+        "--no-browser": no_browser or is_contained,
+        "--allow-root": allow_root or is_root,
+    }
+    return [option for option, is_given in given.items() if is_given]

@@ -11,7 +11,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
-from workbench.command.demo import Conclusion
+from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
 from workbench.sweep import run_folder
 
@@ -47,7 +47,7 @@ def follow(heading: str, folder: Path) -> None:
 
 
 def summarize(folder: Path) -> None:
-    """One line about how a run ended, and what was dropped or failed, with reasons."""
+    """One line about how a run ended, and what failed, with reasons."""
     state = run_folder.read(folder)
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items())) or "nothing new"
     reused = f", {state.reused} found done" if state.reused else ""
@@ -58,8 +58,13 @@ def summarize(folder: Path) -> None:
     bad = {row["reason"] for row in rows if row["status"] not in ("ok", "stopped")}
     for reason in sorted(bad):
         console.print(f"  {reason}", style="yellow", markup=False)
-    for reason, count in run_folder.dropped(folder).items():
-        console.print(f"  {count} of the cells left out: {reason}", style="yellow", markup=False)
+
+
+def tell(folder: Path, lines: Iterable[str]) -> None:
+    """Lines about a run, below its folder."""
+    console.print(str(folder), style="bold", markup=False, highlight=False, soft_wrap=True)
+    for line in lines:
+        console.print(f"  {line}", markup=False, highlight=False, soft_wrap=True)
 
 
 def trained_table(rows: Iterable[dict]) -> Table:
@@ -88,11 +93,12 @@ def findings_table(findings: Iterable[Finding]) -> Table:
 
 
 def conclude(ended: Conclusion) -> None:
-    """The demo's last words: the verdict, break-evens, what makes them doubtful, where the report is."""
+    """The last words of a sweep: the verdict, break-evens, what makes them doubtful, where the report is."""
     console.print(Panel(Text(ended.verdict), title="Verdict", title_align="left"))
     for heading, sentences in (("Break-even densities", ended.breakevens), ("Mind", ended.warnings)):
         if sentences:
             console.print(heading, style="bold")
             for sentence in sentences:
                 console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 2)))
-    console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)
+    if ended.report is not None:
+        console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)

@@ -23,6 +23,7 @@ def serve(connection: Connection, work: str, request: str, environment: Mapping[
     threading.Thread(target=_end_with_parent, daemon=True).start()
     if log is not None:
         _print_into(log)
+    multiprocessing.set_start_method("fork", force=True)  # locks of libraries leave nothing behind when it is killed
     if environment != os.environ:
         os.environ.clear()
         os.environ.update(environment)

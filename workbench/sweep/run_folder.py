@@ -39,6 +39,10 @@ class RunError(RuntimeError):
     """A run folder that is not one, or is in use; the message says what to do."""
 
 
+class NoRunError(RunError, LookupError):
+    """There is no such run; the message lists those there are."""
+
+
 @dataclass
 class Progress:
     """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why)."""
@@ -83,9 +87,9 @@ def replace_file(path: Path, text: str) -> None:
     try:
         part.write_text(text, encoding="utf-8")
         part.replace(path)
-    except OSError:
+    except OSError as error:
         part.unlink(missing_ok=True)
-        raise
+        raise OSError(error.errno, error.strerror, str(path)) from None
 
 
 def write(folder: Path, progress: Progress) -> None:
@@ -120,7 +124,7 @@ def read(folder: str | Path) -> Progress:
         progress = Progress(**json.loads(path.read_text(encoding="utf-8")))
     except (FileNotFoundError, NotADirectoryError):
         known = ", ".join(str(run) for run in runs(Path(folder).parent)) or "none"
-        raise RunError(f"{folder} is not a run folder (no {PROGRESS}). Runs beside it: {known}.") from None
+        raise NoRunError(f"{folder} is not a run folder (no {PROGRESS}). Runs beside it: {known}.") from None
     except (ValueError, TypeError) as error:
         raise RunError(f"{path} is damaged ({error}); start the sweep again, its rows are kept.") from None
     if progress.state in ("starting", "running") and not progress.alive:
@@ -184,7 +188,9 @@ def locked(folder: Path, seconds_wait: float = 0.0) -> Iterator[None]:
         end = time.monotonic() + seconds_wait
         while not _take_lock(file):
             if time.monotonic() >= end:
-                raise RunError(f"{folder} is in use by another sweep; wait for it, or stop it first.")
+                raise RunError(
+                    f"{folder} is in use by another sweep; wait for it, or stop it first: workbench stop {folder}"
+                )
             time.sleep(0.02)
         yield
 
@@ -203,6 +209,8 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
     """
     folder = Path(folder) if folder is not None else ROOT / spec.name
+    if folder.exists() and not folder.is_dir():
+        raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")
     folder.mkdir(parents=True, exist_ok=True)
     ended = (folder / PROGRESS).exists() and _is_over(folder)
     with locked(folder, SECONDS_SILENT if ended else 0.0):  # one that has ended frees its lock when its process has

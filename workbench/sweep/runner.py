@@ -138,10 +138,10 @@ class Supervisor:
                 break
             row = self.do(task)
             store.append(trials, row)
-            self.state.done += 1
+            self.state.done += row["status"] != "stopped"
             self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
             self.write()
-        self.state.state, self.state.current = "stopped" if self.stopping else "finished", ""
+        self.state.state, self.state.current = "finished" if self.state.done == self.state.total else "stopped", ""
         self.state.seconds_left = 0.0
         self.write()
 

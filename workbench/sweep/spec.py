@@ -242,6 +242,8 @@ def load(path: str | Path) -> Spec:
         raise SpecError(f"{path}: {error}") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror or error}") from None
+    except UnicodeDecodeError as error:
+        raise SpecError(f"{path} is not text in UTF-8 ({error.reason} at byte {error.start}).") from None
     axes = {axis: tuple(_beside(path, axis, value) for value in values) for axis, values in spec.axes.items()}
     contenders = tuple({name: _beside(path, name, one[name]) for name in one} for one in spec.contenders)
     return spec.model_copy(update={"axes": axes, "contenders": contenders})

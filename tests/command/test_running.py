@@ -1,0 +1,130 @@
+"""`workbench status` and `workbench stop`: which runs there are, how they are named, what is said of each."""
+
+import os
+import subprocess
+import sys
+import time
+import types
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from workbench.command import cli, exits, running, terminal
+from workbench.sweep import run_folder
+from workbench.sweep.run_folder import Progress, RunError
+
+AT_WORK = running._at_work
+
+
+@pytest.fixture(autouse=True)
+def _here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(terminal.console, "width", 200)
+    monkeypatch.setattr(running, "_at_work", list)  # of the machine that runs the tests
+
+
+def add(folder: str, **progress) -> Path:
+    path = Path(folder)
+    path.mkdir(parents=True)
+    run_folder.write(path, Progress(path.name, **progress))
+    return path
+
+
+def say(*arguments: str):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def test_status_lists_all_runs_those_at_work_first():
+    add("runs/old", state="finished", done=4, total=4)
+    add("runs/demo/inner", state="stopped", done=1, total=4)
+    add("runs/now", state="running", pid=os.getpid(), done=3, total=9, seconds_left=120.0)
+    add("runs/dead", state="running", pid=2**22 + 1)
+    lines = [line for line in say("status").output.splitlines() if "runs/" in line]
+    assert "running" in lines[0]
+    for text in ("now", "3 of 9", "2 minutes", str(os.getpid()), "runs/now"):
+        assert text in lines[0]
+    table = "\n".join(lines)
+    assert "runs/demo/inner" in table
+    assert table.count("failed") == 1
+    assert "The supervisor died; start the sweep again to do the rest." in say("status").output
+
+
+def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
+    add("runs/now", state="running", pid=os.getpid(), current="dataset=uniform", counts={"ok": 3}, done=3, total=9)
+    add("elsewhere/done", state="finished", done=4, total=4)
+    out = say("status", "now").output
+    for text in ("At work: dataset=uniform", "Rows: 3 ok", "Stop it with: workbench stop runs/now"):
+        assert text in out
+    assert "Its report: workbench report elsewhere/done" in say("status", "elsewhere/done").output
+    add("runs/half", state="stopped")
+    assert "Go on with: workbench sweep runs/half/spec.json --run runs/half" in say("status", "runs/half").output
+
+
+def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):
+    far = add("far/run", state="running", pid=os.getpid()).resolve()
+    monkeypatch.setattr(running, "_at_work", AT_WORK)
+    lines = {1: ["python", "-m", "workbench.sweep", str(far)], 2: ["python", "-m", "other", "x"], 3: []}
+    processes = [types.SimpleNamespace(cmdline=lambda line=line: line) for line in lines.values()]
+    monkeypatch.setattr(running.psutil, "process_iter", lambda: processes)
+    assert [run.folder for run in running.find()] == [Path("far/run")]
+
+
+def test_unknown_names_list_the_runs_there_are():
+    came = say("status", "nope")
+    assert "There is no run 'nope'. There is: none under runs." in str(came.exception)
+    add("runs/some")
+    came = say("stop", "nope")
+    assert "There is: runs/some." in str(came.exception)
+    assert exits.status_of(came.exception) == exits.WRONG_INPUT
+
+
+def test_without_runs_status_says_so():
+    assert say("status").output == "There is no run under runs, and no sweep at work elsewhere.\n"
+    assert say("status").exit_code == 0
+
+
+def test_stop_wants_to_know_which_of_several():
+    for name in ("a", "b"):
+        add(f"runs/{name}", state="running", pid=os.getpid())
+    assert "Several sweeps are at work: runs/b, runs/a." in str(say("stop").exception)
+    assert "not both" in str(say("stop", "a", "--all").exception)
+    assert [run.folder.name for run in running.to_stop(None, True)] == ["b", "a"]
+    assert [run.folder.name for run in running.to_stop("a", False)] == ["a"]
+
+
+def test_stop_of_what_is_not_at_work_says_what_it_is():
+    assert "No sweep is at work" in str(say("stop").exception)
+    add("runs/done", state="finished")
+    assert str(say("stop", "done").exception) == "runs/done is not at work: it is finished."
+
+
+def test_a_run_that_does_not_stop_is_told_with_its_process():
+    folder = add("runs/stuck", state="running", pid=os.getpid())
+    run = running.choose("stuck")
+    begun = time.monotonic()
+    with pytest.raises(RunError, match=f"still at work after 0.3 s. End its process with: kill -9 {os.getpid()}"):
+        running.stop(run, seconds=0.3)
+    assert time.monotonic() - begun < 5
+    assert (folder / run_folder.STOP).exists()
+
+
+def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
+    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
+    add("runs/full", state="running", pid=process.pid)
+
+    def full(folder):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(run_folder, "stop", full)
+    run = running.choose("full")
+    running.stop(run)
+    assert process.wait(10) < 0
+
+
+def test_a_damaged_run_is_listed_with_what_to_do():
+    folder = add("runs/torn")
+    (folder / run_folder.PROGRESS).write_text("{")
+    out = say("status").output
+    assert "torn" in out
+    assert "is damaged" in out

@@ -1,0 +1,196 @@
+"""`workbench sweep` before, while and after it runs: mistakes found first, questions, interrupts, verdicts."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F401 - the fixture is used by being here
+from workbench import store
+from workbench.analysis.advisor import advise
+from workbench.command import cli, exits, sweeping
+from workbench.sweep import run_folder
+
+HEAD = 'name = "x"\n[axes]\n'
+LONG = (
+    HEAD + 'dataset = "uniform"\nrows = 60\nfeatures = 30\n[measure]\nseconds_total = 60.0\nsamples_most = 1000000000\n'
+)
+
+
+def run(*arguments: str):
+    return CliRunner().invoke(cli.app, list(arguments))
+
+
+def words(came) -> str:
+    return " ".join(came.output.split())
+
+
+def error_of(text: str | bytes, *options: str) -> Exception:
+    """The error that ends a sweep of this spec; nothing may have been started."""
+    Path("x.toml").write_bytes(text if isinstance(text, bytes) else text.encode())
+    came = run("sweep", "x.toml", *options)
+    assert exits.status_of(came.exception) == exits.WRONG_INPUT, came.exception
+    assert not Path("runs").exists()
+    return came.exception
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (HEAD + 'format = "cssr"', "'cssr' is not known; there is: dense, csr"),
+        (HEAD + 'dataset = "svmlight"', "No cell is left of the spec 'x'. 1 left out: The data set svmlight needs"),
+        (HEAD + 'dataset = "svmlight"\npath = "none.txt"', "There is no file"),
+        (HEAD + 'dataset = "svmlight"\npath = "x.toml"', "svmlight with the softmax model"),
+        (HEAD + 'model = "logistic"\nwidth = 3', "No cell is left of the spec 'x'. 1 left out: The logistic model has"),
+        (HEAD + "seed = [1, 2]\nrows = 1\n[measure]\nrounds = 0", "measure.rounds"),
+        (b"\xff\xfe", "is not text in UTF-8"),
+        ("name =", "This is not TOML"),
+    ],
+)
+def test_a_mistake_in_a_spec_or_its_files_is_found_before_anything_runs(text, told):
+    assert told in str(error_of(text))
+
+
+def test_a_folder_in_the_place_of_a_spec_is_told_with_the_spec_in_it(tmp_path):
+    Path("old").mkdir()
+    with pytest.raises(sweeping.SpecError, match="old is a folder; give a TOML file"):
+        sweeping.read(Path("old"))
+    Path("old/spec.json").touch()
+    with pytest.raises(sweeping.SpecError, match=r"old is a folder; take old/spec\.json"):
+        sweeping.read(Path("old"))
+
+
+def test_a_file_in_the_place_of_the_run_folder_is_told(tmp_path):
+    Path("taken").touch()
+    came = run("sweep", str(spec_file(tmp_path)), "--run", "taken")
+    assert str(came.exception) == "taken is a file; a run needs a folder of its own."
+
+
+def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothing(tmp_path):
+    Path("x.toml").write_text(
+        HEAD + 'dataset = "uniform"\nmodel = "logistic"\nwidth = [1, 3]\nformat = ["csr", "row_sparse"]\n'
+        "features = [100, 1000]\nseed = [0, 1, 2]"
+    )
+    came = run("sweep", "x.toml", "--dry-run")
+    assert came.exit_code == 0, came.output
+    for text in (
+        "12; in 2 rounds 24 trials",
+        "12 of the cells left out: The logistic model has width 1.",
+        "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
+        "about 50 s",
+        "MiB for the arrays of a trial",
+        "runs/x",
+    ):
+        assert text in words(came), text
+    assert not Path("runs").exists()
+
+
+LARGE = {
+    "cells": (HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}", "1001 cells, 2002 trials"),
+    "time": (
+        HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 2000",
+        "1 cell, 2 trials, about 67 minutes",
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", LARGE)
+def test_what_is_large_is_not_started_where_nobody_can_be_asked(kind):
+    text, size = LARGE[kind]
+    told = str(error_of(text))
+    assert size in told
+    assert "There is no terminal to ask whether to start it; add --yes" in told
+
+
+@pytest.mark.parametrize(("answer", "starts"), [("y", True), ("n", False)])
+def test_what_is_large_is_asked_about_where_there_is_a_terminal(answer, starts, monkeypatch):
+    folders = []
+    monkeypatch.setattr(sweeping, "has_terminal", lambda: True)
+    monkeypatch.setattr(sweeping.typer, "confirm", lambda text, abort: _confirm(answer))
+    monkeypatch.setattr(run_folder, "start", lambda spec, folder: folders.append(folder))
+    Path("x.toml").write_text(LARGE["cells"][0])
+    came = run("sweep", "x.toml", "--detach")
+    assert (folders == [Path("runs/x")], came.exit_code == 0) == (starts, starts)
+    run("sweep", "x.toml", "--detach", "--yes")
+    assert folders[-1:] == [Path("runs/x")], "unasked"
+
+
+def _confirm(answer: str) -> None:
+    if answer != "y":
+        raise cli.typer.Abort
+
+
+def test_a_million_cells_are_refused_at_once():
+    begun = time.monotonic()
+    axes = f"batch_rows = {list(range(1, 1001))}\nseed = {list(range(1000))}"
+    assert "1,000,000 combinations" in str(error_of(HEAD + axes, "--yes"))
+    assert time.monotonic() - begun < 10
+
+
+def test_a_sweep_ends_with_the_verdict_of_its_report_and_the_way_to_it(tmp_path):
+    came = run("sweep", str(spec_file(tmp_path)))
+    assert came.exit_code == 0, came.output
+    assert "Verdict" in came.output
+    assert words(came).endswith("Its report: workbench report runs/small")
+    shown = " ".join(came.output.replace("│", " ").split())
+    assert advise(store.frame(run_folder.rows("runs/small"))).verdict in shown
+
+
+def typed(*arguments: str) -> subprocess.Popen:
+    command = [sys.executable, "-m", "workbench.command.cli", *arguments]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True)
+
+
+def until_at_work(folder: str, seconds: float = 60.0) -> None:
+    end = time.monotonic() + seconds
+    while not (Path(folder) / run_folder.PROGRESS).exists() or not run_folder.read(folder).current:
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
+    Path("x.toml").write_text(LONG)
+    process = typed("sweep", "x.toml", "--run", "a folder")
+    until_at_work("a folder")
+    os.kill(process.pid, signal.SIGINT)
+    out, told = process.communicate(timeout=60)
+    assert process.returncode == exits.INTERRUPTED
+    assert "Runs in a folder, also without this terminal. Stop it with: workbench stop a folder" in out
+    assert told == "Stopped. Go on with: workbench sweep x.toml --run 'a folder'\n"
+    assert run_folder.read("a folder").state == "stopped"
+
+
+def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped():
+    Path("x.toml").write_text(LONG)
+    process = typed("sweep", "x.toml")
+    until_at_work("runs/x")
+    process.terminate()
+    process.communicate(timeout=60)
+    assert "x" in run("status").output
+    assert run_folder.read("runs/x").alive
+    came = run("stop")
+    assert came.output == "runs/x: stopped, 0 of 2 trials done.\n"
+    assert not run_folder.read("runs/x").alive
+
+
+@pytest.mark.parametrize("command", [["report", "runs/x"], ["bench", "kernels", "--only", "plan"], ["demo"]])
+def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on(command, monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    from workbench.bench import suites
+    from workbench.reports import export
+    from workbench.sweep import spec
+
+    monkeypatch.setattr(export, "write_report", interrupt)
+    monkeypatch.setattr(suites, "cells_of", interrupt)
+    monkeypatch.setattr(spec, "load", interrupt)
+    came = run(*command)
+    assert came.exit_code == exits.INTERRUPTED
+    how = "Start again" if command[0] == "report" else "Go on"
+    assert came.stderr == f"Interrupted. {how} with: workbench {' '.join(command)}\n"

@@ -1,0 +1,77 @@
+"""How commands end: 0 when all went well, 1 after a failure, 2 for wrong input, 130 when interrupted.
+
+Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
+"""
+
+import shlex
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import typer
+from typer.core import TyperGroup
+
+FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+
+RESUMED = ("demo", "sweep", "bench")
+"""Commands that go on where they ended when they are started again."""
+
+WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)
+_ARGUMENTS = "workbench arguments"
+
+
+class Commands(TyperGroup):
+    """The commands; an interrupt ends each of them with the words how to go on."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments as they were typed, to name the command again."""
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        """The command that is meant; an unknown one is an error that lists the known ones."""
+        if args and args[0] not in self.commands:
+            ctx.fail(f"There is no command {args[0]!r}; there is: {', '.join(self.commands)}.")
+        return super().resolve_command(ctx, args)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command that was typed."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt:
+            interrupted(ctx)
+
+
+def interrupted(ctx: Any, state: str = "Interrupted") -> None:
+    """End with status 130, and say with which command to go on."""
+    arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
+    how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
+    typer.secho(f"{state}. {how}: {shlex.join(['workbench', *arguments])}", err=True)
+    raise typer.Exit(INTERRUPTED)
+
+
+def status_of(error: Exception) -> int | None:
+    """The exit status for an error a user can mend, None for a defect of ours."""
+    is_ours = type(error).__module__.split(".")[0] in ("workbench", "kernels")
+    if isinstance(error, WRONG_FILE) or (is_ours and isinstance(error, ValueError | LookupError)):
+        return WRONG_INPUT
+    return FAILURE if is_ours or isinstance(error, OSError | ImportError | MemoryError) else None
+
+
+def text_of(error: Exception) -> str:
+    """What went wrong: of the system's errors its words and the file, without the number."""
+    if not isinstance(error, OSError) or not error.strerror:
+        return str(error)
+    return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+
+
+def run(app: typer.Typer) -> None:
+    """Run the command line; the process ends with the status of its command."""
+    try:
+        app()
+    except Exception as error:
+        status = status_of(error)
+        if status is None:
+            raise
+        typer.secho(f"workbench: {text_of(error)}", fg="red", err=True)
+        sys.exit(status)

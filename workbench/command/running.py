@@ -1,0 +1,139 @@
+"""What runs where, and how to stop it: sweeps by their folders under `runs`, and those at work elsewhere."""
+
+import os
+import signal
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+from rich.markup import escape
+from rich.table import Table
+
+from workbench.sweep import run_folder
+from workbench.sweep.estimate import lasting
+from workbench.sweep.run_folder import NoRunError, Progress, RunError
+
+SECONDS_STOP = 15.0
+"""How long to wait for a sweep to have stopped; its trial ends within a second."""
+
+DEEPEST = 3
+"""Folders below the root in which a run is looked for: the demo has two runs in a folder of its own."""
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run and how far it is."""
+
+    folder: Path
+    progress: Progress
+
+
+def find(root: Path = run_folder.ROOT) -> list[Run]:
+    """All runs under `root` and all at work anywhere on this machine, those at work first, then the newest."""
+    patterns = ("/".join(["*"] * depth + [run_folder.PROGRESS]) for depth in range(1, DEEPEST + 1))
+    folders = {path.parent.resolve() for pattern in patterns for path in root.glob(pattern)} | set(_at_work())
+    known = [run for folder in folders if (run := _read(folder))]
+    return sorted(known, key=lambda run: (run.progress.alive, run.progress.heartbeat), reverse=True)
+
+
+def _read(folder: Path) -> Run | None:
+    try:
+        return Run(_short(folder), run_folder.read(folder))
+    except RunError as error:
+        if not (folder / run_folder.PROGRESS).exists():  # it was deleted meanwhile
+            return None
+        return Run(_short(folder), Progress(folder.name, "failed", message=str(error), host=""))
+
+
+def _at_work() -> Iterable[Path]:
+    """Folders of the supervisors that run now, by their command lines."""
+    for process in psutil.process_iter():
+        try:
+            line = process.cmdline()
+        except (psutil.NoSuchProcess, psutil.AccessDenied):
+            continue
+        if len(line) == 4 and line[1:3] == ["-m", "workbench.sweep"]:
+            yield Path(line[3])
+
+
+def _short(folder: Path) -> Path:
+    """As seen from here, where it lies below."""
+    return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
+
+
+def choose(name: str, root: Path = run_folder.ROOT) -> Run:
+    """The run in the folder `name`, or that is called so; `NoRunError` lists the runs there are."""
+    if (Path(name) / run_folder.PROGRESS).exists():
+        return Run(Path(name), run_folder.read(name))
+    runs = find(root)
+    for run in runs:
+        if name in (str(run.folder), run.folder.name):
+            return run
+    known = ", ".join(str(run.folder) for run in runs) or f"none under {root}"
+    raise NoRunError(f"There is no run {name!r}. There is: {known}.")
+
+
+def table(runs: Sequence[Run]) -> Table:
+    """One line a run: name, state, trials done and in all, time left, process, folder."""
+    shown = Table()
+    for heading in ("name", "state", "trials", "time left", "pid", "folder"):
+        shown.add_column(heading, overflow="fold", justify="right" if heading in ("trials", "pid") else "left")
+    for run in runs:
+        state = run.progress
+        left = lasting(state.seconds_left) if state.alive and state.seconds_left else "-"
+        pid = str(state.pid) if state.alive else "-"
+        style = {"failed": "red", "running": "green", "starting": "green"}.get(state.state)
+        trials = f"{state.done} of {state.total}" if state.total else "-"
+        shown.add_row(escape(state.name), state.state, trials, left, pid, escape(str(run.folder)), style=style)
+    return shown
+
+
+def lines(run: Run) -> list[str]:
+    """What else there is to say of one run: the cell at work, rows by status, why it failed, what to do next."""
+    state = run.progress
+    counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
+    at_work = f"At work: {state.current}" if state.alive and state.current else ""
+    reused = f"{state.reused} trials were done before." if state.reused else ""
+    spec = run.folder / run_folder.SPEC
+    todo = f"Stop it with: workbench stop {run.folder}"
+    if not state.alive:
+        is_done = state.state == "finished"
+        todo = f"Its report: workbench report {run.folder}" if is_done else ""
+        todo = todo or f"Go on with: workbench sweep {spec} --run {run.folder}"
+    return [line for line in (state.message, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
+
+
+def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list[Run]:
+    """The runs that are meant; `RunError` where none is at work, or where it is not said which of several."""
+    if name is not None and every:
+        raise NoRunError("Name a run, or give --all; not both.")
+    chosen = [choose(name, root)] if name is not None else find(root)
+    at_work = [run for run in chosen if run.progress.alive]
+    if name is not None and not at_work:
+        raise RunError(f"{chosen[0].folder} is not at work: it is {chosen[0].progress.state}.")
+    if not at_work:
+        raise RunError(f"No sweep is at work under {root} or elsewhere.")
+    if name is None and not every and len(at_work) > 1:
+        names = ", ".join(str(run.folder) for run in at_work)
+        raise NoRunError(f"Several sweeps are at work: {names}. Name one of them, or give --all.")
+    return at_work
+
+
+def stop(run: Run, seconds: float = SECONDS_STOP) -> Progress:
+    """Ask a run to stop and wait until it has; `RunError` with the process to end where it does not answer."""
+    try:
+        run_folder.stop(run.folder)
+    except OSError:  # no room for the file that asks; the signal asks, too
+        os.kill(run.progress.pid, signal.SIGTERM)
+    end = time.monotonic() + seconds
+    for progress in run_folder.watch(run.folder):
+        if progress.over:
+            return progress
+        if time.monotonic() > end:
+            break
+    raise RunError(
+        f"{run.folder} was asked to stop and is still at work after {seconds:g} s. "
+        f"End its process with: kill -9 {progress.pid}. Its rows stay."
+    )

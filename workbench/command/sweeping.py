@@ -1,0 +1,133 @@
+"""A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
+
+import sys
+from pathlib import Path
+
+import typer
+from rich.table import Table
+
+from workbench import data, formats, store
+from workbench.analysis import words
+from workbench.command import conclusion, terminal
+from workbench.sweep import estimate, run_folder
+from workbench.sweep import spec as specs
+from workbench.sweep.estimate import Size
+from workbench.sweep.problem import is_synthetic, make_problem
+from workbench.sweep.run_folder import Progress
+from workbench.sweep.spec import Cell, Spec, SpecError
+
+SECONDS_UNASKED, CELLS_UNASKED = 3600.0, 1000
+"""What a sweep may take without a question."""
+
+OF_DATA = ("dataset", "path", "labels", "model", "width", "kind", "positive", "merge", "epochs")
+"""Settings on which it depends whether a file can be trained on."""
+
+
+def read(path: Path) -> tuple[Spec, Size]:
+    """The spec of a file and how much it asks for, or the error of a spec that would not run as it says."""
+    if path.is_dir():
+        kept = path / run_folder.SPEC
+        hint = f"take {kept}" if kept.exists() else "give a TOML file"
+        raise SpecError(f"{path} is a folder; {hint}.")
+    spec = specs.load(path)
+    size = estimate.size_of(spec)
+    refuse_wrong_files(size)
+    return spec, size
+
+
+def refuse_wrong_files(size: Size) -> None:
+    """Read the user's files as the trials will, so that a mistake in them ends the sweep before it begins."""
+    own = [cell for cell in size.kinds if not is_synthetic(cell.dataset) and cell.path is not None]
+    different = {tuple(getattr(cell, name, None) for name in OF_DATA): cell for cell in own}
+    if not different:
+        return
+    with terminal.console.status("reading the data"):
+        for cell in different.values():
+            _try_to_read(cell)
+
+
+def _try_to_read(cell: Cell) -> None:
+    try:
+        make_problem(cell)
+    except (data.DataError, formats.FormatError) as error:
+        raise SpecError(f"{cell.dataset} with the {cell.model} model: {error}") from None
+    except MemoryError:  # the trial has a process and limits of its own, and its row will say so
+        pass
+
+
+def ask(spec: Spec, size: Size, seconds: float) -> None:
+    """Go on with what is large only where somebody says yes; `SpecError` where nobody can be asked."""
+    if size.cells <= CELLS_UNASKED and seconds <= SECONDS_UNASKED:
+        return
+    counts = f"{words.plural(size.cells, 'cell')}, {words.plural(size.trials, 'trial')}"
+    what = f"{spec.name} has {counts}, about {estimate.lasting(seconds)}"
+    if not has_terminal():
+        raise SpecError(f"{what}. There is no terminal to ask whether to start it; add --yes to start it unasked.")
+    typer.confirm(f"{what}. Start it?", abort=True)
+
+
+def has_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty()
+
+
+def dry_run(spec: Spec, size: Size, folder: Path) -> None:
+    """Say what a sweep would do: cells, what is left out and why, time and memory."""
+    rows = store.read(folder) if (folder / store.FILE).exists() else []
+    seconds = estimate.seconds_of(size, spec, rows)
+    shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
+    rounds = words.plural(size.rounds, "round")
+    shown.add_row("cells", f"{size.cells:,}; in {rounds} {words.plural(size.trials, 'trial')}")
+    for axis, values in spec.axes.items():
+        shown.add_row(axis, _listed(values))
+    for number, contender in enumerate(spec.contenders, 1):
+        settings = ", ".join(f"{name} {value}" for name, value in contender.items())
+        shown.add_row(f"contender {number}", settings)
+    shown.add_row("time", f"about {estimate.lasting(seconds)}{_beside(size)}")
+    shown.add_row("memory", _memory_told(size))
+    done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
+    shown.add_row("run folder", f"{folder}{done}")
+    terminal.console.print(shown)
+    tell_left_out(size)
+
+
+def _listed(values: tuple) -> str:
+    shown = ["natural" if value is None else str(value) for value in values]
+    return ", ".join(shown if len(shown) <= 12 else [*shown[:10], f"... {len(shown):,} in all"])
+
+
+def _beside(size: Size) -> str:
+    trained = max(cell.epochs for cell in size.kinds)
+    return f", and what {trained} epochs a trial take" if trained else ""
+
+
+def _memory_told(size: Size) -> str:
+    """The most that the arrays of a trial take by formula, of every kind of cell at its largest."""
+    with terminal.console.status("reading the data"):
+        largest = max(size.kinds, key=estimate.bytes_of)
+        needed = estimate.bytes_of(largest)
+    return f"at most about {needed / 2**20:,.1f} MiB for the arrays of a trial ({largest.format}, {largest.model})"
+
+
+def tell_left_out(size: Size) -> None:
+    """Which combinations are left out, and why; which settings were completed."""
+    for reason, count in size.dropped.items():
+        terminal.console.print(f"  {count:,} of the cells left out: {reason}", style="yellow", markup=False)
+    for note in size.notes:
+        terminal.console.print(f"  {note}", style="yellow", markup=False)
+
+
+def tell_started(size: Size, folder: Path) -> None:
+    """What is left out, where a sweep runs, and how to stop it from elsewhere: it outlives this command."""
+    tell_left_out(size)
+    where = f"Runs in {folder}, also without this terminal. Stop it with: workbench stop {folder}"
+    terminal.console.print(where, highlight=False, markup=False, soft_wrap=True)
+
+
+def conclude(folder: Path) -> Progress:
+    """The verdict of a run that has ended, and the way to its report; gives how it ended."""
+    rows = run_folder.rows(folder)
+    if any(row["status"] == "ok" for row in rows):
+        terminal.conclude(conclusion.of(store.frame(rows)))
+    terminal.console.print(f"Its report: workbench report {folder}", highlight=False, markup=False, soft_wrap=True)
+    return run_folder.read(folder)
