@@ -2,13 +2,16 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kernels import devices
-from kernels.contract import Kernel, KernelError, check_operands
+from kernels.operands import KernelError, check_operands
+
+if TYPE_CHECKING:
+    from kernels.contract import Kernel
 
 
-def checked(kernel: Kernel) -> Callable:
+def checked(kernel: "Kernel") -> Callable:
     """The gpu twin behind a check of its operands, which all live on one device (`KernelError`, `TypeError`).
 
     A non-contiguous input is seen through a copy, and a non-contiguous output written through one.

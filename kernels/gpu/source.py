@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from kernels.contract import KernelError
+from kernels.operands import KernelError
 
 TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"}
 """What CUDA sources call a dtype."""

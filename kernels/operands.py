@@ -1,0 +1,62 @@
+"""Operands of a call: the types that they may have, and the check of types and shapes that says what is wrong."""
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from kernels.contract import Kernel
+
+FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
+INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
+KINDS = {"f": FLOATS, "i": INTEGERS, "l": INTEGERS[1:]}
+"""Types that each kind of array operand may have; all operands of a kind have the same one in a call."""
+
+
+class KernelError(ValueError):
+    """A kernel was declared or called wrongly; the message says what came, what is allowed and what to do."""
+
+
+def check_operands(kernel: "Kernel", args: tuple, array_type: type = np.ndarray) -> bool:
+    """Check kinds and shapes of a call with arrays of `array_type`; whether NumPy arrays are writable and C-contiguous.
+
+    Raises `KernelError`.
+    """
+    sizes: dict[str, int] = {}
+    kinds: dict[str, np.dtype] = {}
+    is_plain = True
+    for arg, (name, kind, axes) in zip(args, kernel.parsed, strict=True):
+        if kind == "s":
+            continue
+        if type(arg) is not array_type:
+            wanted = "numpy array" if array_type is np.ndarray else f"{array_type.__module__}.{array_type.__name__}"
+            raise KernelError(f"{kernel.name}: {name} must be a {wanted}, not {type(arg).__name__}.")
+        dtype = kinds.setdefault(kind, arg.dtype)
+        if arg.dtype != dtype or dtype not in KINDS[kind]:
+            _refuse_dtype(kernel, name, kind, arg.dtype, dtype)
+        if arg.ndim != len(axes):
+            raise KernelError(f"{kernel.name}: {name} has {arg.ndim} axes; it needs {len(axes)} ({kernel.operands}).")
+        for length, (letter, more) in zip(arg.shape, axes, strict=True):
+            if length < more:
+                raise KernelError(
+                    f"{kernel.name}: {name} has shape {list(arg.shape)}; its axis {letter}+{more} has at least {more}."
+                )
+            if sizes.setdefault(letter, length - more) != length - more:
+                _refuse_shape(kernel, name, arg.shape, letter, sizes[letter])
+        is_plain = is_plain and array_type is np.ndarray and arg.flags.carray
+    return is_plain
+
+
+def _refuse_dtype(kernel: "Kernel", name: str, kind: str, came: np.dtype, first: np.dtype) -> None:
+    allowed = " or ".join(map(str, KINDS[kind]))
+    raise KernelError(
+        f"{kernel.name}: {name} is {came}; operands of its kind are {allowed}, all the same (the first is {first}). "
+        f"Convert with {name}.astype(...)."
+    )
+
+
+def _refuse_shape(kernel: "Kernel", name: str, shape: tuple, letter: str, expected: int) -> None:
+    raise KernelError(
+        f"{kernel.name}: {name} has shape {list(shape)}, but {letter} is {expected} by the operands before it "
+        f"({kernel.operands})."
+    )
