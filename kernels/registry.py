@@ -21,6 +21,10 @@ from kernels.contract import Kernel, KernelError
 Entry = TypeVar("Entry")
 
 
+registries: list["Registry"] = []
+"""Every registry of this process."""
+
+
 class Registry(Generic[Entry]):
     """Entries with a `.name`, registered by the modules of some packages, which are imported on first look-up.
 
@@ -35,6 +39,7 @@ class Registry(Generic[Entry]):
         self._reasons: dict[str, str] = {}
         self._scanned = False
         self._scanning: set[int] = set()
+        registries.append(self)
 
     def register(self, entry: Entry) -> Entry:
         """Add an entry and return it; a name that is taken is refused.

@@ -4,4 +4,32 @@ Sparse Workbench answers by measuring real training on real kernels. Import the 
 and `workbench.data` hold the matrices, `workbench.sweep` measures, `workbench.analysis` and `workbench.reports` answer.
 """
 
+import importlib.util
+import sys
+
 __version__ = "0.1.0"
+
+_OURS = "from kernels.registry import"
+"""In the text of our `kernels/__init__.py`, and of no other package of that name."""
+
+
+def _other_kernels() -> str:
+    """Where a package `kernels` stands that is not ours but would be imported in its place; empty for ours.
+
+    It is looked for and read, not imported: that takes a second, which help on the command line does not need.
+    """
+    spec = getattr(sys.modules.get("kernels"), "__spec__", None) or importlib.util.find_spec("kernels")
+    if spec is None:
+        return "nowhere"
+    source = spec.loader.get_source("kernels") if hasattr(spec.loader, "get_source") else None
+    return "" if _OURS in (source or "") else str(spec.origin or list(spec.submodule_search_locations or ()))
+
+
+if _place := _other_kernels():
+    raise ImportError(
+        f"Sparse Workbench has a package named `kernels`; another one stands in its place: {_place}. There is one of "
+        "that name on PyPI, and a file kernels.py beside a script would do the same. Install into an environment of "
+        "its own: python -m venv fresh && fresh/bin/pip install sparse-workbench; or rename the file. Where both were "
+        "installed into one environment: pip uninstall kernels, then pip install --force-reinstall --no-deps "
+        "sparse-workbench."
+    )

@@ -2,10 +2,12 @@
 
 import os
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 
-from kernels import devices, threads
+import kernels
+from kernels import devices, registry, threads
 from workbench.data import cache
 from workbench.measure import blas, machine, memory
 
@@ -21,7 +23,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything; takes a second or two, changes nothing, starts no sweep."""
-    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions)
+    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions, _entries)
     return [finding for check in checks for finding in check()]
 
 
@@ -84,6 +86,14 @@ def _cache() -> list[Finding]:
     parent = next(path for path in (folder, *folder.parents) if path.exists())
     advice = "" if os.access(parent, os.W_OK) else "It cannot be written; set WORKBENCH_CACHE to a folder that can."
     return [Finding("data cache", str(folder), advice)]
+
+
+def _entries() -> list[Finding]:
+    """Kernels, formats, operators and data sets; of a rival of which a library is broken this tells why."""
+    there = [f"{len(known.names())} {known.kind}s" for known in registry.registries if known.packages]
+    broken = [reason for known in registry.registries for reason in known.unavailable().values()]
+    package = Path(kernels.__file__).parent
+    return [Finding("kernels", f"{', '.join(there)}; from {package}", " ".join(broken))]
 
 
 def _versions() -> list[Finding]:
