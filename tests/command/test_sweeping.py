@@ -14,7 +14,7 @@ from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.command import cli, exits, sweeping
-from workbench.sweep import run_folder
+from workbench.sweep import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
 LONG = (
@@ -78,11 +78,12 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     )
     came = run("sweep", "x.toml", "--dry-run")
     assert came.exit_code == 0, came.output
+    seconds = 24 * estimate.seconds_a_trial(spec.load("x.toml"))
     for text in (
         "12; in 2 rounds 24 trials",
         "12 of the cells left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
-        "about 50 s",
+        f"time │ about {estimate.lasting(seconds)} │",
         "MiB for the arrays of a trial",
         "runs/x",
     ):
@@ -185,7 +186,6 @@ def test_an_interrupt_at_any_moment_ends_a_command_with_130_and_the_way_to_go_on
 
     from workbench.bench import suites
     from workbench.reports import export
-    from workbench.sweep import spec
 
     monkeypatch.setattr(export, "write_report", interrupt)
     monkeypatch.setattr(suites, "cells_of", interrupt)
