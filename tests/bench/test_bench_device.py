@@ -208,7 +208,7 @@ def test_a_run_on_the_device_asks_its_children_for_it(tmp_path, monkeypatch):
     monkeypatch.setattr(devices, "probe", lambda: H200)
     work = runner.Runner(tmp_path, Policy())
     asked = []
-    monkeypatch.setattr(work, "_answers", lambda numbers: iter([({"bandwidths": []}, {})]))
+    monkeypatch.setattr(work, "_answers", lambda numbers: iter([{"bandwidths": []}]))
     monkeypatch.setattr(work, "_shape", asked.append)
     work.run([on_cuda("csr_dense")])
     assert (work.device, work.gpu) == ("cuda", H200)

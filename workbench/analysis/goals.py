@@ -1,53 +1,26 @@
 """What the kernels are to reach, what was measured, and by how much it was missed."""
 
 from collections.abc import Iterable
-from typing import NamedTuple
 
 import pandas as pd
 
-from workbench.analysis import words
+from workbench.analysis import goals_cuda, words
 from workbench.analysis.bench import SMALL, Ratio, cells, geometric_mean, latest, ratios, records, told
+from workbench.analysis.goal import Goal, at_least
 
 ROWS_LARGE = 4096
 FEATURES_LARGE = 1_000_000
 ONCE = ("import kernels", "start of Numba")
 
 
-class Goal(NamedTuple):
-    """A goal in words, what was measured, and whether it is met; None where no row says."""
-
-    what: str
-    wanted: str
-    measured: str
-    met: bool | None
-
-
 def goals(frame: pd.DataFrame) -> list[Goal]:
     """The tables of goals for benchmark rows, in a fixed order: of the CPU, and of a CUDA device where one has rows."""
-    from workbench.analysis import goals_cuda  # which needs this module
-
     frame = latest(frame)
     is_there = frame["device"] == "cuda"
     there, here = frame[is_there], frame[~is_there]
     parts = () if here.empty and len(there) else (_product, _gradient, _step, _share, _overhead, _start)
     found = [goal for part in parts for goal in part(here)]
     return [*found, *(goals_cuda.goals(there) if len(there) else [])]
-
-
-def at_least(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
-    """The geometric mean of ratios."""
-    found = list(found)
-    mean = geometric_mean(ratio.value for ratio in found)
-    if mean is None:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    cells_told = words.plural(len(found), "cell")
-    return Goal(
-        what, f"≥ {wanted:g} x", f"{words.number(mean)} x over {cells_told}{_short(mean, wanted)}", mean >= wanted
-    )
-
-
-def _short(came: float, wanted: float) -> str:
-    return "" if came >= wanted else f", {words.number(100 * (1 - came / wanted))} % short"
 
 
 def _worst(what: str, found: Iterable[Ratio], wanted: float) -> Goal:

@@ -6,7 +6,7 @@ import pandas as pd
 
 from workbench.analysis import words
 from workbench.analysis.bench import Ratio, cells, geometric_mean, ratios
-from workbench.analysis.goals import Goal, at_least
+from workbench.analysis.goal import Goal, at_least
 
 NARROW = 32
 FEATURES_LARGE = 1_000_000

@@ -15,7 +15,7 @@ import kernels
 from kernels.devices import Device
 from workbench.bench import contenders as of_kernels
 from workbench.bench import device as of_device
-from workbench.bench import steps, steps_device
+from workbench.bench import steps, steps_cpu, steps_device
 from workbench.bench.contenders import Ready, Setting
 from workbench.bench.definition import ALLOWED
 from workbench.bench.shapes import Batch, Shape, draw
@@ -110,7 +110,7 @@ def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Con
 
 def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
     if cell.device == "cpu":
-        return steps.contenders(cell.shape.features * cell.width, cell.optimizer)
+        return steps_cpu.contenders(cell.shape.features * cell.width, cell.optimizer)
     return steps_device.contenders(on)
 
 

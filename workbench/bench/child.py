@@ -8,6 +8,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.rivals import tensorflow_sparse, torch_sparse
+from workbench.bench import device_clock
 from workbench.bench.cells import Cell, field_of
 from workbench.bench.measure import measure
 from workbench.bench.rounds import Policy
@@ -41,8 +42,6 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The same on a CUDA device; its bandwidth is that of a copy."""
-    from workbench.bench import device_clock
-
     if not request["cells"]:
         rate = device_clock.copy_rate(BYTES_COPIED)
         found = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)

@@ -4,9 +4,8 @@ Each learner keeps one table of weights [D, N] and its state, and goes through t
 prepares every batch once, before the clock; `new` prepares each in its step. Checked are the weights after one turn.
 """
 
-import functools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol, final
@@ -246,13 +245,3 @@ class StepContender:
     unavailable: str = ""
     shares: bool = True
     """Whether it works on the problem's own tables; else it keeps a copy."""
-
-
-def contenders(problem_size: int, optimizer: str) -> Sequence[StepContender]:
-    """All learners, ours first; `problem_size` is D * N."""
-    from workbench.bench import steps_graph, steps_tensorflow, steps_torch
-
-    two = functools.partial(Ours, fused=False)
-    ours = [StepContender("ours", "ours", Ours), StepContender("ours, two kernels", "ours", two)]
-    ours.append(StepContender("ours, graph", "ours", steps_graph.Graph, shares=False))
-    return [*ours, *steps_torch.contenders(), *steps_tensorflow.contenders(problem_size, optimizer)]
