@@ -18,6 +18,9 @@ from typing import Any, NamedTuple
 import numpy as np
 import pandas as pd
 
+from workbench.json_text import parsed
+from workbench.store.kinds import KINDS
+
 STATUSES = ("ok", "skipped", "unsupported", "failed", "timeout", "memory", "wrong", "stopped")
 _TORN = b"<torn>"  # a whole row ends in "}", so no whole row can end like this
 
@@ -37,28 +40,6 @@ class Column(NamedTuple):
     kind: str
     part: str
     meaning: str
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _is_list_of(check: Any) -> Any:
-    return lambda value: isinstance(value, list) and all(check(item) for item in value)
-
-
-# kind -> (what a value must be, dtype in the frame)
-KINDS = {
-    "text": (lambda v: isinstance(v, str), "object"),
-    "integer": (lambda v: isinstance(v, int) and not isinstance(v, bool), "Int64"),
-    "number": (_is_number, "float64"),
-    "flag": (lambda v: isinstance(v, bool), "boolean"),
-    "numbers": (_is_list_of(lambda v: v is None or _is_number(v)), "object"),
-    "names": (_is_list_of(lambda v: isinstance(v, str)), "object"),
-    "curve": (_is_list_of(lambda v: isinstance(v, list) and len(v) == 3), "object"),
-    "records": (_is_list_of(lambda v: isinstance(v, dict)), "object"),
-    "mapping": (lambda v: isinstance(v, dict), "object"),
-}
 
 
 @dataclass(frozen=True)
@@ -118,7 +99,8 @@ class Table:
         """All rows of a file, or of the table's own file in a run folder, oldest first.
 
         Lines torn by a killed writer are left out with a TornLineWarning. A line that is broken otherwise, has unknown
-        columns or a newer schema raises RowError with its number. Columns that the line lacks are null.
+        columns, a newer schema or values of another kind raises RowError with its number. Columns that the line lacks
+        are null.
         """
         path = self._file(path)
         if not path.exists():
@@ -175,31 +157,35 @@ class Table:
         plain = {name: _plain(row.get(name), lost[name]) for name in self.columns}
         plain["not_finite"] = sorted({*(plain["not_finite"] or []), *(name for name in self.columns if lost[name])})
         self._check_kinds(plain)
+        if plain["schema"] != self.schema:
+            raise RowError(f"The row has schema {plain['schema']!r}; schema {self.schema} is needed.")
         return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
-    def _check_kinds(self, row: Mapping[str, Any]) -> None:
+    def _check_kinds(self, row: Mapping[str, Any], where: str = "") -> None:
+        """Refuse values of other kinds than the columns'; `where` begins what is said."""
         for name, value in row.items():
             column = self.columns[name]
             if value is not None and not KINDS[column.kind][0](value):
                 came = f"{type(value).__name__} {value!r:.80}"
-                raise RowError(f"The column {name} is of kind {column.kind} ({column.meaning}); {came} came.")
-        if row["status"] not in STATUSES:
-            raise RowError(f"status is {row['status']!r}; allowed: {', '.join(STATUSES)}.")
-        if not row["key"] or row["schema"] != self.schema:
-            came = f"key is {row['key']!r} and schema {row['schema']!r}"
-            raise RowError(f"{came}; a key and schema {self.schema} are needed.")
+                raise RowError(f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {came} came.")
+        if row.get("status") not in STATUSES:
+            raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
+        if not row.get("key"):
+            raise RowError(f"{where}key is {row.get('key')!r}; a key is needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
         try:
-            row = json.loads(line)
+            row = parsed(line)
         except ValueError as error:
             raise RowError(f"{where} is not JSON ({error}); mend or remove that line.") from None
         if not isinstance(row, dict):
             raise RowError(f"{where} is a {type(row).__name__}; a row is an object.")
-        if (row.get("schema") or self.schema) > self.schema:
+        schema = row.get("schema")
+        if isinstance(schema, int) and schema > self.schema:
             known = f"this version reads up to {self.schema}; update the workbench"
             raise RowError(f"{where} has schema {row['schema']}, {known}.")
         self._refuse_unknown(row, where)
+        self._check_kinds(row, f"{where}: ")
         return dict.fromkeys(self.columns) | row
 
 
@@ -240,6 +226,6 @@ def _closing(handle: int) -> bytes:
 
 def _is_whole(line: bytes) -> bool:
     try:
-        return isinstance(json.loads(line), dict)
+        return isinstance(parsed(line), dict)
     except ValueError:
         return False
