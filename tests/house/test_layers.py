@@ -37,7 +37,7 @@ ALLOWED = {
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {"formats", "ops", "models", "optimizers", "data", "metrics", "train", "measure", "store"},
     "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store"},
-    "workbench.reports": {"store", "analysis", "plots", "sweep"},
+    "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "train"),
         *("formats", "ops", "data", "models", "optimizers"),

@@ -6,6 +6,7 @@ NumPy takes memory for what a header claims, and reads afterwards; a few bytes c
 import math
 import os
 import tokenize
+import warnings
 import zipfile
 from typing import BinaryIO
 
@@ -55,8 +56,10 @@ def _check_array(file: BinaryIO, name: str, size: int) -> None:
     if version not in HEADERS:
         raise ValueError(f"{name} has a header of version {version}; versions 1.0 and 2.0 are read")
     try:
-        shape, _, dtype = HEADERS[version](file)
-    except (SyntaxError, tokenize.TokenError, MemoryError, RecursionError, TypeError) as error:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # a header that NumPy has to guess at
+            shape, _, dtype = HEADERS[version](file)
+    except (SyntaxError, MemoryError, RecursionError, TypeError, UserWarning, tokenize.TokenError) as error:
         raise ValueError(f"{name} has a header that cannot be read: {error}") from None
     if dtype.hasobject:
         raise ValueError(f"{name} holds Python objects, which are not loaded (allow_pickle=False)")

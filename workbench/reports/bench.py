@@ -3,7 +3,6 @@
 HTML is one self-contained file; Markdown has the tables alone, for a pull request.
 """
 
-import json
 import re
 from collections import Counter
 from pathlib import Path
@@ -16,6 +15,7 @@ from workbench import plots, store
 from workbench.analysis import bench, goals
 from workbench.plots import contenders
 from workbench.reports import page
+from workbench.reports.texts import written, written_frame
 
 FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400
@@ -28,9 +28,8 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
     HTML, unless `markdown` or a file .md.
     """
     folder, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
-    frame = store.BENCH.frame(store.BENCH.read(folder))
-    machine = folder / "machine.json"
-    known = json.loads(machine.read_text(encoding="utf-8")) if machine.exists() else {}
+    frame = written_frame(store.BENCH.frame(store.BENCH.read(folder)))
+    known = written(page.record(folder / "machine.json"))
     content = _content(frame, known, command or f"workbench bench report {folder}", MOST_ROWS if markdown else None)
     kind = "md.jinja" if markdown else "html"
     path = Path(out) if out else folder / ("report.md" if markdown else "report.html")

@@ -1,12 +1,13 @@
 """From a run folder, or a file of rows, to a report or a table: what the command line and the panel both do."""
 
-import json
 from pathlib import Path
 
 import pandas as pd
 
 from workbench import store
 from workbench.reports import report
+from workbench.reports.page import record
+from workbench.reports.texts import written_frame
 from workbench.sweep import run_folder
 
 
@@ -20,7 +21,7 @@ def machine_of(run: str | Path) -> dict:
     """The machine record of a run: `machine.json` in its folder, or beside its file; empty where there is none."""
     run = Path(run)
     path = (run if run.is_dir() else run.parent) / run_folder.MACHINE
-    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    return record(path)
 
 
 def title_of(run: str | Path) -> str:
@@ -58,5 +59,5 @@ def write_table(run: str | Path, out: str | Path | None = None) -> Path:
     """Write the rows of a run as CSV, one column a key; returns its path."""
     run = Path(run)
     path = Path(out) if out is not None else (run if run.is_dir() else run.parent) / "rows.csv"
-    frame_of(run).to_csv(path, index=False)
+    written_frame(frame_of(run), None).to_csv(path, index=False)
     return path

@@ -12,6 +12,9 @@ import matplotlib
 from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
+from workbench.json_text import parsed
+from workbench.store import RowError
+
 Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
 
 
@@ -44,6 +47,19 @@ def _fenced(value: str) -> str:
     """A code block that no run of backticks in the text can end."""
     fence = "`" * max(3, 1 + max((len(run) for run in re.findall(r"`+", value)), default=0))
     return f"{fence}\n{value}\n{fence}"
+
+
+def record(path: Path) -> dict[str, Any]:
+    """The JSON object in a file, such as `machine.json`; empty without a file (`RowError` for all else)."""
+    if not path.exists():
+        return {}
+    try:
+        value = parsed(path.read_bytes())
+    except ValueError as error:
+        raise RowError(f"{path} is not JSON ({error}); mend or remove it.") from None
+    if not isinstance(value, dict):
+        raise RowError(f"{path} is a {type(value).__name__}; an object is expected.")
+    return value
 
 
 def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:

@@ -16,6 +16,7 @@ from workbench.analysis import cells, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.reports.page import Table, flat, inline, table_of, templates
+from workbench.reports.texts import LONGEST, written, written_frame
 
 FIRST = ("time_density", "memory_density", "phases", "loss_seconds")  # charts not named here follow
 GROUPS_DRAWN = 4
@@ -30,9 +31,10 @@ def html(
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
     file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened. Text from rows is
-    escaped. About 100 kB a chart.
+    escaped, and cut where it is very long. About 100 kB a chart.
     """
-    content = _content(frame, title, command, machine) | {"spec": spec}
+    frame = written_frame(frame)
+    content = _content(frame, title, command, machine) | {"spec": written(spec, None)}
     content |= {"charts": [_svg_chart(*chart) for chart in _charts(frame)]}
     path = Path(path)
     path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
@@ -51,14 +53,15 @@ def markdown(
 ) -> Path:
     """Write the same without charts as Markdown under 60 kB, and return its path.
 
-    Long lists are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
+    Long lists and texts are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
     """
-    path = Path(path)
+    path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in _charts(frame)] if pictures else []
-    content = _content(frame, title, command, machine) | {"spec": spec, "charts": charts}
+    content = _content(frame, title, command, machine) | {"spec": written(spec, None), "charts": charts}
     template = templates().get_template("report.md.jinja")
-    for most in (1000, 100, 30, 10, 3):
-        text = template.render({name: _cut(value, most) for name, value in content.items()})
+    for most, longest in ((1000, None), (100, None), (30, None), (10, 5000), (3, LONGEST), (3, 100)):
+        shown = {name: written(_cut(value, most), longest) for name, value in content.items()}
+        text = template.render(shown)
         if len(text.encode()) < MARKDOWN_BYTES:
             break
     path.write_text(text, encoding="utf-8")
@@ -72,13 +75,13 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
     rows = [row for group in groups for row in group.rows]
     advice = advise(pooled)
     return {
-        "title": title,
-        "command": command,
+        "title": written(title),
+        "command": written(command, None),
         "verdict": advice.verdict,
         "advice": _sections(advice),
         "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
         "failures": _failures(groups),
-        "machine": table_of(("what", "value"), flat(machine)),
+        "machine": table_of(("what", "value"), flat(written(machine))),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": _method(rows),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
