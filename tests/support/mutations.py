@@ -3,6 +3,7 @@
 The tests that use it draw `MUTATIONS` of a kind; by hand, `FUZZ = (seed, count)` below gives other seeds and more.
 """
 
+import copy
 import json
 import random
 from collections.abc import Callable, Iterator
@@ -76,7 +77,7 @@ def damaged_json(source: random.Random, value: Any) -> Any:
     for _ in range(source.choice((1, 1, 1, 2, 4))):
         places = list(_places(value))
         if not places:
-            return source.choice(WILD)
+            return copy.deepcopy(source.choice(WILD))
         *path, key = source.choice(places)
         holder = value
         for step in path:
@@ -102,7 +103,7 @@ def damaged_json(source: random.Random, value: Any) -> Any:
         elif isinstance(holder[key], str) and holder[key].startswith("{") and kind < 7:
             holder[key] = json.dumps(damaged_json(source, json.loads(holder[key])))
         else:
-            holder[key] = source.choice(WILD)
+            holder[key] = copy.deepcopy(source.choice(WILD))
     return value
 
 
