@@ -19,8 +19,8 @@ KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
 class Control:
     """How the panel asks for a setting.
 
-    `kind` is one or many (of the allowed values), text, number, or numbers: one or several between commas. `main`
-    controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
+    `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers: one or several
+    between commas. `main` controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
     """
 
     name: str
@@ -30,6 +30,8 @@ class Control:
     help: str = ""
     """What stands beside the field; empty: the setting's meaning."""
     main: bool = False
+    natural: str = ""
+    """The word for None among the values of a list."""
 
 
 @dataclass(frozen=True)
@@ -89,6 +91,19 @@ SETTINGS = (
     Setting("labels", str, None, "your file of labels (.npy), for the data set npz", goes_to=("data",), is_file=True,
             say=lambda path: f"labels {path}",
             control=Control("labels", "Your labels", "text", help="For the data set npz: the file of labels.")),
+    Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
+            "guessed from the file, and told", ("classes", "numbers", "multilabel"), goes_to=("data",),
+            say=lambda kind: f"labels as {kind}",
+            control=Control("kind", "Labels are", "one", "guessed", "Classes, numbers, or several classes a row; "
+                            "guessed: from the file, and told.", natural="guessed")),
+    Setting("positive", str, None, "class that means yes to a model of yes or no; by default the larger of two, or the "
+            "one called 1, true, yes", goes_to=("target",), say=lambda name: f"{name} is positive",
+            control=Control("positive", "Positive class", "text", help="The class that means yes; empty: the larger "
+                            "of two, or the one called 1, true, yes.")),
+    Setting("merge", bool, False, "whether a width below the number of classes makes the rarest of them one class",
+            goes_to=("target",), say=lambda on: "rare classes as one" if on else "",
+            control=Control("merge", "Merge rare classes", "one", "no", "yes: a width below the number of classes "
+                            "makes the rarest of them one; no: it is refused.")),
     Setting("model", str, "softmax", "model that is trained, such as linear (numbers), logistic (yes or no), softmax "
             "(classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
             control=Control("model", "Model", "one", "softmax", "softmax: classes. logistic: yes or no. linear: "

@@ -71,12 +71,14 @@ def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
     made = data.load("uniform", rows=600, features=500, density=0.02, classes=4, seed=0, cache=False)
     gradient, update = ("dense", "standard") if format == "dense" else ("row_sparse", "lazy")
     engine = "dense" if format == "dense" else "ours"
-    setup = train.Setup(format=format, engine=engine, gradient=gradient, update=update, shuffle=shuffle, batch_rows=60)
+    setup = train.Setup(
+        format=format, engine=engine, gradient=gradient, update=update, shuffle=shuffle, batch_rows=60, optimizer="sgd"
+    )
     run = train.Run(setup, made.x.toarray() if format == "dense" else made.x, made.y, 4)
     list(run.events(1))
     parts = memory.predicted_training_bytes(
-        format=format, rows=600, features=500, nnz=made.x.nnz, width=4, batch_rows=60, states=0,
-        gradient=gradient, update=update, dtype="float32", touched=352, shuffle=shuffle,
+        format=format, rows=600, features=500, nnz=made.x.nnz, batch_rows=60, states=0,
+        tables=[memory.Table(500, 4, True, gradient)], update=update, dtype="float32", touched=352, shuffle=shuffle,
     )  # fmt: skip
     predicted = sum(parts.values())
     passing = parts["batch"] * shuffle + (parts["gradient"] if gradient == "row_sparse" else 0)
@@ -137,11 +139,10 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
         "rows": 600,
         "features": 500,
         "nnz": 6000,
-        "width": 4,
+        "tables": [memory.Table(500, 4, True, "fused")],
         "batch_rows": 60,
         "touched": 350,
         "states": 1,
-        "gradient": "fused",
         "update": "lazy",
         "dtype": "float32",
         "shuffle": True,

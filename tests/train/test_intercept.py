@@ -83,7 +83,7 @@ def test_without_it_nothing_is_there(made):
     y, width = targets(made, "softmax")
     run = run_of(made.x.astype(np.float64), y, width)
     assert run.intercept is None
-    assert list(run.parameters) == ["w"]
+    assert list(run.arrays) == ["w"]
     assert run.executor.graph.arguments() == ["x", "w", "y"]
 
 
@@ -106,12 +106,12 @@ def test_a_wrong_step_of_it_is_refused_a_time(monkeypatch):
 
     def slightly_wrong(self, gradient):
         real(self, gradient)
-        self.intercept *= 1.01
+        self.arrays["b"][...] *= 1.01
 
     monkeypatch.setattr(train.Run, "update", slightly_wrong)
     row = trial_row(density=0.2, intercept=True)
     assert row["status"] == "wrong"
-    assert "intercept by 0.01" in row["reason"]
+    assert "update of b by 0.01" in row["reason"]
 
 
 def test_on_cuda_there_is_none_yet():

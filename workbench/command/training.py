@@ -11,14 +11,13 @@ from kernels import devices
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
-from workbench.sweep.grid import setup_of, why_dropped
+from workbench.sweep.grid import setup_of, unread, why_dropped
 from workbench.sweep.problem import Problem, make_problem
-from workbench.sweep.spec import FILES, Cell, SpecError, validate
+from workbench.sweep.spec import Cell, SpecError, validate
 from workbench.sweep.trial import no_device
 from workbench.sweep.warm import warm_kernels
-from workbench.train import PHASES, Run, make_run, why_impossible
+from workbench.train import PHASES, Training, make_run, why_impossible
 from workbench.train.completion import complete
-from workbench.train.device import DeviceRun
 
 SECONDS_SHOWN = 0.2
 
@@ -32,8 +31,8 @@ def cell_of(settings: dict) -> Cell:
     cell = Cell(**complete(settings, fastest=True)[0])
     if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
         raise SpecError(_as_options(reason))
-    if unread := [axis for axis in FILES if axis in settings and axis not in data.get(cell.dataset).parameters]:
-        raise SpecError(f"The data set {cell.dataset} takes no {unread[0]}; leave --{unread[0]} out.")
+    if names := unread(cell):
+        raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave --{names[0]} out.")
     return cell
 
 
@@ -87,7 +86,7 @@ def show_problem(cell: Cell, problem: Problem) -> None:
     )
 
 
-def table(run: Run | DeviceRun, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
+def table(run: Training, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
     """Epoch, step, loss (mean of the last 20 steps), and where the time of a step goes."""
     shown = Table("epoch", "step", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0

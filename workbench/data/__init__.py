@@ -24,7 +24,7 @@ from workbench.data.density import highest_density, with_density
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
 from workbench.data.labels import Labels
-from workbench.data.merging import merged
+from workbench.data.merging import merged, with_positive
 from workbench.data.reading_like import parameters_like, relabelled
 from workbench.data.summaries import summary
 from workbench.data.svmlight_batches import SvmlightBatches
@@ -55,6 +55,7 @@ __all__ = [
     "unavailable",
     "with_density",
     "with_labels",
+    "with_positive",
 ]
 
 

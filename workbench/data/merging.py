@@ -1,4 +1,4 @@
-"""Fewer classes: the rarest of them as one, for a model with fewer outputs than there are classes."""
+"""Other classes: the rarest of them as one, for a model with fewer outputs, and another one as the positive one."""
 
 import dataclasses
 
@@ -30,6 +30,11 @@ def merged(dataset: Dataset, width: int) -> Dataset:
     number_of = np.full(len(classes), width - 1)
     number_of[kept] = np.arange(width - 1)
     return _renumbered(dataset, kept, number_of)
+
+
+def with_positive(dataset: Dataset, positive: str) -> Dataset:
+    """The data set with another class as the one that means yes; `DataError` where there is no such class."""
+    return dataclasses.replace(dataset, labels=dataclasses.replace(dataset.labels, positive=positive))
 
 
 def _renumbered(dataset: Dataset, kept: np.ndarray, number_of: np.ndarray) -> Dataset:

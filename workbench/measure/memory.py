@@ -5,7 +5,9 @@ import gc
 import re
 import resource
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import psutil
 
@@ -61,43 +63,60 @@ def available_bytes() -> int:
     return available
 
 
+class Table(NamedTuple):
+    """The sizes of a parameter: `rows` of `columns` numbers, and the format of its gradient.
+
+    The rows of a `touched` one belong to the features.
+    """
+
+    rows: int
+    columns: int
+    touched: bool
+    gradient: str
+
+
 def predicted_training_bytes(
     *,
     format: str,
     rows: int,
     features: int,
     nnz: int,
-    width: int,
+    tables: Sequence[Table],
     batch_rows: int,
     states: int,
     states_by_row: bool = False,
-    gradient: str,
     update: str,
     dtype: str,
     touched: int,
     shuffle: bool,
 ) -> dict[str, int]:
-    """Bytes of each part of a training by formula, from R, z, D, N, U and the type alone.
+    """Bytes of each part of a training by formula, from R, z, D, U, the parameters' sizes and the type alone.
 
     Parts: data (dense data is held dense; csc and coo batches are made from CSR), batch (its slice, conversion and
-    plan), weights, states (of the optimizer, and what rows have missed), gradient (full [D, N], or [U, N] rows),
-    scores (and their slope).
+    plan), weights (all parameters), states (of the optimizer, and what rows have missed), gradient (full, or [U, N]
+    rows), scores (and their slope).
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
     held = "dense" if format == "dense" else "csr"
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == held and not shuffle else batch
-    plan = int((8 + value) * batch_nnz + 12 * touched) if gradient != "dense" and format in ("csr", "coo") else 0
-    table, rows_touched = features * width * value, touched * (width * value + 8)
-    gradients = table if gradient == "dense" or update == "standard" else 0
-    gradients += rows_touched if gradient == "row_sparse" else 0
-    missed = 8 * features if update == "exact" else 0
+    planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
+    plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
+    numbers, gradients, missed = 0, 0, 0
+    for table in tables:
+        numbers += table.rows * (1 if states_by_row else table.columns)
+        if table.gradient == "dense" or update == "standard":
+            gradients += table.rows * table.columns * value
+        if table.gradient == "row_sparse":
+            gradients += touched * (table.columns * value + 8)
+        missed += 8 * features if update == "exact" and table.touched else 0
+    widest = max(table.columns for table in tables)
     return {
         "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
-        "weights": table,
-        "states": states * (features * value if states_by_row else table) + missed,
+        "weights": sum(table.rows * table.columns for table in tables) * value,
+        "states": states * numbers * value + missed,
         "gradient": gradients,
-        "scores": 2 * batch_rows * width * value,
+        "scores": 2 * batch_rows * widest * value,
     }

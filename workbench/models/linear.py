@@ -3,4 +3,4 @@
 from workbench.metrics import r2
 from workbench.models import Model, register
 
-register(Model("linear", "squared", "r2", r2, "any width from 1", lambda width: width >= 1))
+register(Model("linear", loss="squared", target="numbers", quality_name="r2", quality=r2))

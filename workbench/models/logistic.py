@@ -1,6 +1,16 @@
-"""Binary logistic regression: one score, the log loss of the most frequent class against all others."""
+"""Binary logistic regression: one score, the log loss of the positive class against all others."""
 
 from workbench.metrics import binary_accuracy
 from workbench.models import Model, register
 
-register(Model("logistic", "logistic", "accuracy", binary_accuracy, "width 1", lambda width: width == 1))
+register(
+    Model(
+        "logistic",
+        loss="logistic",
+        target="binary",
+        quality_name="accuracy",
+        quality=binary_accuracy,
+        widths="width 1",
+        allows=lambda width: width == 1,
+    )
+)

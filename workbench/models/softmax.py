@@ -3,4 +3,14 @@
 from workbench.metrics import accuracy
 from workbench.models import Model, register
 
-register(Model("softmax", "softmax", "accuracy", accuracy, "width 2 or more", lambda width: width >= 2))
+register(
+    Model(
+        "softmax",
+        loss="softmax",
+        target="classes",
+        quality_name="accuracy",
+        quality=accuracy,
+        widths="width 2 or more",
+        allows=lambda width: width >= 2,
+    )
+)

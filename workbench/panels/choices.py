@@ -8,9 +8,8 @@ so that a slip is told in words and nothing is lost.
 ((0.01, 0.1), (4,), ['csr', 'dense'])
 """
 
-import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import product
 from pathlib import Path
 from typing import Any
@@ -49,6 +48,8 @@ class Choice:
     options: Callable[[], Sequence[str]] = tuple
     whole: bool = False
     main: bool = True
+    values: Mapping[str, Any] = field(default_factory=dict)
+    """What words stand for; others stand for themselves."""
 
 
 def contenders(
@@ -77,13 +78,31 @@ SPARSE = {"formats": sparse_formats, "engines": sparse_engines}
 """What is offered for sparse configurations of what the table allows."""
 
 
+FLAG = {"no": False, "yes": True}
+"""How a setting that is on or off is chosen."""
+
+
+def _offered(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
+    if setting.type is bool:
+        return lambda: tuple(FLAG)
+    words = (control.natural,) if control.natural else ()
+    return SPARSE.get(control.name, lambda: (*words, *allowed(setting)))
+
+
 def _choice(setting: Setting, control: Control) -> Choice:
     """The choice of a setting. Settings of a line are no axes: those that go together make contenders."""
-    axis = setting.name if setting.role != "line" else ""
-    offered = SPARSE.get(control.name, functools.partial(allowed, setting))
-    help = control.help or f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
-    whole = setting.type is int
-    return Choice(control.name, control.label, help, control.kind, control.default, axis, offered, whole, control.main)
+    return Choice(
+        control.name,
+        control.label,
+        control.help or f"{setting.meaning[:1].upper()}{setting.meaning[1:]}.",
+        control.kind,
+        control.default,
+        axis=setting.name if setting.role != "line" else "",
+        options=_offered(setting, control),
+        whole=setting.type is int,
+        main=control.main,
+        values=FLAG if setting.type is bool else {control.natural: None},
+    )
 
 
 CHOICES = (
@@ -186,7 +205,7 @@ def _read(choice: Choice, value: Any) -> list:
     if choice.kind == "text":
         return [str(Path(value).expanduser().resolve()) if value else None]
     if choice.kind == "one":
-        return [_known(choice, value)]
+        return [choice.values.get(value, _known(choice, value))]
     if choice.kind == "many":
         if not value:
             raise ChoiceError(f"{choice.label}: none is chosen; choose one or more of {', '.join(choice.options())}.")

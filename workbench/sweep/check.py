@@ -5,16 +5,23 @@ scores, the gradient against the slope, the new weights against the gradient and
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 import kernels
-from workbench import formats, optimizers
-from workbench.train import Run
-from workbench.train.device import DeviceRun
+from workbench import executor, formats, optimizers
+from workbench.models import Parameter
+from workbench.train import Training
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
+
+ENTRIES = 2048
+"""Stored entries of the columns that are checked, at most: their rows make the reference of the gradient."""
+
+ROWS_AT_ONCE = 64
+"""Rows that a reference holds dense at once."""
 
 ALLOWED = {"float32": 2e-4, "float64": 1e-10}
 """Largest error allowed, relative to the largest reference value of the stage."""
@@ -40,50 +47,84 @@ class Checked:
         return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""
 
 
-def _error(came: np.ndarray, expected: np.ndarray) -> float:
+def check_step(run: Training) -> Checked:
+    """Do the run's first step on random parameters and compare; the run is as new afterwards."""
+    generator = np.random.default_rng(0)
+    batch = next(iter(run.batches.epoch(0)))
+    prepared = run.prepare(batch)
+    x = formats.to_format(batch.x, "csr").astype(np.float64)
+    touched = np.unique(x.indices)
+    _draw(run, touched, generator)
+    scores = run.scores_of(batch.x)
+    run.forward(prepared)
+    slope = run.slope()
+    errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
+    columns = _sampled_columns(x, touched, generator)
+    expected = expected_gradients(run, x, slope.astype(np.float64), columns)
+    gradients = run.backward()
+    rows = {one.name: columns if one.touched else np.arange(len(expected[one.name])) for one in run.parameters}
+    for name, reference in expected.items():
+        if (part := run.gradient_rows(gradients[name], rows[name])) is not None:
+            expected[name] = part.astype(np.float64)
+            errors[_stage("gradient", name)] = _error(expected[name], reference)
+    before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in expected}
+    run.update(gradients)
+    for one in run.parameters:
+        stepped = _stepped(run, one, before[one.name], expected[one.name])
+        errors[_stage("update", one.name)] = _error(run.read_rows(rows[one.name], one.name), stepped)
+    run.reset()
+    return Checked(errors, ALLOWED[run.setup.dtype])
+
+
+def _stage(stage: str, parameter: str) -> str:
+    return stage if parameter == "w" else f"{stage} of {parameter}"
+
+
+def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
+    """Give the parameters random numbers, of those that belong to features the touched rows."""
+    for one in run.parameters:
+        length, *rest = one.lengths(run.features, run.width)
+        rows = touched if one.touched else np.arange(length)
+        run.write_rows(rows, 0.1 * generator.standard_normal((rows.size, *rest)).astype(run.dtype), one.name)
+
+
+def _error(actual: np.ndarray, expected: np.ndarray) -> float:
     scale = np.abs(expected).max(initial=0.0)
-    return float(np.abs(came - expected).max(initial=0.0) / (scale or 1.0))
+    return float(np.abs(actual - expected).max(initial=0.0) / (scale or 1.0))
 
 
 def _sampled(size: int, generator: np.random.Generator) -> np.ndarray:
     return np.sort(generator.choice(size, min(SAMPLED, size), replace=False))
 
 
-def check_step(run: Run | DeviceRun) -> Checked:
-    """Do the run's first step on random weights and compare; the run is as new afterwards."""
-    generator = np.random.default_rng(0)
-    batch = next(iter(run.batches.epoch(0)))
-    prepared = run.prepare(batch)
-    x = formats.to_format(batch.x, "csr").astype(np.float64)
-    touched = np.unique(x.indices)
-    run.write_rows(touched, 0.1 * generator.standard_normal((touched.size, run.width)).astype(run.dtype))
-    before = _draw_intercept(run, generator)
-    scores = run.scores_of(batch.x)
-    run.forward(prepared)
-    slope = run.slope()
-    errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
-    columns = touched[_sampled(touched.size, generator)]
-    part, sums = x[:, columns].T @ slope.astype(np.float64), slope.astype(np.float64).sum(axis=0)
-    gradient = run.backward()
-    if (came := run.gradient_rows(gradient, columns)) is not None:
-        came = came.astype(np.float64)
-        errors["gradient"], part = _error(came, part), came
-    errors["update"] = _update(run, part, columns, gradient)
-    if before is not None:
-        errors["intercept"] = _error(run.intercept, _stepped(run, before[:, None], sums[:, None], decay=0.0)[:, 0])
-    run.reset()
-    return Checked(errors, ALLOWED[run.setup.dtype])
+def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """Touched columns, sorted; of frequent ones so many that their gradient comes from few rows, but one at least."""
+    counts = np.bincount(x.indices, minlength=x.shape[1])
+    picked = generator.permutation(touched)[:SAMPLED]
+    return np.sort(picked[np.cumsum(counts[picked]) <= max(ENTRIES, counts[picked[:1]].sum())])
 
 
-def _forward(run: Run | DeviceRun, scores: np.ndarray, x, generator) -> float:
+def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> executor.Executor:
+    """The model's scores in float64 on rows x [r, U] of the columns `used` alone, dense."""
+    scores, _ = run.model.graph("dense", run.setup.intercept)
+    args = {"x": x}
+    for one in run.parameters:
+        rows = used if one.touched else np.arange(one.lengths(run.features, run.width)[0])
+        args[one.name] = np.ascontiguousarray(run.read_rows(rows, one.name), np.float64)
+    wanted = {one.name: "write" for one in run.parameters} if gradients else "null"
+    return executor.bind(
+        scores, args, grad_req=wanted, grad_formats=dict.fromkeys(wanted, "dense") if gradients else {}
+    )
+
+
+def _forward(run: Training, scores: np.ndarray, x: Any, generator: np.random.Generator) -> float:
     rows = _sampled(x.shape[0], generator)
     part = x[rows]
     used = np.unique(part.indices)
-    expected = part[:, used] @ run.read_rows(used).astype(np.float64)
-    return _error(scores[rows], expected + run.intercept if run.setup.intercept else expected)
+    return _error(scores[rows], _scorer(run, part[:, used].toarray(), used, gradients=False).forward()[0])
 
 
-def _loss(run: Run | DeviceRun, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator) -> float:
+def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
     """Slope of the loss on sampled rows; a batch of fewer rows has a slope larger by the ratio of the rows."""
     rows = _sampled(len(y), generator)
     part = scores[rows].astype(np.float64)
@@ -93,27 +134,41 @@ def _loss(run: Run | DeviceRun, scores: np.ndarray, slope: np.ndarray, y: np.nda
     return _error(slope[rows], expected * (rows.size / len(y)))
 
 
-def _update(run: Run | DeviceRun, part: np.ndarray, columns: np.ndarray, gradient) -> float:
-    """Rows `columns` of the weights after the update, against the optimizer's reference on the gradient's rows."""
-    weights = run.read_rows(columns).astype(np.float64)
-    run.update(gradient)
-    return _error(run.read_rows(columns), _stepped(run, weights, part))
+def expected_gradients(run: Training, x: Any, slope: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
+    """Float64 gradients by parameter for the slope [R, outputs]: rows `columns` of touched ones, others whole.
+
+    They come from the graph of the scores on dense pieces of X, which have the columns of their rows alone; where all
+    parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N).
+    """
+    touched = [one for one in run.parameters if one.touched]
+    others = [one for one in run.parameters if not one.touched]
+    totals = {one.name: np.zeros((columns.size, *one.lengths(1, run.width)[1:])) for one in touched}
+    totals |= {one.name: np.zeros(one.lengths(run.features, run.width)) for one in others}
+    only_intercept = {one.name for one in others} <= {"b"}
+    rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
+    for start in range(0, rows.size, ROWS_AT_ONCE):
+        here = rows[start : start + ROWS_AT_ONCE]
+        part = x[here]
+        used = np.union1d(part.indices, columns)
+        bound = _scorer(run, part[:, used].toarray(), used, gradients=True)
+        bound.forward(training=True)
+        gradients = bound.backward(heads=np.ascontiguousarray(slope[here]))
+        places = np.searchsorted(used, columns)
+        for one in run.parameters:
+            totals[one.name] += gradients[one.name][places] if one.touched else gradients[one.name]
+    if only_intercept and others:
+        totals["b"] = slope.sum(axis=0)
+    return totals
 
 
-def _stepped(run: Run | DeviceRun, weights: np.ndarray, gradient: np.ndarray, **numbers: float) -> np.ndarray:
-    """The weights after the first step of the optimizer's reference, with other `numbers` than the setup's."""
+def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:
+    """The values after the first step of the optimizer's reference."""
     optimizer = optimizers.get(run.setup.optimizer)
-    expected = [weights, *optimizer.new_states(weights)]
+    table = values.reshape(len(values), -1).copy()
+    expected = [table, *optimizer.new_states(table)]
     kernel = kernels.get(f"{optimizer.name}_dense")
     names = [name for name, _, _ in kernel.parsed][len(expected) + 1 :]
-    numbers = {**optimizer.resolve(run.setup.options), "step": 1, **numbers}
-    kernel.reference(*expected, gradient, *(numbers[name] for name in names))
-    return weights
-
-
-def _draw_intercept(run: Run | DeviceRun, generator) -> np.ndarray | None:
-    """Give the intercept random numbers, where there is one; a copy of them, float64."""
-    if not run.setup.intercept:
-        return None
-    run.intercept[...] = 0.1 * generator.standard_normal(run.width)
-    return run.intercept.astype(np.float64)
+    numbers = {**optimizer.resolve(run.setup.options), "step": 1}
+    numbers |= {} if parameter.decays else {"decay": 0.0}
+    kernel.reference(*expected, gradient.reshape(table.shape), *(numbers[name] for name in names))
+    return table.reshape(values.shape)

@@ -8,6 +8,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from workbench import data, models, settings
+from workbench.sweep.problem import OF_FILE
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
@@ -46,13 +47,24 @@ def setup_of(cell: Cell) -> Setup:
     return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
 
 
+def unread(cell: Cell) -> list[str]:
+    """Settings about files that the cell's data set does not take."""
+    taken = data.get(cell.dataset).parameters
+    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in taken]
+
+
+def without_unread(cell: Cell) -> Cell:
+    """The cell without settings that are for other data sets of the same sweep."""
+    return cell.model_copy(update=dict.fromkeys(unread(cell)))
+
+
 def expand(spec: Spec) -> Grid:
     """All combinations of the axes' values and the contenders; those that mean nothing are counted, with the reason."""
     grid, seen = Grid(), set()
     for *values, contender in itertools.product(*spec.axes.values(), spec.contenders or ({},)):
-        settings, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
+        chosen, notes = complete(dict(zip(spec.axes, values, strict=True)) | contender)
         grid.notes += [note for note in notes if note not in grid.notes]
-        cell = Cell(**settings)
+        cell = without_unread(Cell(**chosen))
         if reason := why_dropped(cell):
             grid.dropped[reason] += 1
         elif cell not in seen:

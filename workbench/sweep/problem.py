@@ -5,22 +5,27 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
+from numpy.typing import DTypeLike
 
-from workbench import data, formats
+from workbench import data, formats, models, settings
 from workbench.data import cache
+from workbench.models import Model
 from workbench.sweep.spec import FILES, Cell
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2
+OF_FILE = (*FILES, "kind")
+"""Settings that say what is read, and how."""
 
 
 @dataclass(frozen=True, eq=False)
 class Problem:
     """X csr [rows, D] and targets y in the cell's dtype, the width N; held-out rows where the cell trains epochs.
 
-    `rows_total` is the number of rows before any were joined or held out.
+    `dataset` has the labels' meaning; `rows_total` is the number of rows before any were joined or held out.
     """
 
+    dataset: data.Dataset
     x: scipy.sparse.csr_array
     y: np.ndarray
     width: int
@@ -40,18 +45,23 @@ def is_synthetic(dataset: str) -> bool:
 
 def make_problem(cell: Cell) -> Problem:
     """Data and targets of a cell; `data.DataError` where they cannot be had. What was made is cached on disk."""
-    made = _cached(_parameters(cell))
-    if made.kind == "classes" and (cell.width or 0) > 1:
-        made = data.merged(made, cell.width)
-    rows_total = made.facts["rows_total"]
-    dtype = np.dtype(cell.dtype)
-    train, rest = data.split(made, HELD_OUT, cell.seed) if cell.epochs else (made, None)
-    y = data.with_labels(train, cell.model, cell.width, dtype)
-    width = cell.width or (len(made.classes) if cell.model == "softmax" else y.shape[1])
+    dataset, model, dtype = _cached(_parameters(cell)), models.get(cell.model), np.dtype(cell.dtype)
+    if cell.positive is not None:
+        dataset = data.with_positive(dataset, cell.positive)
+    if cell.merge and model.target == "classes" and cell.width:
+        dataset = data.merged(dataset, cell.width)
+    width = cell.width or model.width or data.natural_width(dataset, model.target)
+    rows_total = dataset.facts["rows_total"]
+    train, rest = data.split(dataset, HELD_OUT, cell.seed) if cell.epochs else (dataset, None)
+    x, y = _typed(train.x, dtype), targets(train, model, width, dtype)
     if rest is None:
-        return Problem(_typed(train.x, dtype), y, width, rows_total)
-    held_out = data.with_labels(rest, cell.model, width, dtype)
-    return Problem(_typed(train.x, dtype), y, width, rows_total, _typed(rest.x, dtype), held_out)
+        return Problem(dataset, x, y, width, rows_total)
+    return Problem(dataset, x, y, width, rows_total, _typed(rest.x, dtype), targets(rest, model, width, dtype))
+
+
+def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
+    """What the model is trained towards at that width."""
+    return data.targets(dataset, model.target, model.outputs or width, dtype)
 
 
 def _typed(x, dtype: np.dtype):
@@ -60,10 +70,12 @@ def _typed(x, dtype: np.dtype):
 
 def _parameters(cell: Cell) -> dict:
     """What the data of a cell depends on, and nothing else, so that cells share what was made."""
-    shared = {name: getattr(cell, name) for name in ("dataset", "rows", "features", "density", "seed")}
-    if is_synthetic(cell.dataset):
-        return shared | {"model": cell.model, "width": cell.width, "path": None, "labels": None}
-    return shared | {"model": None, "width": None, "path": cell.path, "labels": cell.labels}
+    needed = ("dataset", "rows", "features", "density", "seed")
+    drawn = is_synthetic(cell.dataset)
+    asked = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
+    shared = {name: asked.pop(name) for name in needed}
+    kept = ("model", "width") if drawn else tuple(asked.keys() - {"model", "width"})
+    return shared | {name: value if name in kept else None for name, value in asked.items()}
 
 
 def _cached(parameters: dict) -> data.Dataset:
@@ -80,35 +92,40 @@ def _cached(parameters: dict) -> data.Dataset:
 def _of_file(parameters: dict) -> dict:
     """The parameters of a source that reads a file of the user's."""
     known = data.get(parameters["dataset"]).parameters
-    return {name: parameters[name] for name in FILES if name in known and parameters[name] is not None}
+    return {
+        name: value for name, value in parameters.items() if name in known and name in OF_FILE and value is not None
+    }
 
 
-def _make(dataset, rows, features, density, seed, model, width, path, labels) -> data.Dataset:
+def _make(dataset: str, rows, features, density, seed, model, width, **of_file) -> data.Dataset:
     if is_synthetic(dataset):
-        made = _drawn(dataset, rows, features, density, seed, model, width)
-        return dataclasses.replace(made, facts={**made.facts, "rows_total": made.rows})
-    made = data.load(dataset, **_of_file({"dataset": dataset, "path": path, "labels": labels}))
+        drawn = _drawn(dataset, rows, features, density, seed, models.get(model), width)
+        return dataclasses.replace(drawn, facts={**drawn.facts, "rows_total": drawn.rows})
+    whole = data.load(dataset, **_of_file({"dataset": dataset, **of_file}))
     if rows is not None:
-        made = data.keep_rows(made, rows, seed)
-    rows_total = made.rows
+        whole = data.keep_rows(whole, rows, seed)
+    rows_total = whole.rows
     if features is not None:
-        made = data.keep_features(made, features)
+        whole = data.keep_features(whole, features)
     if density is not None:
-        made = data.with_density(made, density, seed)
-    made = data.shuffled(made, seed)
-    return dataclasses.replace(made, facts={**made.facts, "rows_total": rows_total})
+        whole = data.with_density(whole, density, seed)
+    whole = data.shuffled(whole, seed)
+    return dataclasses.replace(whole, facts={**whole.facts, "rows_total": rows_total})
 
 
-def _drawn(dataset, rows, features, density, seed, model, width) -> data.Dataset:
-    if model == "linear":
-        labels = {"classes": None, "width": width or 1}
-    else:
-        labels = {"classes": 2 if model == "logistic" else (width or SYNTHETIC_CLASSES)}
+def drawn_labels(model: Model, width: int | None) -> dict[str, int | None]:
+    """The labels that a synthetic set is drawn with, for a model at that width."""
+    if model.target == "numbers":
+        return {"classes": None, "width": model.outputs or width or 1}
+    return {"classes": 2 if model.target == "binary" else (width or SYNTHETIC_CLASSES)}
+
+
+def _drawn(dataset: str, rows, features, density, seed, model: Model, width: int | None) -> data.Dataset:
     return data.load(
         dataset,
         rows=rows or SYNTHETIC_ROWS,
         features=features or SYNTHETIC_FEATURES,
         density=density or SYNTHETIC_DENSITY,
         seed=seed,
-        **labels,
+        **drawn_labels(model, width),
     )

@@ -1,5 +1,6 @@
 """One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
 
+import math
 import os
 import time
 import traceback
@@ -11,7 +12,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.sessions import bytes_asked
-from workbench import data, formats, optimizers, settings
+from workbench import data, formats, models, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.stats import median_interval
@@ -20,8 +21,7 @@ from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
-from workbench.train import PHASES, Run, StepEvent, make_run, why_impossible
-from workbench.train.device import DeviceRun
+from workbench.train import PHASES, StepEvent, Training, make_run, why_impossible
 
 CURVE_POINTS = 200
 
@@ -168,12 +168,12 @@ class _Trial:
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
             nnz=problem.x.nnz,
-            width=problem.width,
             touched=int(self.row["touched"]),
+            tables=self.tables(problem),
             states=len(optimizers.get(self.cell.optimizer).states),
             states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
             batch_rows=self.cell.batch_rows,
-            **{name: getattr(self.setup, name) for name in ("format", "gradient", "update", "dtype", "shuffle")},
+            **{name: getattr(self.setup, name) for name in ("format", "update", "dtype", "shuffle")},
         )
         if self.on_device:
             on_host = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
@@ -181,6 +181,15 @@ class _Trial:
             self.refuse_too_large(parts, "bytes_device_predicted", "of device memory ", self.row["bytes_device_limit"])
             parts = on_host
         self.refuse_too_large(parts, "bytes_predicted", "", self.bytes_limit)
+
+    def tables(self, problem: Problem) -> list[memory.Table]:
+        """The sizes of the model's parameters."""
+        model, features = models.get(self.cell.model), problem.x.shape[1]
+        lengths = {one: one.lengths(features, problem.width) for one in model.trained(self.setup.intercept)}
+        return [
+            memory.Table(shape[0], math.prod(shape[1:]), one.touched, one.gradient_format(self.setup.gradient))
+            for one, shape in lengths.items()
+        ]
 
     def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
         """Fill the column; end a trial whose parts are more than the limit."""
@@ -190,19 +199,19 @@ class _Trial:
             reason = f"Needs {needed} bytes {where}({largest}: {parts[largest]}); the limit is {limit}."
             raise _Ended("memory", reason, bytes_needed=needed, bytes_limit=limit)
 
-    def check(self, run: Run | DeviceRun) -> None:
+    def check(self, run: Training) -> None:
         """The step that will be timed, against the reference; a wrong one is never timed."""
         checked = check_step(run)
         self.row |= {"error": checked.error, "error_allowed": checked.allowed, "densified": run.densified()}
         if checked.reason:
             raise _Ended("wrong", checked.reason)
 
-    def watch_device(self, run: Run | DeviceRun) -> None:
+    def watch_device(self, run: Training) -> None:
         """The most memory that the steps take on the device, in untimed ones: watching costs time."""
         if self.on_device:
             self.row["bytes_device_peak"] = run.watch()
 
-    def measure(self, run: Run | DeviceRun) -> None:
+    def measure(self, run: Training) -> None:
         """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
         events = run.events()
         curve = _Curve()
@@ -227,7 +236,7 @@ class _Trial:
             **curve.columns(),
         }
 
-    def train(self, run: Run | DeviceRun, problem: Problem) -> None:
+    def train(self, run: Training, problem: Problem) -> None:
         """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality."""
         run.reset()
         curve = _Curve()

@@ -3,9 +3,9 @@
 import collections
 
 from kernels import threads
-from workbench import data
+from workbench import data, models
 from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import Problem
+from workbench.sweep.problem import Problem, drawn_labels, targets
 from workbench.sweep.spec import Cell
 from workbench.train import make_run
 
@@ -26,11 +26,12 @@ def warm_kernels(cell: Cell) -> None:
 
 def run_tiny(cell: Cell) -> None:
     """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
-    width = {"softmax": 3, "logistic": 1, "linear": 2}.get(cell.model, 2)
-    made = data.load("uniform", rows=40, features=24, density=0.2, classes=3, seed=0, cache=False)
-    made = data.merged(made, width) if width > 1 else made
-    y = data.with_labels(made, cell.model, width, cell.dtype)
-    problem = Problem(made.x.astype(cell.dtype), y, width, made.rows)
+    model = models.get(cell.model)
+    width = next(width for width in (3, 1) if model.allows(width))
+    labels = drawn_labels(model, width)
+    tiny_set = data.load("uniform", rows=40, features=24, density=0.2, seed=0, cache=False, **labels)
+    y = targets(tiny_set, model, width, cell.dtype)
+    problem = Problem(tiny_set, tiny_set.x.astype(cell.dtype), y, width, tiny_set.rows)
     tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
     run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width)
     collections.deque(run.events(1), maxlen=0)

@@ -8,14 +8,12 @@
 [1, 2, 3, 4]
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from workbench.train.events import PHASES, Laps, StepEvent
 from workbench.train.run import Prepared, Run
 from workbench.train.setup import Setup, SetupError, why_impossible
-
-if TYPE_CHECKING:
-    from workbench.train.device import DeviceRun
+from workbench.train.training import Training
 
 __all__ = [
     "PHASES",
@@ -25,12 +23,13 @@ __all__ = [
     "Setup",
     "SetupError",
     "StepEvent",
+    "Training",
     "make_run",
     "why_impossible",
 ]
 
 
-def make_run(setup: Setup, x: Any, y: Any, width: int) -> "Run | DeviceRun":
+def make_run(setup: Setup, x: Any, y: Any, width: int) -> Training:
     """The training of a setup on its device, launched as it says; only one on cuda loads what that needs."""
     if setup.device == "cpu":
         return Run(setup, x, y, width)

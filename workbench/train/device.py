@@ -5,17 +5,16 @@ batch plan is built there, too, or on that thread. Every step ends by waiting fo
 of the host.
 """
 
-from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
 import kernels
 from kernels.gpu.row_sums import UNKNOWN
 from kernels.sessions import Beside, CudaSession, Session
-from workbench import data, formats, models, optimizers
+from workbench import data, formats, optimizers
 from workbench.data import loader
 from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
@@ -25,27 +24,27 @@ from workbench.train.device_graph import InGraph
 from workbench.train.device_kernels import ByKernel
 from workbench.train.events import Laps, StepEvent
 from workbench.train.launching import Batch, Launching
-from workbench.train.setup import Setup, refuse_impossible
+from workbench.train.setup import Setup, SetupError, not_on_cuda
+from workbench.train.training import Training
 
 STEPS_WATCHED = 3
 """Steps on new batches after which no further one takes more memory."""
 
 
-class DeviceRun:
-    """Weights, states and batches of one training on a device; `events` does the steps, as those of `Run`.
+@final
+class DeviceRun(Training):
+    """A training on a device of a model X @ W, whose weights [D, N] start at zero.
 
-    X [rows, D] is CSR, or dense for format dense, on the host; y is what the model's loss takes; weights [D, N] start
-    at zero. `session` is the device, by default the CUDA device through CuPy (`ImportError` without it). Raises
-    `SetupError` for settings that do not go together; `MemoryError` where the device has too little.
+    X is on the host. `session` is the device, by default the CUDA device through CuPy (`ImportError` without it).
+    `MemoryError` where the device has too little.
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, session: Session | None = None) -> None:
-        self.setup, self.model, self.width = setup, models.get(setup.model), width
-        refuse_impossible(setup, self.model, width)
+        super().__init__(setup, x, y, width)
+        if not self.model.is_product:
+            raise SetupError(f"{not_on_cuda(self.model)} Take device cpu.")
         self.session = session or CudaSession()
         self.device = self.session.device
-        self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
-        self.features, self.dtype = x.shape[1], np.dtype(setup.dtype)
         self.optimizer = optimizers.get(setup.optimizer)
         self.options = self.optimizer.resolve(setup.options)
         self.forward_of, _ = products.chosen(setup, self.session)
@@ -54,8 +53,7 @@ class DeviceRun:
         self.states = [self.device.zeros(shape, self.dtype) for _ in self.optimizer.states]
         self.launching = self._new_launching()
         self.last: Batch | None = None
-        self.kept: dict[int, Batch] = {}
-        self.step, self.rows = 0, 0
+        self.rows = 0
 
     def _new_launching(self) -> Launching:
         """As the setup says, with room for the largest batch."""
@@ -65,7 +63,7 @@ class DeviceRun:
         return InGraph(*given, self.batches) if self.setup.launch == "graph" else ByKernel(*given)
 
     def reset(self) -> None:
-        """Zero weights and states, step zero: as new, copied batches kept."""
+        """Weights and states of zero, step zero; copied batches are kept."""
         self.step, self.rows = 0, 0
         for table in (self.weights, *self.states):
             self.device.clear(table)
@@ -98,28 +96,35 @@ class DeviceRun:
         self.last, self.rows = batch, batch.rows
         return self.launching.forward(batch)
 
-    def backward(self) -> Any:
-        """Gradient of the weights for the batch of the last `forward`: dense, `RowSparse`, or None, left unsummed."""
-        return self.launching.backward(self.last)
+    def backward(self) -> dict[str, Any]:
+        """Gradient of w: dense, `RowSparse`, or None, left unsummed."""
+        return {"w": self.launching.backward(self.last)}
 
-    def update(self, gradient: Any) -> None:
-        """Change the weights and states by one step of the optimizer."""
-        self.launching.update(self.last, gradient, self._numbers())
+    def update(self, gradients: dict[str, Any]) -> None:
+        """By the kernels of the optimizer."""
+        self.launching.update(self.last, gradients["w"], self._numbers())
 
     def _numbers(self) -> list[float]:
         """Of the next step."""
         self.step += 1
         return numbers_of(self.optimizer.rule, self.options, self.step)
 
-    def do_step(self, batch: Batch, epoch: int, known: dict[str, float], seconds_prepare: float) -> StepEvent:
-        """One step on a batch that may still be under way; `known` are phases of the host."""
+    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+        """Phases of the host; copies, and a plan on the device, are known when the step is done."""
+        of = ready.value.seconds
+        host = ready.seconds_prepare - of["inside"]
+        here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
+        return {"wait": ready.seconds_wait} if self.setup.ahead else here, host
+
+    def do_step(self, batch: Batch, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
+        """One step on a batch that may still be under way."""
         laps, work = DeviceLaps(self.session), batch.work
         self._arrive(batch)
         laps.lap("transfer")
         loss = self.launching.step(batch, self._numbers(), laps)
         self.session.finish()  # synchronize!
         batch.work = self.last = None  # what copies read, and arrays of the second stream, may go only now
-        seconds = Laps(known | laps.seconds()).seconds
+        seconds = Laps(phases | laps.seconds()).seconds
         if work is not None:
             seconds, seconds_prepare = self._with_copies(work, seconds, seconds_prepare)
         return StepEvent(self.step, epoch, batch.rows, loss, seconds, seconds_prepare)
@@ -132,39 +137,16 @@ class DeviceRun:
             seconds = seconds | {"transfer": copies, "plan": seconds["plan"] + plan}
         return seconds, host + copies + plan
 
-    def epoch(self, epoch: int) -> Iterator[StepEvent]:
-        """The steps of one epoch."""
-        if self.kept:
-            for batch in self.kept.values():
-                yield self.do_step(batch, epoch, {}, 0.0)
-            return
-        kept: dict[int, Batch] = {}
-        made = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
-        try:
-            for number, ready in enumerate(made):
-                batch, of = ready.value, ready.value.seconds
-                if self.launching.keeps:
-                    kept[number] = batch
-                host = ready.seconds_prepare - of["inside"]
-                here = {"slice": host - of["convert"] - of["plan"], "convert": of["convert"], "plan": of["plan"]}
-                yield self.do_step(batch, epoch, {"wait": ready.seconds_wait} if self.setup.ahead else here, host)
-        finally:
-            made.close()
-            self._until_copied()
-        self.kept = kept
+    @property
+    def keeps(self) -> bool:
+        """As the launching can: a graph has slots for so many."""
+        return self.launching.keeps
 
-    def _until_copied(self) -> None:
+    def settle(self) -> None:
         """Wait for copies of a batch that no step came to: what they read and write may be given back after this."""
         with self.session.beside() as work:
             pass
         self.session.until(work.marks["end"])  # synchronize!
-
-    def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
-        """The steps of `epochs` epochs, or without end."""
-        epoch = 0
-        while epochs is None or epoch < epochs:
-            yield from self.epoch(epoch)
-            epoch += 1
 
     # What is asked of a training
 
@@ -205,13 +187,13 @@ class DeviceRun:
         """The session's."""
         return self.session.watching()
 
-    def write_rows(self, rows: np.ndarray, values: np.ndarray) -> None:
-        """weights[rows] = values."""
+    def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
+        """Copied to the device and scattered there."""
         places = self.device.put(np.asarray(rows, np.int64))
         kernels.get("scatter_rows").gpu(self.device.put(values), places, self.weights)
 
-    def read_rows(self, rows: np.ndarray) -> np.ndarray:
-        """weights[rows], on the host."""
+    def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
+        """Gathered on the device and copied."""
         return self._rows_of(self.weights, rows)
 
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
@@ -223,11 +205,11 @@ class DeviceRun:
         """Of the loss of the last `forward`, on the host [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
-    def gradient_rows(self, gradient: Any, columns: np.ndarray) -> np.ndarray | None:
-        """Rows `columns` of what `backward` returned, on the host; None where it is left unsummed."""
+    def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
+        """Gathered on the device and copied."""
         if not isinstance(gradient, RowSparse):
-            return None if gradient is None else self._rows_of(gradient, columns)
-        places = np.searchsorted(self.device.read(gradient.indices), columns)  # synchronize!
+            return None if gradient is None else self._rows_of(gradient, rows)
+        places = np.searchsorted(self.device.read(gradient.indices), rows)  # synchronize!
         return self._rows_of(gradient.values, places)
 
     def scores_of(self, x: Any) -> np.ndarray:
@@ -243,12 +225,3 @@ class DeviceRun:
         made = self.device.read(scores)  # synchronize!
         self.session.finish()
         return made
-
-    def predict(self, x: Any) -> np.ndarray:
-        """Scores [rows, N] of X, in chunks of the batch size, in the setup's format, on the host."""
-        batches = data.Batches(x, None, self.setup.batch_rows)
-        return np.concatenate([self.scores_of(batch.x) for batch in batches.epoch(0)])
-
-    def quality(self, x: Any, y: np.ndarray) -> float:
-        """The model's measure of quality on held-out X and y."""
-        return self.model.quality(self.predict(x), y)

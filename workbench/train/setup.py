@@ -102,11 +102,18 @@ def _why_not_on_cuda(setup: Setup) -> str:
     if (setup.format, setup.engine) not in ON_CUDA:
         known = ", ".join(f"{format} by {engine}" for format, engine in sorted(ON_CUDA))
         return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
+    if not (model := models.get(setup.model)).is_product:
+        return not_on_cuda(model)
     if setup.intercept:
         return "Models with an intercept do not train on cuda yet: take device cpu, or give X a column of ones."
     if setup.update == "exact":
         return "An exact update keeps what rows have missed on the host: it runs on cpu; cuda has standard and lazy."
     return ""
+
+
+def not_on_cuda(model: Model) -> str:
+    """Why a model does not train on a CUDA device."""
+    return f"The {model.name} model has no steps on cuda yet: models whose scores are X @ W train there."
 
 
 def _why_no_graph(setup: Setup) -> str:

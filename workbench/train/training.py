@@ -1,0 +1,160 @@
+"""What every training is: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, final
+
+import numpy as np
+
+from workbench import data, models
+from workbench.data import loader
+from workbench.models import Parameter
+from workbench.train.events import StepEvent
+from workbench.train.setup import Setup, refuse_impossible
+
+
+class Training(ABC):
+    """Parameters, optimizer states and batches of one training; `events` does the steps.
+
+    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes. Made by `make_run`.
+    Raises `SetupError` for settings that do not go together.
+    """
+
+    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int) -> None:
+        self.setup, self.model = setup, models.get(setup.model)
+        refuse_impossible(setup, self.model, width)
+        self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
+        self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
+        self.kept: dict[int, Any] = {}
+        self.step = 0
+
+    # Steps
+
+    @final
+    def events(self, epochs: int | None = None) -> Iterator[StepEvent]:
+        """The steps of `epochs` epochs, or without end."""
+        epoch = 0
+        while epochs is None or epoch < epochs:
+            yield from self.epoch(epoch)
+            epoch += 1
+
+    @final
+    def epoch(self, epoch: int) -> Iterator[StepEvent]:
+        """The steps of one epoch."""
+        if self.kept:
+            for batch in self.kept.values():
+                yield self.do_step(batch, epoch, {}, 0.0)
+            return
+        kept: dict[int, Any] = {}
+        prepared = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
+        try:
+            for number, ready in enumerate(prepared):
+                if self.keeps:
+                    kept[number] = ready.value
+                phases, seconds_prepare = self.phases_before(ready)
+                yield self.do_step(ready.value, epoch, phases, seconds_prepare)
+        finally:
+            prepared.close()
+            self.settle()
+        self.kept = kept
+
+    @property
+    def keeps(self) -> bool:
+        """Whether the batches of an epoch are kept for those after it, as prepared."""
+        return not self.setup.shuffle
+
+    @abstractmethod
+    def prepare(self, batch: data.Batch) -> Any:
+        """The batch as a step takes it: in the setup's format, with its plan where the gradient reads one."""
+
+    @abstractmethod
+    def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
+        """(seconds of each phase before the step, seconds that the batch took to prepare) of what the loader gives."""
+
+    @abstractmethod
+    def do_step(self, batch: Any, epoch: int, phases: dict[str, float], seconds_prepare: float) -> StepEvent:
+        """One step on a prepared batch; `phases` are the seconds of those before it."""
+
+    def settle(self) -> None:  # noqa: B027 - most trainings have nothing to wait for
+        """Wait for what goes on beside the steps, after the last of an epoch or when they are left."""
+
+    # The same in parts, by which a step is checked before it is timed
+
+    @abstractmethod
+    def forward(self, batch: Any) -> float:
+        """The mean loss of a prepared batch."""
+
+    @abstractmethod
+    def slope(self) -> np.ndarray:
+        """Of the loss of the last `forward`, right after it [R, outputs]."""
+
+    @abstractmethod
+    def backward(self) -> dict[str, Any]:
+        """Gradients by parameter for the batch of the last `forward`: dense, row_sparse, or left unsummed."""
+
+    @abstractmethod
+    def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
+        """Rows `rows` of one gradient of `backward`; None where it is left unsummed."""
+
+    @abstractmethod
+    def update(self, gradients: dict[str, Any]) -> None:
+        """Change parameters and states by one step; `gradients` is what `backward` returned."""
+
+    # Parameters
+
+    @property
+    def parameters(self) -> tuple[Parameter, ...]:
+        """Those of the model, the intercept among them where the setup asks for one."""
+        return self.model.trained(self.setup.intercept)
+
+    @final
+    def start_of(self, parameter: Parameter) -> np.ndarray:
+        """Starting values of a parameter, the same for the same seed."""
+        shape = parameter.lengths(self.features, self.width)
+        if not parameter.deviation:
+            return np.zeros(shape, self.dtype)
+        number = [one.name for one in self.parameters].index(parameter.name)
+        generator = np.random.default_rng((self.setup.seed, number))
+        return generator.normal(0.0, parameter.deviation, shape).astype(self.dtype)
+
+    @abstractmethod
+    def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
+        """Rows `rows` of a parameter, a copy on the host."""
+
+    @abstractmethod
+    def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
+        """Overwrite rows `rows` of a parameter."""
+
+    @abstractmethod
+    def reset(self) -> None:
+        """Starting values, states of zero, step zero: as new, prepared batches kept."""
+
+    # Results
+
+    @abstractmethod
+    def scores_of(self, x: Any) -> np.ndarray:
+        """Scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
+
+    @final
+    def predict(self, x: Any) -> np.ndarray:
+        """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format."""
+        self.catch_up()
+        batches = data.Batches(x, None, self.setup.batch_rows)
+        return np.concatenate([self.scores_of(batch.x).copy() for batch in batches.epoch(0)])
+
+    def catch_up(self) -> None:  # noqa: B027 - only an exact update has rows that lag behind
+        """Bring rows up to date that an exact update has left for later."""
+
+    @final
+    def quality(self, x: Any, y: np.ndarray) -> float:
+        """The model's measure of quality on held-out X and y."""
+        return self.model.quality(self.predict(x), y)
+
+    @abstractmethod
+    def densified(self) -> list[dict]:
+        """What these settings make dense on the way, of which shape and bytes: nothing for most."""
+
+    @property
+    @abstractmethod
+    def bytes_held(self) -> int:
+        """Bytes of all arrays of the training on the host."""
