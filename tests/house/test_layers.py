@@ -35,7 +35,9 @@ ALLOWED = {
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.stats"},
     "workbench.plots": {"store", "analysis"},
-    "workbench.sweep": {"formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"},
+    "workbench.sweep": {
+        *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),
+    },
     "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store"},
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.panels": {
