@@ -32,6 +32,8 @@ FINITE = {
     "sampled_dot": "sums over stored values alone",
     "fully_connected": "sums over stored values alone",
     "slope_of_square_sum": "multiplies stored values alone",
+    "interactions": "sums over stored values alone",
+    "interactions_gradient": "sums over stored values alone",
 }
 """Called with finite numbers: zero times infinity is left out of their sums."""
 REFUSALS = (ops.OpError, formats.FormatError, kernels.KernelError)

@@ -50,6 +50,8 @@ UNIT, POSITIVE, ABOVE, APART = (Call(kinds=(kind,)) for kind in ("unit", "positi
 TWINS = Call(lambda base: [[base, base]])
 LABELLED = Call(lambda base: [[base, base]], ranks=(2,))
 CLASSED = Call(lambda base: [[base, base[:1]]], kinds=("real", "classes"), ranks=(2,))
+FACTORS = {1: ("dense",), 2: ("dense",)}
+"""Formats of factors and heads, which are dense alone."""
 AT = {1: ("dense",)}
 CALLS: dict[str, Call] = {
     **dict.fromkeys(("arcsin", "arctanh", "arccos"), UNIT),
@@ -116,6 +118,13 @@ CALLS: dict[str, Call] = {
     "embedding": Call(cases=looked_up, kinds=("rows", "real"), of=1, ranks=(2, 3)),
     "embedding_gradient": Call(
         cases=put_back, kinds=("real", "rows", "real"), of=2, ranks=(2, 3), held=AT, meaning=looked_up_sums
+    ),
+    "interactions": Call(lambda base: [[base, (base[1], 2)]], ranks=(2,), held=FACTORS),
+    "interactions_gradient": Call(
+        lambda base: [[base, (base[1], 2), (base[0], 1)]],
+        lambda base: [{}, {"sparse_grad": False}],
+        ranks=(2,),
+        held=FACTORS,
     ),
     "fully_connected": Call(lambda base: [[base, (2, base[1])], [base, (2, base[1]), (2,)]], ranks=(2,)),
     "cast": Call(params=lambda base: [{"dtype": "float64"}]),

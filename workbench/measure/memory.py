@@ -103,20 +103,19 @@ def predicted_training_bytes(
     own = 0 if format == held and not shuffle else batch
     planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
-    numbers, gradients, missed = 0, 0, 0
-    for table in tables:
-        numbers += table.rows * (1 if states_by_row else table.columns)
-        if table.gradient == "dense" or update == "standard":
-            gradients += table.rows * table.columns * value
-        if table.gradient == "row_sparse":
-            gradients += touched * (table.columns * value + 8)
-        missed += 8 * features if update == "exact" and table.touched else 0
-    widest = max(table.columns for table in tables)
+    numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
+    missed = sum(8 * features for table in tables if update == "exact" and table.touched)
     return {
         "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
         "weights": sum(table.rows * table.columns for table in tables) * value,
         "states": states * numbers * value + missed,
-        "gradient": gradients,
-        "scores": 2 * batch_rows * widest * value,
+        "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
+        "scores": 2 * batch_rows * max(table.columns for table in tables) * value,
     }
+
+
+def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
+    """Bytes of a parameter's gradient: whole, the touched rows, or both where these are spread for an update."""
+    whole = table.rows * table.columns * value if table.gradient == "dense" or update == "standard" else 0
+    return whole + (touched * (table.columns * value + 8) if table.gradient == "row_sparse" else 0)

@@ -1,0 +1,169 @@
+"""Interactions of the features of a row, all pairs of them: the second order of a factorization machine.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[1, 2, 0], [0, 3, 0]]), format="csr")
+>>> ops.interactions(x, np.float32([[1, 0], [4, 1], [5, 2]])).tolist()
+[[8.0], [0.0]]
+
+The sum over pairs i < j of x_i x_j <v_i, v_j> is half of |sum_i x_i v_i|^2 - sum_i x_i^2 |v_i|^2, which takes O(z K)
+for z stored entries and K factors (Rendle 2010, lemma 3.1).
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from kernels.plan import BatchPlan
+from workbench import formats, ops
+from workbench.formats import RowSparse
+from workbench.ops import stored
+from workbench.ops.contract import Op, OpError, Rule, Shape, register
+from workbench.ops.like import put
+from workbench.ops.places import wanted_places
+from workbench.ops.products import make_plan, rule
+from workbench.ops.types import real
+
+SPARSE = ("csr", "csc", "coo", "row_sparse")
+
+
+def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    x, v = shapes[:2]
+    if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
+        raise OpError(f"interactions takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
+    return x[0], 1
+
+
+def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
+    sums = x @ v
+    own = (x * x) @ (v * v)
+    return put(out, 0.5 * (sums * sums - own).sum(axis=1, keepdims=True))
+
+
+def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
+    """X as csr without entries that share a place, whose squares would be taken one by one, and its batch plan."""
+    x = formats.to_format(x, "csr")
+    plan = plan or make_plan(x)
+    at_once = plan.rows[1:] == plan.rows[:-1]
+    at_once[plan.segments[1:-1] - 1] = False  # from one column to the next
+    if not at_once.any():
+        return x, plan
+    x = stored.canonical(x)
+    return x, make_plan(x)
+
+
+def _sparse(
+    x: Any, v: np.ndarray, out: np.ndarray | None = None, plan: BatchPlan | None = None, **_: Any
+) -> np.ndarray:
+    x, plan = _planned(x, plan)
+    sums = rule("csr", False)(x, v)  # [R, K]
+    rows = v[plan.columns]
+    norms = np.einsum("uk,uk->u", rows, rows)  # [U]
+    entries = plan.in_order(x.data)
+    own = np.repeat(norms, np.diff(plan.segments)) * entries * entries  # [z]
+    own = np.bincount(plan.rows, own, minlength=x.shape[0])  # [R]
+    return put(out, (0.5 * (np.einsum("rk,rk->r", sums, sums) - own)).astype(v.dtype)[:, None])
+
+
+def _gradient_of_rows(x: Any, v: np.ndarray, head: np.ndarray, plan: BatchPlan | None = None, **_: Any) -> RowSparse:
+    x, plan = _planned(x, plan)
+    slope = head * rule("csr", False)(x, v)  # [R, K]
+    gradient = rule("csr", True, "row_sparse")(x, slope, plan=plan)
+    if plan.columns.size:
+        entries = plan.in_order(x.data)
+        own = np.add.reduceat(entries * entries * head[plan.rows, 0], plan.segments[:-1])  # [U]
+        gradient.values[...] -= own[:, None] * v[plan.columns]
+    return gradient
+
+
+def _whole_gradient(x: Any, v: np.ndarray, head: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
+    if not isinstance(x, np.ndarray):
+        return put(out, formats.to_format(_gradient_of_rows(x, v, head), "dense"))
+    return put(out, x.T @ (head * (x @ v)) - ((x * x).T @ head) * v)
+
+
+def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    x, v = inputs
+    towards_x = ops.subtract(_towards(x, head, v, v), _own(x, head, v, v))
+    return towards_x, ops.interactions_gradient(x, v, head, sparse_grad=params["sparse_grad"])
+
+
+def _towards(x: Any, head: Any, v: Any, w: Any) -> Any:
+    """head_r <v_i, (x @ w)_r> at the places of x."""
+    return ops.sampled_dot(wanted_places(x), head * ops.dot(x, w, result="dense"), v, transpose_b=True)
+
+
+def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
+    """head_r x_ri <v_i, w_i> at the places of x."""
+    products = ops.sum(ops.to_format(v * w, format="dense"), axis=1, keepdims=True)
+    return ops.multiply(x, ops.sampled_dot(wanted_places(x), head, products, transpose_b=True))
+
+
+def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    """Of the gradient, which is linear in v and in the head that it was given."""
+    x, v, given = inputs
+    head = ops.to_format(head, format="dense")
+    both = ops.add(_towards(x, given, v, head), _towards(x, given, head, v))
+    towards_x = ops.subtract(both, ops.multiply_scalar(_own(x, given, v, head), scalar=2.0))
+    pairs = ops.sum(ops.dot(x, v, result="dense") * ops.dot(x, head, result="dense"), axis=1, keepdims=True)
+    own = ops.dot(ops.square(x), ops.sum(v * head, axis=1, keepdims=True), result="dense")
+    return towards_x, ops.interactions_gradient(x, head, given, **params), ops.subtract(pairs, own)
+
+
+def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    rows, one = _shape(shapes, params)
+    if tuple(shapes[2]) != (rows, one):
+        raise OpError(f"The head of interactions of {rows} rows has shape {(rows, one)}; {tuple(shapes[2])} came.")
+    return tuple(shapes[1])
+
+
+def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) -> tuple[Rule, ...]:
+    """A rule that reads a batch plan for csr, and one through csr for the other sparse formats."""
+    dense = ("dense",) * heads
+    return (
+        Rule(("csr", *dense), result, call, "csr_dense", plan=True, **narrowed),
+        *(Rule((held, *dense), result, of_others, "csr_dense", **narrowed) for held in ("coo", "csc", "row_sparse")),
+    )
+
+
+register(
+    Op(
+        "interactions",
+        ("x", "v"),
+        _dense,
+        _shape,
+        "For each row of x [R, D] the sum over all pairs of its features i < j of x_i x_j <v_i, v_j>, with v [D, K]: "
+        "[R, 1], in O(z K). With `sparse_grad` the gradient of v is row_sparse where x is sparse: the touched rows.",
+        params={"sparse_grad": True},
+        rules=_rules(_sparse, _sparse, 1, "dense"),
+        dtype=real,
+        gradient=_gradient,
+        family="layers",
+    )
+)
+register(
+    Op(
+        "interactions_gradient",
+        ("x", "v", "head"),
+        _whole_gradient,
+        _gradient_shape,
+        "The gradient of `interactions` towards v, by the head [R, 1]: x.T @ (head * (x @ v)) - (x^2).T @ head * v; "
+        "row_sparse with `sparse_grad` where x is sparse, else dense.",
+        params={"sparse_grad": True},
+        rules=(
+            *_rules(
+                _gradient_of_rows,
+                _gradient_of_rows,
+                2,
+                "row_sparse",
+                when=lambda shapes, params: bool(params["sparse_grad"]),
+                condition="sparse_grad",
+            ),
+            *(Rule((held, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for held in SPARSE),
+        ),
+        dtype=real,
+        gradient=_second,
+        family="layers",
+    )
+)
