@@ -1,0 +1,34 @@
+"""Factorization machine of second order: a number from the features and from all pairs of them (Rendle 2010).
+
+score = x @ w + sum over i < j of x_i x_j <v_i, v_j>; the width is the number of factors, the length of each v_i.
+"""
+
+from workbench import ops
+from workbench.graph import Symbol, variable
+from workbench.metrics import r2
+from workbench.models import Model, Parameter, register
+
+
+def scores(x: Symbol, engine: str) -> Symbol:
+    """The scores [R, 1], in O(z K) for z stored entries and K factors."""
+    linear = ops.get("dot")(x, variable("w"), engine=engine)
+    return ops.get("add")(linear, ops.get("interactions")(x, variable("v")))
+
+
+register(
+    Model(
+        "factorization_machine",
+        loss="squared",
+        target="numbers",
+        quality_name="r2",
+        quality=r2,
+        scores=scores,
+        parameters=(
+            Parameter("w", ("D", 1), touched=True, product=True),
+            Parameter("v", ("D", "N"), touched=True, deviation=0.01),
+        ),
+        widths="any number of factors from 1",
+        outputs=1,
+        width=8,
+    )
+)
