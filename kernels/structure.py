@@ -19,6 +19,10 @@ from kernels.threads import compiled, compiled_parallel, equal_count, is_serial,
 SERIAL_ENTRIES = 8
 """Indices that are compared in the time of a multiply-add of `threads.is_serial`, which come from memory."""
 
+FEW = 1 << 17
+"""Below so many indices, plain ones are checked with no more than one call: in the midst of a step, where nothing of
+this is in a cache, every further one costs microseconds."""
+
 
 @compiled
 def _in_range(indices, limit):
@@ -74,8 +78,8 @@ def rises(starts: np.ndarray, entries: int) -> bool:
 
 def is_compressed(starts: np.ndarray, indices: np.ndarray, limit: int) -> bool:
     """Whether `starts` [R + 1] are row starts of `indices` [z], of their type, all in range below `limit`. O(R + z)."""
-    if is_serial(indices.size // SERIAL_ENTRIES):
-        return _is_compressed(plain(starts), plain(indices), limit)
+    if indices.size < FEW and starts.flags.carray and indices.flags.carray:
+        return _is_compressed(starts, indices, limit)
     return rises(starts, indices.size) and in_range(indices, limit)
 
 

@@ -106,3 +106,54 @@ def test_unknown_kernel_lists_the_kernels() -> None:
         kernels.get("csr_dens")
     with pytest.raises(KernelError, match="There is no kernel 'nothing'"):
         kernels.rivals_of("nothing")
+
+
+FREE = {"indices of find_rows", "labels of softmax"}
+"""Whole numbers that may be any: what is sought and not there is told, and labels are checked in the pass itself."""
+
+
+def test_every_operand_of_whole_numbers_says_what_it_holds() -> None:
+    free = set()
+    for name in kernels.names():
+        for operand in kernels.get(name).operands.split():
+            parameter, _, declared = operand.partition(":")
+            is_read = parameter not in kernels.get(name).writes and not kernels.get(name).rival_of
+            if is_read and declared[0] in "il" and declared.endswith("]"):
+                free.add(f"{parameter} of {name}")
+    assert free == FREE
+
+
+@pytest.mark.parametrize(
+    ("sign", "index", "message"),
+    [
+        ("<R", [0, 2], r"index\[1\] is 2, out of range. Allowed: 0 to 1"),
+        ("<R", [0, -1], r"index\[1\] is -1, out of range. Allowed: 0 to 1. Count from 0"),
+        ("<R+1", [3, 2], r"index\[0\] is 3, out of range. Allowed: 0 to 2"),
+        ("<limit", [0, 9], r"index\[1\] is 9, out of range. Allowed: 0 to 8"),
+        ("<", [0, -1], r"index\[1\] is -1, out of range. Allowed: 0 and more"),
+        ("<<R", [1, 0], r"index\[1\] is 0 and index\[0\] is 1. Allowed: indices that rise"),
+        ("<!R", [1, 1], r"index has 1 twice. Allowed: each index once"),
+        ("^R", [0, 1], r"index goes from 0 to 1. Allowed: 0 to 2"),
+        ("^", [1, 1], r"index goes from 1 to 1. Allowed: 0 to 1"),
+        ("^", [0, -1], r"index goes from 0 to -1. Allowed: 0 to 0"),
+    ],
+)
+def test_what_operands_hold_is_checked_in_cpu_and_not_in_trusted(sign: str, index: list, message: str) -> None:
+    def twin(x, index, limit, out):
+        out[...] = x
+
+    twin.__module__ = __name__
+    kernel = declare(
+        operands=f"x:f[R] index:l[U]{sign} limit:s out:f[R]", reference=twin, cpu=twin, arguments=lambda case: ()
+    )
+    out = np.zeros(2)
+    with pytest.raises(KernelError, match=f"copy: {message}"):
+        kernel.cpu(np.ones(2), np.array(index), 9, out)
+    assert out.tolist() == [0, 0]
+    kernel.trusted(np.ones(2), np.array(index), 9, out)
+    assert out.tolist() == [1, 1]
+
+
+def test_limit_that_is_no_axis_and_no_operand_is_refused() -> None:
+    with pytest.raises(KernelError, match=r"copy: a limit in .* is no axis and no operand"):
+        declare(operands="x:f[R,N]<Q out:f[R,N]")

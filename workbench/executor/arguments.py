@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from workbench import formats
+from workbench.formats import enter
 
 if TYPE_CHECKING:
     from workbench.executor.run import Executor
@@ -12,7 +13,7 @@ if TYPE_CHECKING:
 def entered(value: Any, name: str) -> Any:
     """An array for `name`, checked (`FormatError`): whoever gave it may have changed it since it was last read."""
     try:
-        return formats.enter(value)[1]
+        return enter(value)[1]
     except formats.FormatError as error:
         error.add_note(f"This is {name} of the graph.")
         raise

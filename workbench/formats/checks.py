@@ -86,8 +86,9 @@ def is_sound_compressed(x: Any) -> bool:
     if not (type(indptr) is type(indices) is type(data) is np.ndarray and len(shape) == 2):
         return False
     count, limit = shape if x.format == "csr" else shape[::-1]
-    alike = indices.dtype == indptr.dtype and indices.dtype in INTEGERS and data.dtype in SCIPY_VALUES
-    whole = indptr.shape == (count + 1,) and indices.ndim == 1 and data.shape == indices.shape
+    kind, stored = indices.dtype, indices.shape
+    alike = indptr.dtype == kind and kind in INTEGERS and data.dtype in SCIPY_VALUES
+    whole = indptr.shape == (count + 1,) and len(stored) == 1 and data.shape == stored
     return alike and whole and structure.is_compressed(indptr, indices, limit)
 
 
