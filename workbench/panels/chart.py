@@ -1,6 +1,7 @@
 """The live chart: a picker, the chart's own controls as widgets, the picture, and the numbers behind it."""
 
 from collections.abc import Callable
+from functools import partial
 from time import monotonic
 
 import ipywidgets as widgets
@@ -47,9 +48,9 @@ class ChartView:
             control.close()
         self.controls, self.chosen = {}, {}
         for control in plots.get(self.picker.value).controls:
-            made = widgets.Dropdown(description=control.name.capitalize(), tooltip=control.help, style=LABELLED)
-            made.observe(self.guard("Drawing", lambda name=control.name: self._choose(name)), names=["value"])
-            self.controls[control.name] = made
+            dropdown = widgets.Dropdown(description=control.name.capitalize(), tooltip=control.help, style=LABELLED)
+            dropdown.observe(self.guard("Drawing", partial(self._choose, control.name)), names=["value"])
+            self.controls[control.name] = dropdown
         self.bar.children = (self.picker, *self.controls.values())
         self.draw()
 

@@ -193,11 +193,11 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:
-        made = validate(settings)
+        spec = validate(settings)
     except SpecError as error:
         raise ChoiceError(str(error)) from None
-    _refuse_empty(made, read["formats"])
-    return made
+    _refuse_empty(spec, read["formats"])
+    return spec
 
 
 def _read(choice: Choice, value: Any) -> list:
@@ -210,10 +210,10 @@ def _read(choice: Choice, value: Any) -> list:
         if not value:
             raise ChoiceError(f"{choice.label}: none is chosen; choose one or more of {', '.join(choice.options())}.")
         return [_known(choice, item) for item in value]
-    found = numbers(choice, value)
-    if choice.kind == "number" and (len(found) != 1 or found[0] is None):
+    values = numbers(choice, value)
+    if choice.kind == "number" and (len(values) != 1 or values[0] is None):
         raise ChoiceError(f"{choice.label}: {value!r} is not one number. {choice.help}")
-    return found
+    return values
 
 
 def _known(choice: Choice, value: str) -> str:
@@ -222,18 +222,18 @@ def _known(choice: Choice, value: str) -> str:
     return value
 
 
-def _refuse_empty(made: Spec, formats: Sequence[str]) -> None:
+def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
     """What cannot be measured at all is told, with the reason; a part that cannot is told too.
 
     What trains on cpu alone may be chosen beside cuda: it is left out there, and the plan says so.
     """
     for format in formats:
-        if not any(one["format"] == format for one in made.contenders):
+        if not any(one["format"] == format for one in spec.contenders):
             raise ChoiceError(
                 f"Sparse formats: there is no {format} with these kernels and updates; choose more of them."
             )
-    devices = tuple(device for device in made.axes["device"] if device == "cpu") or made.axes["device"]
-    whole = grid.expand(made.model_copy(update={"axes": made.axes | {"device": devices}}))
+    devices = tuple(device for device in spec.axes["device"] if device == "cpu") or spec.axes["device"]
+    whole = grid.expand(spec.model_copy(update={"axes": spec.axes | {"device": devices}}))
     if whole.dropped:
         reason, count = whole.dropped.most_common(1)[0]
         part = f" for {count} of {count + len(whole.cells)} cells" if whole.cells else ""

@@ -93,8 +93,11 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     if panel is not None:
         tell("Press Run in the panel. Run the cells below whenever you want their results as they are.")
         return
-    planned = [study.planned, study.planned.without, suited.following(study.choices)]
-    tell(" ".join([*filter(None, map(str, planned)), f"The rows are kept in {study.folder}."]))
+    planned = study.planned
+    if planned is None:
+        raise ChoiceError(study.problem)
+    sentences = filter(None, (str(planned), planned.without, suited.following(study.choices)))
+    tell(" ".join([*sentences, f"The rows are kept in {study.folder}."]))
     if not study.is_current:
         study.start()
     try:
@@ -107,10 +110,10 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
 
 def _wait(study: LabState, tell: Callable[[str], None]) -> None:
     due, last = SECONDS_BETWEEN, ""
-    for found in run_folder.watch(study.folder):
-        line = ", ".join(filter(None, (f"{found.done} of {found.total} trials done", left(found))))
-        if found.alive and found.seconds >= due and line != last:
-            due, last = found.seconds + SECONDS_BETWEEN, line
+    for progress in run_folder.watch(study.folder):
+        line = ", ".join(filter(None, (f"{progress.done} of {progress.total} trials done", left(progress))))
+        if progress.alive and progress.seconds >= due and line != last:
+            due, last = progress.seconds + SECONDS_BETWEEN, line
             tell(line)
     study.poll()
-    tell(f"{found.state.capitalize()}: {found.done} of {found.total} trials. {found.message}".strip())
+    tell(f"{progress.state.capitalize()}: {progress.done} of {progress.total} trials. {progress.message}".strip())

@@ -14,21 +14,22 @@ BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 def plan_line(state: LabState) -> str:
     """What Run would do, or what is wrong with the choices."""
-    if state.problem:
+    planned = state.planned
+    if planned is None:
         lines = "<br>".join(map(html.escape, state.problem.splitlines()))
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
-    configurations = "; ".join(map(html.escape, state.planned.configurations))
-    told = f"<strong>{html.escape(str(state.planned))}</strong> {html.escape(state.planned.without)}"
+    configurations = "; ".join(map(html.escape, planned.configurations))
+    trials = f"<strong>{html.escape(str(planned))}</strong> {html.escape(planned.without)}"
     follow = html.escape(suited.following(state.choices))
-    return f"<div>{told} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
+    return f"<div>{trials} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
 
 
 def outdated_line(state: LabState) -> str:
     """That the results are of other settings than those above, and which."""
     if not state.outdated:
         return ""
-    told = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."
-    return f'<div class="wb-problem wb-outdated" role="status">{told} Run measures what is chosen now.</div>'
+    differs = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."
+    return f'<div class="wb-problem wb-outdated" role="status">{differs} Run measures what is chosen now.</div>'
 
 
 def status_line(state: LabState) -> str:
@@ -38,7 +39,7 @@ def status_line(state: LabState) -> str:
 
 
 def _status(state: LabState) -> tuple[str, str]:
-    told = {
+    known = {
         "idle": ("○", "No run yet."),
         "starting": ("◔", "Starting."),
         "running": ("▶", "Running. Stop any time; finished trials stay."),
@@ -46,21 +47,21 @@ def _status(state: LabState) -> tuple[str, str]:
         "stopped": ("■", "Stopped. Run does the rest."),
         "finished": ("✓", "Finished."),
     }
-    if state.status in told:
-        return told[state.status]
-    return "✗", f"Failed. {state.progress.message}"
+    if state.status in known:
+        return known[state.status]
+    return "✗", f"Failed. {state.progress.message if state.progress else ''}"
 
 
 def progress_line(state: LabState) -> str:
     """How many trials of which result, what is measured now, how long it takes still."""
     if state.progress is None:
         return ""
-    found = state.progress
-    parts = [f"{found.done} of {found.total} trials"]
+    progress = state.progress
+    parts = [f"{progress.done} of {progress.total} trials"]
     if state.counts:
         parts.append(pages.counts(state.counts))
-    parts += [text] if (text := left(found)) else []
-    now = f'<div class="wb-now">Now: {html.escape(found.current)}</div>' if state.alive and found.current else ""
+    parts += [text] if (text := left(progress)) else []
+    now = f'<div class="wb-now">Now: {html.escape(progress.current)}</div>' if state.alive and progress.current else ""
     return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
 
 
@@ -108,9 +109,9 @@ class Live:
             if line is not plan_line or self.state.problem or self.state.planned:
                 widget.value = line(self.state)
                 widget.layout.display = None if widget.value else "none"
-        found = self.state.progress
+        progress = self.state.progress
         with self.bar.hold_sync():
-            self.bar.layout.display = None if found else "none"
-            self.bar.max = max(found.total, 1) if found else 1
-            self.bar.value = found.done if found else 0
+            self.bar.layout.display = None if progress else "none"
+            self.bar.max = max(progress.total, 1) if progress else 1
+            self.bar.value = progress.done if progress else 0
             self.bar.bar_style = BARS.get(self.state.status, "info")

@@ -39,7 +39,7 @@ def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
-    def told(value: Any, tell: Any) -> str:
+    def shown(value: Any, tell: Any) -> str:
         """A value in words, nothing where there is none."""
         return "" if value is None else tell(value)
 
@@ -47,12 +47,12 @@ def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     return (
         f"{SIGNS.get(row['status'], '')} {row['status']}",
         words.short_line(row),
-        told(density_of(row), words.density),
-        told(row["width"], str),
-        told(row["seconds_step"], words.seconds),
-        told(row["bytes_peak"], words.bytes_),
-        told(row["loss_last"], words.number),
-        told(row["round"], lambda number: str(number + 1)),
+        shown(density_of(row), words.density),
+        shown(row["width"], str),
+        shown(row["seconds_step"], words.seconds),
+        shown(row["bytes_peak"], words.bytes_),
+        shown(row["loss_last"], words.number),
+        shown(row["round"], lambda number: str(number + 1)),
         _short(row["reason"] or ""),
     )
 
@@ -84,14 +84,14 @@ def verdict(frame: pd.DataFrame) -> str:
 
 def grounds(frame: pd.DataFrame) -> str:
     """What the answer rests on, as a list."""
-    told = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in advise(frame).sentences[1:])
-    return f"<ul>{told}</ul>" if told else "<p>No rows yet.</p>"
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in advise(frame).sentences[1:])
+    return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
 
 
-def counts(found: Mapping[str, int]) -> str:
+def counts(rows: Mapping[str, int]) -> str:
     """How many rows of each status, with signs.
 
     >>> counts({"ok": 3, "memory": 1})
     '✓ 3 ok, ▣ 1 memory'
     """
-    return ", ".join(f"{SIGNS.get(status, '')} {count} {status}" for status, count in found.items())
+    return ", ".join(f"{SIGNS.get(status, '')} {count} {status}" for status, count in rows.items())

@@ -41,7 +41,8 @@ class Panel:
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
         self.threads = Watcher(quick("Watching the run", state.poll)), Watcher(slow("Drawing", self.paint))
-        self.keep_still(lambda _: None)
+        self._update_still: Callable[[Shown], Any] = lambda _: None
+        self._still_of = len(state.rows)
         self.view.observe(slow("Showing a table", self._turn), names=["value"])
         state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
         state.observe(lambda _: self._fade(), names=["outdated"])
@@ -113,13 +114,13 @@ class Panel:
     def _turn(self) -> None:
         """The table that is asked for."""
         state, self._shown = self.state, self.state.rows
-        made = {
+        tables = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
             "Break-evens": lambda: pages.break_evens(self.chart.frame),
             "Why": lambda: pages.grounds(self.chart.frame),
             "Numbers of the chart": lambda: self.chart.numbers,
         }
-        self.page.value = made[self.view.value]()
+        self.page.value = tables[self.view.value]()
 
     def watch(self) -> None:
         """Start the threads."""
@@ -148,8 +149,8 @@ class Panel:
 
     def _repr_mimebundle_(self, **options: Any) -> dict[str, Any]:
         """The widgets, and a hint for front ends and exports that have none."""
-        made = self.root._repr_mimebundle_(**options) or {}
-        return dict(made) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
+        bundle = self.root._repr_mimebundle_(**options) or {}
+        return dict(bundle) | {"text/html": f"<p>{HINT}</p>", "text/plain": HINT}
 
 
 def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = "") -> widgets.Button:
@@ -161,4 +162,4 @@ def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = 
 def _tree(widget: widgets.Widget) -> list[widgets.Widget]:
     """A widget and all below it."""
     children = getattr(widget, "children", ())
-    return [widget, *(found for child in children for found in _tree(child))]
+    return [widget, *(inner for child in children for inner in _tree(child))]

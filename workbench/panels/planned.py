@@ -48,18 +48,19 @@ class Planned:
         return f"{words.plural(sum(self.left_out.values()), 'cell')} left out: {example}{next(iter(self.left_out))}"
 
 
-def plan(spec: Spec, found: Sequence[Mapping[str, Any]]) -> Planned:
-    """The plan of a sweep whose run folder holds the `found` rows."""
-    made = make_plan(spec, list(found))
-    seconds = len(made.tasks) * seconds_a_trial(spec, found)
-    return Planned(len(made.tasks) + made.reused, made.reused, _configurations(spec), seconds, dict(made.dropped))
+def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
+    """The plan of a sweep whose run folder holds these rows."""
+    schedule = make_plan(spec, [dict(row) for row in rows])
+    rest, reused = len(schedule.tasks), schedule.reused
+    seconds = rest * seconds_a_trial(spec, rows)
+    return Planned(rest + reused, reused, _configurations(spec), seconds, dict(schedule.dropped))
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:
     return tuple(dict.fromkeys(words.short_line(cell.model_dump()) for cell in grid.expand(spec).cells))
 
 
-def left(found: Progress) -> str:
+def left(progress: Progress) -> str:
     """How long a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
-    known = found.alive and found.seconds_left and found.done - found.reused >= FEW
-    return f"about {lasting(found.seconds_left)} left" if known else ""
+    seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
+    return f"about {lasting(seconds)} left" if seconds else ""

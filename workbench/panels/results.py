@@ -70,8 +70,8 @@ def break_evens(study: LabState) -> Shown:
     def make() -> Shown:
         """A table of break-evens, and a sentence for each."""
         frame = study.frame
-        told = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
-        return Shown(pages.break_evens(frame), "\n".join(told))
+        sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
+        return Shown(pages.break_evens(frame), "\n".join(sentences))
 
     return _unless_empty(study, make)
 
@@ -96,5 +96,5 @@ def gate(study: LabState) -> Shown:
     if study.progress is None or study.alive:
         return _said(NOTHING)
     reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
-    told = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
-    raise NoResultError(f"None of {len(study.rows)} trials gave a result: {told}. See {study.folder / 'log.txt'}.")
+    why = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
+    raise NoResultError(f"None of {len(study.rows)} trials gave a result: {why}. See {study.folder / 'log.txt'}.")

@@ -69,9 +69,12 @@ class LabState(traitlets.HasTraits):
         self.name, self.given = name, suited.completed(given or {})
         self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
         self._is_named = bool(run_dir)
-        self._read, self._due = (), 0.0
-        self._framed, self._frame = None, store.frame()
-        self._files, self._compared = (), None
+        self._read: tuple[tuple[int, int], ...] = ()
+        self._due = 0.0
+        self._framed: tuple | None = None
+        self._frame = store.frame()
+        self._files: tuple[tuple[int, int] | None, ...] = ()
+        self._compared: tuple | None = None
         self.choices = self.given
         self.attach()
 
@@ -114,7 +117,7 @@ class LabState(traitlets.HasTraits):
     @property
     def is_current(self) -> bool:
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
-        if self.progress is None or self.problem or not (self.alive or self.planned.rest == 0):
+        if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == 0):
             return False
         return other.measured(run_folder.read_spec(self.folder)) == other.measured(self.spec())
 
@@ -154,8 +157,8 @@ class LabState(traitlets.HasTraits):
         self._plan()
 
     def _is_mine(self, folder: Path) -> bool:
-        found = run_folder.read(folder)
-        return found.name == self.name and (found.alive or bool(run_folder.rows(folder)))
+        progress = run_folder.read(folder)
+        return progress.name == self.name and (progress.alive or bool(run_folder.rows(folder)))
 
     def poll(self) -> None:
         """Read what changed in the run folder or at the user's files. Takes under a millisecond when nothing did."""
@@ -213,5 +216,5 @@ def _stamp(path: Path) -> tuple[int, int]:
     """Size and time of a file, zeros where it is absent."""
     if not path.exists():
         return 0, 0
-    found = path.stat()
-    return found.st_size, found.st_mtime_ns
+    known = path.stat()
+    return known.st_size, known.st_mtime_ns

@@ -28,7 +28,7 @@ class Watcher:
     def stop(self) -> None:
         """End, and wait for the step at work unless called from it."""
         self._ended.set()
-        if self.alive and self._thread is not threading.current_thread():
+        if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join(timeout=5)
 
     def _look(self) -> None:

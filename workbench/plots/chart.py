@@ -26,7 +26,7 @@ class Control:
     name: str
     help: str
     choices: tuple[str, ...] | Choices
-    default: str | Callable[[pd.DataFrame], str]
+    default: str | Callable[[pd.DataFrame], str | None]
 
     def options(self, frame: pd.DataFrame) -> tuple[str, ...]:
         """What may be chosen for this frame; empty where the frame is."""

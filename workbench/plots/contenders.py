@@ -57,13 +57,17 @@ def measured(frame: pd.DataFrame, task: str | None = None) -> list[bench.Row]:
 
 def tasks(frame: pd.DataFrame) -> tuple[str, ...]:
     """The tasks of a frame, those with most rows first."""
-    found = [row["task"] for row in measured(frame)]
-    return tuple(sorted(dict.fromkeys(found), key=lambda task: -found.count(task)))
+    measured_tasks = [row["task"] for row in measured(frame)]
+    return tuple(sorted(dict.fromkeys(measured_tasks), key=lambda task: -measured_tasks.count(task)))
 
 
 def task_control() -> Control:
     """Chooses a task; at first the one with most rows."""
-    return Control("task", "what is computed", tasks, lambda frame: next(iter(tasks(frame)), None))
+    return Control("task", "what is computed", tasks, _first_task)
+
+
+def _first_task(frame: pd.DataFrame) -> str | None:
+    return next(iter(tasks(frame)), None)
 
 
 def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], more: str) -> None:
@@ -76,9 +80,9 @@ def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], mo
     devices = sorted({row["device"] for row in rows} - {"cpu"})
     caches = {row["cache"] for row in rows if row["cache"]}
     at = [f"on {words.join(devices)}" if devices else f"{count} threads", *(f"cache {one}" for one in sorted(caches))]
-    told = "; ".join([more, "float32", *at, on])
-    told = textwrap.fill(told, int(13 * width), break_on_hyphens=False)
-    axes.set_title(told, loc="left", fontsize=style.SMALL, color=style.GREY)
+    fixed = "; ".join([more, "float32", *at, on])
+    fixed = textwrap.fill(fixed, int(13 * width), break_on_hyphens=False)
+    axes.set_title(fixed, loc="left", fontsize=style.SMALL, color=style.GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

@@ -100,23 +100,23 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
     """First and last loss, time and steps trained, and quality of each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
-    return pd.DataFrame([_told(row) for row in rows])
+    return pd.DataFrame([_described(row) for row in rows])
 
 
-def _told(row: cells.Row) -> dict[str, str]:
-    tell = lambda value: "" if value is None else words.number(value)  # noqa: E731
+def _described(row: cells.Row) -> dict[str, str]:
+    shown = lambda value: "" if value is None else words.number(value)  # noqa: E731
     curve = curve_of(row)
-    told = {
+    known = {
         "configuration": words.line(row),
-        "first loss": tell(row["loss_first"]),
-        "last loss": tell(row["loss_last"]),
+        "first loss": shown(row["loss_first"]),
+        "last loss": shown(row["loss_last"]),
     }
-    told |= {
+    known |= {
         "trained": words.seconds(curve[-1, 0]) if curve.size else "",
         "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
     }
-    told[row["quality_name"] or "quality"] = tell(row["quality"])
-    return told | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+    known[row["quality_name"] or "quality"] = shown(row["quality"])
+    return known | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
 
 
 register(

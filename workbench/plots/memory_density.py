@@ -1,5 +1,7 @@
 """Bytes against density: what was predicted, what was measured, the dense baseline, and where they cross."""
 
+from typing import Any
+
 import pandas as pd
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -47,7 +49,7 @@ def _predicted(axes: Axes, rows: list[cells.Row]) -> None:
     known = sorted((cells.density_of(row), row[PREDICTED]) for row in rows if row[PREDICTED] and cells.density_of(row))
     if known:
         look = style.look(rows[0])
-        alone = {"marker": "_", "markersize": 24} if len(known) == 1 else {}
+        alone: dict[str, Any] = {"marker": "_", "markersize": 24} if len(known) == 1 else {}
         axes.plot(*zip(*known, strict=True), color=look["color"], linestyle=look["linestyle"], linewidth=1, **alone)
 
 
@@ -55,18 +57,18 @@ def _attempted(axes: Axes, rows: list[cells.Row]) -> None:
     """Cells that did not fit, at the bytes they needed, and the limit they met."""
     unfit = [row for row in rows if row["status"] == "memory" and row["bytes_needed"] and cells.density_of(row)]
     for row in unfit:
-        look = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
-        axes.plot([cells.density_of(row)], [row["bytes_needed"]], "x", **look)
+        look: dict[str, Any] = {"color": style.look(row)["color"], "markersize": 9, "markeredgewidth": 2}
+        axes.plot([cells.density_of(row) or 0.0], [row["bytes_needed"]], "x", **look)
     dense = [row for row in unfit if cells.is_dense(row)]
     if dense:
-        first = min(dense, key=cells.density_of)
-        told = f"dense needs {words.bytes_(first['bytes_needed'])}"
-        axes.annotate(told, (cells.density_of(first), first["bytes_needed"]), xytext=(0, -8),
+        first = min(dense, key=lambda row: cells.density_of(row) or 0.0)
+        note = f"dense needs {words.bytes_(first['bytes_needed'])}"
+        axes.annotate(note, (cells.density_of(first) or 0.0, first["bytes_needed"]), xytext=(0, -8),
                       textcoords="offset points", va="top", fontsize=style.SMALL)  # fmt: skip
     if limit := max((row["bytes_limit"] for row in unfit if row["bytes_limit"]), default=None):
         axes.axhline(limit, color=style.GREY, linewidth=1, linestyle=":")
-        told = f"limit {words.bytes_(limit)}, crosses did not fit"
-        axes.annotate(told, (0.01, limit), xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
+        note = f"limit {words.bytes_(limit)}, crosses did not fit"
+        axes.annotate(note, (0.01, limit), xycoords=axes.get_yaxis_transform(), xytext=(0, 2),
                       textcoords="offset points", fontsize=style.SMALL, color=style.GREY)  # fmt: skip
 
 

@@ -95,7 +95,7 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
     phases = phases_of(sparse[0] if sparse else next(row for row in rows if row["status"] == "ok"))
     if not any(phases.values()):
         return f"{style.where(density)} no phase was timed"
-    most = max(phases, key=phases.get)
+    most = max(phases, key=lambda name: phases[name])
     share = words.density(phases[most] / sum(phases.values()))
     which = "the fastest sparse step" if sparse else "the dense step"
     return f"{style.where(density)} {which} spends {share} of its time in {most}"
@@ -104,16 +104,16 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
     """Seconds of each phase, and of making a batch, for each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
-    return pd.DataFrame([_told(row) for row in rows])
+    return pd.DataFrame([_described(row) for row in rows])
 
 
-def _told(row: cells.Row) -> dict[str, str]:
-    phases = phases_of(row)
-    told = {"configuration": words.line(row)} | {name: words.seconds(phases[name]) if phases else "" for name in PHASES}
-    made = row["seconds_prepare"]
-    told |= {"all phases": words.seconds(sum(phases.values())) if phases else ""}
-    told |= {"preparing a batch": words.seconds(made) if made is not None else ""}
-    return told | {"result": "ok" if phases else f"{row['status']}: {row['reason']}"}
+def _described(row: cells.Row) -> dict[str, str]:
+    phases, seconds_prepare = phases_of(row), row["seconds_prepare"]
+    each = {name: words.seconds(phases[name]) if phases else "" for name in PHASES}
+    known = {"configuration": words.line(row)} | each
+    known |= {"all phases": words.seconds(sum(phases.values())) if phases else ""}
+    known |= {"preparing a batch": words.seconds(seconds_prepare) if seconds_prepare is not None else ""}
+    return known | {"result": "ok" if phases else f"{row['status']}: {row['reason']}"}
 
 
 def _scale(frame: pd.DataFrame) -> str:

@@ -5,6 +5,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullFormatter, NullLocator
 
@@ -31,11 +32,11 @@ DASHES = ("-", (0, (5, 2)), (0, (1, 1.5)), (0, (4, 1.5, 1, 1.5)))
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, batches: str) -> str:
     """Both axes logarithmic; whiskers are 95 % intervals of the median of the rounds' ratios."""
-    found = _ratios(frame, task, rival, batches)
-    if not found:
+    ratios = _ratios(frame, task, rival, batches)
+    if task is None or not ratios:
         return message(figure, f"No cell of {task} has a time of ours and of a rival ({rival}).")
     axes = figure.add_subplot()
-    lines = _lines(found)
+    lines = _lines(ratios)
     looks = _looks(lines, list(dict.fromkeys(row["shape"] for row in contenders.measured(frame))))
     for number, (label, line) in enumerate(lines.items()):
         ends = [[r.value - r.low for r in line], [r.high - r.value for r in line]]
@@ -44,17 +45,17 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, rival: str, b
         _, _, bars = axes.errorbar(x, y, yerr=ends, label=label, elinewidth=0.9, **looks[label])
         for bar in bars:  # pale, or wide intervals would hide the lines
             bar.set_alpha(0.45)
-    mean = bench.geometric_mean(r.value for r in found)
+    mean = bench.geometric_mean(r.value for r in ratios) or 1.0
     _levels(axes, mean, GOALS.get((task if batches == contenders.ALL else f"{task} {batches}", rival)))
-    _scales(axes, sorted({r.row["width"] for r in found}), found)
-    behind = sum(r.value < 1 for r in found)
+    _scales(axes, sorted({r.row["width"] for r in ratios}))
+    behind = sum(r.value < 1 for r in ratios)
     against = "the fastest rival" if rival == BEST else contenders.NAMES.get(rival, rival)
     faster = f"{words.number(mean)} times as fast as {against}"
-    rows = [r.row for r in found]
-    told = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
-    contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, told)
+    rows = [r.row for r in ratios]
+    note = "whiskers: 95 % intervals" if batches == contenders.ALL else f"{batches} batches; whiskers: 95 % intervals"
+    contenders.finish(figure, axes, f"{task}: ours is {faster} (geometric mean)", rows, note)
     where = f"behind in {behind} of them" if behind else "behind in none"
-    return f"Over {words.plural(len(found), 'cell')} of {task} ours is {faster}, by the geometric mean, and {where}."
+    return f"Over {words.plural(len(ratios), 'cell')} of {task} ours is {faster}, by the geometric mean, and {where}."
 
 
 def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) -> dict[str, dict[str, Any]]:
@@ -71,14 +72,14 @@ def _looks(lines: Mapping[str, Sequence[bench.Ratio]], shapes: Sequence[str]) ->
     return looks
 
 
-def _levels(axes, mean: float, goal: float | None) -> None:
+def _levels(axes: Axes, mean: float, goal: float | None) -> None:
     axes.axhline(1.0, color="#222222", linewidth=1.4, label="equal")
     axes.axhline(mean, color=style.GREY, linewidth=1.4, linestyle=(0, (5, 3)), label=f"mean {words.number(mean)} x")
     if goal:
         axes.axhline(goal, color="#009E73", linewidth=1.6, linestyle=":", label=f"goal {words.number(goal)} x")
 
 
-def _scales(axes, widths: Sequence[int], found: Sequence[bench.Ratio]) -> None:
+def _scales(axes: Axes, widths: Sequence[int]) -> None:
     axes.set_xscale("log", base=2)
     axes.set_yscale("log")
     axes.set_xlim(min(widths) / 1.25, max(widths) * 1.25)
@@ -98,15 +99,15 @@ def _scales(axes, widths: Sequence[int], found: Sequence[bench.Ratio]) -> None:
 def _ratios(frame: pd.DataFrame, task: str | None, rival: str, batches: str) -> list[bench.Ratio]:
     if task is None:
         return []
-    found = bench.ratios(frame, task, "" if rival == BEST else rival)
-    return [r for r in found if r.row["batches"] in (None, batches) or batches == contenders.ALL]
+    ratios = bench.ratios(frame, task, "" if rival == BEST else rival)
+    return [r for r in ratios if r.row["batches"] in (None, batches) or batches == contenders.ALL]
 
 
-def _lines(found: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
+def _lines(ratios: Sequence[bench.Ratio]) -> dict[str, list[bench.Ratio]]:
     """Ratios of each shape, by width; what else sets points of one width apart is named too."""
     lines: dict[str, list[bench.Ratio]] = {}
-    varied = [name for name in ("rows", "device", "cache") if len({ratio.row[name] for ratio in found}) > 1]
-    for ratio in sorted(found, key=lambda r: r.row["width"]):
+    varied = [name for name in ("rows", "device", "cache") if len({ratio.row[name] for ratio in ratios}) > 1]
+    for ratio in sorted(ratios, key=lambda r: r.row["width"]):
         row = ratio.row
         more = [row[name] for name in ("optimizer", "batches") if row[name]]
         rows = f"R {row['rows']:,}" if not more or "rows" in varied else ""
@@ -132,13 +133,13 @@ def table(frame: pd.DataFrame, *, task: str | None, rival: str, batches: str) ->
 
 
 def _rivals(frame: pd.DataFrame) -> tuple[str, ...]:
-    found = {contenders.family(row) for row in contenders.measured(frame)} - {"ours"}
-    return (BEST, *sorted(found))
+    families = {contenders.family(row) for row in contenders.measured(frame)} - {"ours"}
+    return (BEST, *sorted(families))
 
 
 def _batches(frame: pd.DataFrame) -> tuple[str, ...]:
-    found = dict.fromkeys(row["batches"] for row in contenders.measured(frame) if row["batches"])
-    return (contenders.ALL, *found)
+    batches = dict.fromkeys(row["batches"] for row in contenders.measured(frame) if row["batches"])
+    return (contenders.ALL, *batches)
 
 
 register(

@@ -1,6 +1,7 @@
 """Speed against arithmetic intensity, under the roofs that this machine's memory was measured to have."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -30,7 +31,12 @@ def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -
         family = contenders.family(row)
         label = None if family in seen else ("ours" if family == "ours" else contenders.NAMES.get(family, family))
         seen.add(family)
-        size = {"markersize": 7 if family == "ours" else 6, "linestyle": "", "alpha": 0.9, "markeredgewidth": 1.2}
+        size: dict[str, Any] = {
+            "markersize": 7 if family == "ours" else 6,
+            "linestyle": "",
+            "alpha": 0.9,
+            "markeredgewidth": 1.2,
+        }
         axes.plot([_intensity(row)], [_speed(row)], label=label, **contenders.look(row), **size)
     axes.set_xscale("log")
     axes.set_yscale("log")
@@ -65,8 +71,8 @@ def _roofs(axes: Axes, frame: pd.DataFrame, rows: Sequence[bench.Row]) -> None:
     for name, rate, dash in _streams(frame):
         axes.plot(x, rate * x, color="#222222", linewidth=1.2, linestyle=dash, label=f"stream, {name}: {_rate(rate)}")
     for name, rate, dash in _gathers(frame):
-        told = f"gather, {name}: {_rate(rate)}"
-        axes.axhline(FLOPS_A_BYTE * rate, color="#7a5195", linewidth=1.2, linestyle=dash, label=told)
+        label = f"gather, {name}: {_rate(rate)}"
+        axes.axhline(FLOPS_A_BYTE * rate, color="#7a5195", linewidth=1.2, linestyle=dash, label=label)
     axes.set_xlim(*x)
 
 
@@ -93,8 +99,8 @@ def _streams(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
 
 
 def _gathers(frame: pd.DataFrame) -> list[tuple[str, float, object]]:
-    found = [row for row in _bandwidths(frame) if row["level"] == "gather" and row["bytes_row"] == ROW]
-    return _levels({row["bytes_table"]: row["bytes_per_second"] for row in found})
+    gathers = [row for row in _bandwidths(frame) if row["level"] == "gather" and row["bytes_row"] == ROW]
+    return _levels({row["bytes_table"]: row["bytes_per_second"] for row in gathers})
 
 
 def _bandwidths(frame: pd.DataFrame) -> list[bench.Row]:
@@ -109,17 +115,17 @@ def _finding(rows: Sequence[bench.Row], task: str | None) -> tuple[str, str]:
     fastest = f"the fastest mark is {best['contender']} with {words.number(_speed(best) / 1e9)} Gflop/s"
     if not shares:
         return f"{task}: speed under the machine's roofs", f"In {task} {fastest}, at {bench.told(best)}."
-    mean = f"{100 * bench.geometric_mean(shares):.0f} %"
+    mean = f"{100 * (bench.geometric_mean(shares) or 0.0):.0f} %"
     title = f"{task}: ours reaches {mean} of the bound (geometric mean)"
     return title, f"In {task} ours reaches {mean} of the measured bound; {fastest}, at {bench.told(best)}."
 
 
 def table(frame: pd.DataFrame, *, task: str | None, width: str) -> pd.DataFrame:
     """Every mark: its speed, rate, bound and share of the bound."""
-    return pd.DataFrame([_told(row) for row in _rows(frame, task, width)])
+    return pd.DataFrame([_described(row) for row in _rows(frame, task, width)])
 
 
-def _told(row: bench.Row) -> dict[str, str]:
+def _described(row: bench.Row) -> dict[str, str]:
     share = row["bound_share"]
     return {
         "cell": bench.told(row),

@@ -47,11 +47,12 @@ def look(row: cells.Row) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
-    colour = colors.to_hex([0.65 * part + 0.35 for part in colors.to_rgb(base)]) if pale else base
+    red, green, blue = (0.65 * part + 0.35 for part in colors.to_rgb(base))
+    colour = colors.to_hex((red, green, blue)) if pale else base
     face = "white" if row["update"] == "lazy" else colour
     line = GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
     style = {"marker": marker, "linestyle": line}
-    half = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
+    half: dict[str, Any] = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
@@ -64,8 +65,8 @@ def mark(format: str) -> dict[str, str]:
 
 def pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
     """The group of that label, the largest where it is None."""
-    found = cells.groups(frame)
-    return next((group for group in found if group.label == label), found[0])
+    groups = cells.groups(frame)
+    return next((group for group in groups if group.label == label), groups[0])
 
 
 def group_control() -> Control:
@@ -116,10 +117,9 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     left_out = ("shuffle", "ahead", "machine")
     fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
-    told = textwrap.fill(
-        f"{fixed}; {more}" if more else fixed, int(13 * width * change.get("room", 1.0)), break_on_hyphens=False
-    )
-    axes.set_title(told, loc="left", fontsize=SMALL, color=GREY)
+    fixed = f"{fixed}; {more}" if more else fixed
+    fixed = textwrap.fill(fixed, int(13 * width * change.get("room", 1.0)), break_on_hyphens=False)
+    axes.set_title(fixed, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)
@@ -153,7 +153,7 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
 def drawable(rows: Iterable[cells.Row], measure: str) -> list[cells.Row]:
     """Rows that can be drawn against density: ok, with the measure, rising."""
     good = [row for row in rows if row["status"] == "ok" and row[measure] is not None and cells.density_of(row)]
-    return sorted(good, key=cells.density_of)
+    return sorted(good, key=lambda row: cells.density_of(row) or 0.0)
 
 
 def lost(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:

@@ -40,19 +40,19 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 
 
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
-    found = goals.goals(frame)
-    met = [goal.met for goal in found if goal.met is not None]
+    reached = goals.goals(frame)
+    met = [goal.met for goal in reached if goal.met is not None]
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
         for row in bench.records(bench.latest(frame))
         if row["status"] != "ok"
     )
-    told = {True: "met", False: "missed", None: "not measured"}
+    outcome = {True: "met", False: "missed", None: "not measured"}
     return {
         "title": "Sparse kernels against their rivals",
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
         "goals": page.table_of(
-            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, told[g.met]] for g in found)
+            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, outcome[g.met]] for g in reached)
         ),
         "tables": [(task, _cut(plots.table("rival_ratio", frame, task=task), most)) for task in _tasks(frame)],
         "lost": page.table_of(

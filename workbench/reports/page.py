@@ -21,15 +21,15 @@ Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left
 @cache
 def templates() -> jinja2.Environment:
     """The templates of this folder, with the filters that they use."""
-    found = jinja2.Environment(
+    environment = jinja2.Environment(
         loader=jinja2.FileSystemLoader(Path(__file__).parent),
         autoescape=jinja2.select_autoescape(["html"]),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
-    return found
+    environment.filters |= {"plain": _plain, "fenced": _fenced, "unbroken": _unbroken}
+    return environment
 
 
 def _plain(value: Any) -> str:
@@ -69,14 +69,14 @@ def table_of(columns: Iterable[str], rows: Iterable[Sequence[str]]) -> Table:
 
 def flat(mapping: Mapping[str, Any], prefix: str = "") -> list[tuple[str, str]]:
     """Names and values of nested mappings, as text."""
-    found = []
+    pairs = []
     for name, value in mapping.items():
         if isinstance(value, Mapping):
-            found += flat(value, f"{prefix}{name}: ")
+            pairs += flat(value, f"{prefix}{name}: ")
         else:
             items = value if isinstance(value, list | tuple) else [value]
-            found.append((f"{prefix}{name}", ", ".join(map(_item, items))))
-    return found
+            pairs.append((f"{prefix}{name}", ", ".join(map(_item, items))))
+    return pairs
 
 
 def _item(value: Any) -> str:
@@ -95,5 +95,5 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
     start, rest = text.split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
-    told = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
-    return Markup(f"{start}{named}>{told}{rest}")
+    described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'
+    return Markup(f"{start}{named}>{described}{rest}")

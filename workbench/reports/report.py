@@ -106,8 +106,8 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
     labels = {tuple(group.settings.items()): group.label for group in groups}
     several = len(groups) > 1
     rows = []
-    for measure, found in evens.items():
-        for even in found:
+    for measure, of_measure in evens.items():
+        for even in of_measure:
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
             at = words.density(even.density) if even.density is not None else "none"
             row = [words.line(even.settings), MEASURES[measure][0], at]
@@ -153,20 +153,20 @@ def _needed(row: cells.Row) -> str:
 
 def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
     """Every version met; several of one library are all named, since their rows should not be compared."""
-    found: dict[str, set[str]] = {}
+    versions: dict[str, set[str]] = {}
     for row in rows:
         known = (row["versions"] or {}) | {"BLAS": row["blas"], "code": row["source"]}
         for name, value in known.items():
             if value:
-                found.setdefault(str(name), set()).add(str(value))
-    return [(name, ", ".join(sorted(values))) for name, values in found.items()]
+                versions.setdefault(str(name), set()).add(str(value))
+    return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
 def _method(rows: Sequence[cells.Row]) -> list[str]:
     """How the numbers came about, with the figures of these rows."""
     ok = [row for row in rows if row["status"] == "ok"]
     blas_there = ", on cuda that of cuBLAS" if any(row["device"] == "cuda" for row in ok) else ""
-    told = [
+    sentences = [
         "Each cell was measured in a process of its own. The output of the timed call was checked against a float64 "
         "reference first; compiling and warm-up are in no time.",
         "Times are medians of all samples; their intervals lie between two ranks of the samples and assume no "
@@ -179,13 +179,13 @@ def _method(rows: Sequence[cells.Row]) -> list[str]:
     if samples:
         rounds = words.plural(max(row["rounds"] for row in ok), "round")
         count = f"{min(samples)} to {max(samples)}" if min(samples) < max(samples) else f"{max(samples)}"
-        told.append(f"There are {count} samples a cell, from up to {rounds}.")
+        sentences.append(f"There are {count} samples a cell, from up to {rounds}.")
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
         errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
-        told.append(f"The largest relative error against the reference is {errors}.")
-    return told
+        sentences.append(f"The largest relative error against the reference is {errors}.")
+    return sentences
 
 
 def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
@@ -198,7 +198,8 @@ def _charts(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]
     """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
     pooled = cells.latest(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
-    labels = [group.label for group in _shown(cells.groups(pooled))] or [None]
+    labels: list[str | None] = [group.label for group in _shown(cells.groups(pooled))]
+    labels = labels or [None]
     drawn = []
     for name in order:
         controls = {control.name for control in plots.get(name).controls}

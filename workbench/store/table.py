@@ -104,8 +104,8 @@ class Table:
         """
         path = self._file(path)
         if not path.exists():
-            told = f"Give a .jsonl file, or a run folder that holds {self.file}."
-            raise FileNotFoundError(f"There are no results at {path}. {told}")
+            advice = f"Give a .jsonl file, or a run folder that holds {self.file}."
+            raise FileNotFoundError(f"There are no results at {path}. {advice}")
         with path.open("rb") as file:
             fcntl.flock(file, fcntl.LOCK_SH)  # a row being written now is not torn
             lines = file.read().split(b"\n")
@@ -151,8 +151,8 @@ class Table:
         """One line of ASCII JSON; refuses what the columns do not allow."""
         self._refuse_unknown(row, "The row")
         if missing := [name for name in self.columns if name not in row and name != "not_finite"]:
-            made = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
-            raise RowError(f"The row lacks {', '.join(missing)}; make rows with {made}.")
+            maker = "store.new_row" if self.name == "trials" else f"store.{self.name.upper()}.new_row"
+            raise RowError(f"The row lacks {', '.join(missing)}; make rows with {maker}.")
         lost: dict[str, list] = {name: [] for name in self.columns}
         plain = {name: _plain(row.get(name), lost[name]) for name in self.columns}
         plain["not_finite"] = sorted({*(plain["not_finite"] or []), *(name for name in self.columns if lost[name])})
@@ -166,8 +166,8 @@ class Table:
         for name, value in row.items():
             column = self.columns[name]
             if value is not None and not KINDS[column.kind][0](value):
-                came = f"{type(value).__name__} {value!r:.80}"
-                raise RowError(f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {came} came.")
+                given = f"{type(value).__name__} {value!r:.80}"
+                raise RowError(f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {given} came.")
         if row.get("status") not in STATUSES:
             raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
         if not row.get("key"):
