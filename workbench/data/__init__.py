@@ -4,6 +4,10 @@
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, `svmlight` and `npz`
 read files of yours. `Batches` cuts mini-batches from arrays; `SvmlightBatches` reads them from a file when needed.
 
+What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
+`str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
+line. A held-out or later file is read `like` the first.
+
 How to add a data set: write one file in this folder that ends in `register(Source(...))`; `npz.py` is the one to copy.
 
 >>> train, test = split(load("uniform", rows=100, features=50, density=0.1, cache=False), held_out=0.2)

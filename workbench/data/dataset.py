@@ -148,8 +148,9 @@ def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
 def keep_features(dataset: Dataset, k: int) -> Dataset:
     """The `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
 
-    Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. More columns than
-    there are is refused (`DataError`). O(nnz + features).
+    Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. No second file
+    can be read `like` the result, whose columns have other numbers. More columns than there are is refused
+    (`DataError`). O(nnz + features).
     """
     _check_count("features", k, dataset.features)
     x = dataset.x
@@ -158,7 +159,8 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
     number = np.full(dataset.features, -1, x.indices.dtype)
     number[kept] = np.arange(k)
     indices = number[x.indices]
-    return dataclasses.replace(dataset, x=with_entries(x, indices >= 0, indices, (dataset.rows, k)))
+    facts = dataset.facts if k == dataset.features else {**dataset.facts, "features_kept": k}
+    return dataclasses.replace(dataset, x=with_entries(x, indices >= 0, indices, (dataset.rows, k)), facts=facts)
 
 
 def with_entries(

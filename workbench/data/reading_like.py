@@ -15,6 +15,9 @@ def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dic
     known = source.parameters
     if "classes" not in known or "path" not in known:
         raise DataError(f"{source.name} is not read from a file; leave like= out.")
+    if "features_kept" in like.facts:
+        kept = f"{like.name} has {like.features} columns that keep_features chose and numbered anew"
+        raise DataError(f"{kept}; read the file like the set as it was before that.")
     of_like = {"features": like.features, "kind": like.kind, "zero_based": like.facts.get("zero_based")}
     if like.kind != "numbers" and given.get("kind", like.kind) == like.kind:
         of_like |= {"classes": _unmerged(like), "positive": like.labels.positive}
