@@ -7,9 +7,9 @@ import scipy.sparse
 from kernels.plan import build
 from tests.support.executor_case import batch, bound, expected_gradient, model
 from tests.support.toy_losses import joint_loss, plain_loss
-from workbench import executor, formats, graph, ops
+from workbench import executor, formats, graph, ops, optimizers
 from workbench.autodiff import AutodiffError
-from workbench.executor import BindError
+from workbench.executor import BindError, arguments
 
 
 @pytest.mark.parametrize("loss", [joint_loss, plain_loss], ids=["joint", "apart"])
@@ -247,3 +247,21 @@ def test_an_executor_and_an_inference_say_what_they_hold():
         "w row_sparse float32 [3, 1]",
         "product dense float32 [2, 1]",
     ]
+
+
+def test_row_numbers_that_cannot_be_written_to_are_checked_once_and_others_every_time(monkeypatch):
+    checked = []
+    monkeypatch.setattr(arguments, "enter", lambda x: checked.append(formats.format_of(x)) or formats.enter(x))
+    x, w = graph.variable("x", shape=(2, 3)), graph.variable("w", shape=(3, 1), format="row_sparse")
+    weights = formats.RowSparse(np.ones((2, 1), np.float32), np.array([0, 2]), (3, 1))
+    run = executor.bind(ops.dot(x, w), {"x": np.ones((2, 3), np.float32), "w": weights})
+    run.forward()
+    run.forward()
+    assert checked == ["row_sparse"] * 2
+    optimizers.Updater("sgd").update({"w": weights}, {"w": weights.copy()})
+    run.forward()
+    run.forward()
+    assert checked == ["row_sparse"] * 3
+    weights[:] = formats.RowSparse(np.ones((1, 1), np.float32), [1], (3, 1))
+    run.forward()
+    assert checked == ["row_sparse"] * 4

@@ -1,10 +1,10 @@
 """What comes into an executor from outside: the arguments by name, and the check of sparse arrays."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from workbench import formats
-from workbench.formats import enter
+from workbench.formats import RowSparse, enter
 
 if TYPE_CHECKING:
     from workbench.executor.run import Executor
@@ -17,6 +17,41 @@ def entered(value: Any, name: str) -> Any:
     except formats.FormatError as error:
         error.add_note(f"This is {name} of the graph.")
         raise
+
+
+def _fixed_rows(x: Any) -> Any:
+    """The row numbers of a row_sparse array where nobody can write to them, as optimizers leave those of weights."""
+    rows = x.indices if isinstance(x, RowSparse) else None
+    return None if rows is None or rows.flags.writeable or rows.base is not None else rows
+
+
+@final
+class Outside:
+    """The sparse arrays of an executor that came from outside, by slot, which are checked before each pass that reads
+    them; row_sparse weights whose row numbers are the same as before, and cannot be written to, are not, for a step
+    that touches few rows would pay for all that are stored."""
+
+    def __init__(self, names: dict[int, str]) -> None:
+        self.names = names
+        self.checked: dict[int, Any] = {}
+
+    def enter(self, slot: int, value: Any, name: str) -> Any:
+        """An array for a slot, checked."""
+        value = entered(value, name)
+        self.checked[slot] = _fixed_rows(value)
+        return value
+
+    def again(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
+        """Those held in the slots, but for the slots `taken`, checked."""
+        return {
+            slot: self.enter(slot, values[slot], name)
+            for slot, name in self.names.items()
+            if slot not in taken and not self._is_settled(slot, values[slot])
+        }
+
+    def _is_settled(self, slot: int, value: Any) -> bool:
+        rows = self.checked.get(slot)
+        return rows is not None and rows is _fixed_rows(value) and value.values.shape[0] == rows.size
 
 
 @final

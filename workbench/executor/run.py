@@ -8,7 +8,7 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench.executor import binding, heads, notes
 from workbench.executor.alone import Alone
-from workbench.executor.arguments import Arguments, entered
+from workbench.executor.arguments import Arguments, Outside
 from workbench.executor.errors import BindError
 from workbench.executor.memory import Pool
 from workbench.executor.program import Program, Writer
@@ -56,7 +56,8 @@ class Executor:
         self.output_names = graph.outputs()
         arguments = self.training.graph.variables()
         self.head_slots = [slots.get(arguments.get(name)) for name in [*self.alike][: len(graph.heads)]]
-        self.from_outside = {self.slots[name]: name for name, facts in self.known.items() if facts.format != "dense"}
+        names = {self.slots[name]: name for name, facts in self.known.items() if facts.format != "dense"}
+        self.outside = Outside(names)
         self._hold_constants()
         held = {
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
@@ -127,9 +128,7 @@ class Executor:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         with self.alone:
             taken = self._accepted(new_args)
-            for slot, name in self.from_outside.items():
-                if slot not in taken:
-                    taken[slot] = entered(self.values[slot], name)
+            taken |= self.outside.again(self.values, taken)
             if taken:
                 self._hold(taken)
             self._take_plans(plans or {})
@@ -159,8 +158,7 @@ class Executor:
                 self._take_heads(heads)
                 self.headed = self.program if heads is None else None
             if self.program.reads_again:
-                for slot, name in self.from_outside.items():
-                    entered(self.values[slot], name)
+                self.outside.again(self.values)
             self.alone.trained(False)
             self._run(self.program.backward, lap)
             for name, slot in self.program.written.items():
@@ -208,7 +206,7 @@ class Executor:
             slot = self.slot_of(name)
             held = self.values[slot]
             if not isinstance(value, np.ndarray):
-                value = entered(value, name)
+                value = self.outside.enter(slot, value, name)
             like = type(value) is type(held) and value.dtype == held.dtype and len(value.shape) == len(held.shape)
             if not like or value.shape[1:] != held.shape[1:]:
                 value = binding.accepted(self.known[name], value, self.convert)
@@ -221,7 +219,7 @@ class Executor:
                 slot = self.training.slots[node]
                 self.values[slot] = node.value
                 if not isinstance(node.value, np.ndarray):
-                    self.from_outside[slot] = self.training.names[node]
+                    self.outside.names[slot] = self.training.names[node]
 
     def _hold(self, taken: Mapping[int, Any]) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
