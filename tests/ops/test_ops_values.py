@@ -68,7 +68,10 @@ def test_nothing_warns_of_nan_and_infinity():
         (lambda: ops.sin(np.arange(3)), r"An array of int64 came; allowed are float32, float64, float16. Convert with"),
         (lambda: ops.add(DENSE, DENSE[:, :3]), r"The shapes \(3, 4\), \(3, 3\) cannot be broadcast together"),
         (lambda: ops.add_n(DENSE, DENSE[:1]), r"The shapes differ: \(3, 4\), \(1, 4\). They must be the same"),
-        (lambda: ops.stored_divide(DENSE, DENSE[:1]), r"The shapes differ"),
+        (
+            lambda: ops.stored_divide(DENSE[:1], DENSE),
+            r"shape \(1, 4\) cannot be divided where it is stored by a larger",
+        ),
         (lambda: ops.sum_to_shape_of(DENSE, DENSE[:2]), r"shape \(3, 4\) cannot be summed to \(2, 4\)"),
         (lambda: ops.sum_to_shape_of(DENSE[0], DENSE), r"shape \(4,\) cannot be summed to \(3, 4\)"),
         (lambda: ops.add_scalar(DENSE), r"add_scalar needs the parameter scalar"),

@@ -154,3 +154,10 @@ def formats_for(call: Call, place: int, x: np.ndarray) -> tuple[str, ...]:
     """The formats that the input may be held in."""
     possible = held_by(x.shape) if x.dtype.kind == "f" else ("dense",)
     return tuple(name for name in possible if name in call.held.get(place, possible))
+
+
+def maps_stored_values(name: str) -> bool:
+    op = ops.get(name)
+    return op.family in ("unary", "scalars") and any(
+        rule.inputs == ("coo",) and rule.result == "coo" for rule in op.rules
+    )

@@ -1,5 +1,6 @@
 """What an executor does beyond the rules of the operators, in words, for `explain`."""
 
+import math
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,7 @@ def _heads(executor: "Executor") -> list[str]:
 
 def _densities(args: Mapping[str, Any]) -> dict[str, float]:
     sparse = {name: array for name, array in args.items() if not isinstance(array, np.ndarray)}
-    return {name: array.nnz / max(np.prod(array.shape), 1) for name, array in sparse.items()}
+    return {name: array.nnz / max(math.prod(array.shape), 1) for name, array in sparse.items()}
 
 
 def _notes(executor: "Executor") -> dict[str, str]:

@@ -1,5 +1,6 @@
 """From a graph and its facts to flat lists of steps with their buffers: for one tuple of shapes of the arguments."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -210,7 +211,7 @@ class Writer:
         }
 
     def _size(self, node: Symbol) -> int:
-        return int(np.prod(self.facts[node].shape, dtype=np.int64))
+        return math.prod(self.facts[node].shape)
 
     def _needs_buffer(self, node: Symbol) -> bool:
         own = node.op is None or not (self._shares(node) or node in self.training.fused)

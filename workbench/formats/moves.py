@@ -53,6 +53,16 @@ def take_rows(source: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
     out[...] = source[index]
 
 
+def slice_rows(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, rows: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """`(indptr, indices, data)` of these rows, in this order."""
+    lengths = np.diff(indptr)[rows]
+    ends = np.append(0, np.cumsum(lengths))
+    entries = np.repeat(indptr[rows] - ends[:-1], lengths) + np.arange(ends[-1])
+    return ends.astype(indptr.dtype), indices[entries], data[entries]
+
+
 def scatter_rows(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
     """`out[index[i]] = values[i]`."""
     out[index] = values
@@ -76,6 +86,6 @@ PLAIN = {
     function.__name__: function
     for function in (
         *(coo_to_csr, csr_to_csc, csr_to_dense, dense_to_csr),
-        *(take_rows, scatter_rows, merge_rows, retain_rows),
+        *(take_rows, slice_rows, scatter_rows, merge_rows, retain_rows),
     )
 }

@@ -11,6 +11,7 @@ runs. What no rule covers is made dense, with a warning and an entry in the log 
 """
 
 import functools
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from kernels import KernelError
 from kernels.registry import Registry
 from workbench import formats
 from workbench.ops import fallback, parameters
@@ -28,8 +30,20 @@ ANY = "*"
 """In a rule: a format of any name."""
 
 
+WHOLE = ("condition", "label", "labels", "ids", "indices", "rows")
+"""Inputs that hold truth values, classes or numbers of rows: every type of whole numbers will do."""
+COUNTED = 2**48
+"""Elements beyond which a dense array is beyond every memory."""
+LARGEST = 2**63
+"""Bytes that no array has."""
+
+
 class OpError(ValueError):
     """An operator is unknown, or called with what it does not take; the message says what came and what is allowed."""
+
+
+class OpMemoryError(OpError, MemoryError):
+    """An operator's result, or what it needs on the way, is larger than memory."""
 
 
 class Required:
@@ -162,12 +176,29 @@ class Op:
             held.append(format.name)
             arrays.append(array)
         shapes = [array.shape for array in arrays]
-        self.shape(shapes, params)
-        self.dtype_of([array.dtype for array in arrays], params)
+        shape = self.shape(shapes, params)
+        dtype = self.dtype_of([array.dtype for array in arrays], params)
         rule = self.choose(held, shapes, params)
-        with np.errstate(all="ignore"):
-            result = rule.call(*arrays, out=None, **params)
+        if rule.result == "dense" and math.prod(shape) * dtype.itemsize >= LARGEST:
+            raise self._too_large(shapes, f"the dense result {tuple(shape)} would take")
+        try:
+            with np.errstate(all="ignore"):
+                result = rule.call(*arrays, out=None, **params)
+        except (OpError, formats.FormatError, KernelError):
+            raise
+        except (MemoryError, OverflowError) as error:
+            raise self._too_large(shapes, f"{error}:") from error
+        except ValueError as error:  # NumPy and SciPy say so of arrays beyond what an index counts
+            if max(math.prod(shape) for shape in (*shapes, shape)) < COUNTED:
+                raise
+            raise self._too_large(shapes, f"{error}:") from error
         return np.asarray(result) if isinstance(result, np.generic) else result
+
+    def _too_large(self, shapes: Sequence[Shape], why: str) -> "OpMemoryError":
+        came = ", ".join(str(tuple(shape)) for shape in shapes)
+        return OpMemoryError(
+            f"{self.name} of {came}: {why} more memory than there is. Reduce or slice it first, or keep it sparse."
+        )
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
         """All parameters, defaults where not given; an unknown or missing one is an `OpError` that lists the known.
@@ -192,7 +223,15 @@ class Op:
             raise OpError(f"{self.name} takes {word}{least} array(s), {', '.join(self.inputs)}; {count} came.")
 
     def dtype_of(self, dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-        """Type of the result. Where the operator says nothing, all inputs have one type, which the result has too."""
+        """Type of the result. Where the operator says nothing, all inputs have one type, which the result has too.
+
+        Types that no format holds are refused, but of conditions, labels and numbers of rows.
+        """
+        for place, dtype in enumerate(dtypes):
+            name = self.inputs[min(place, len(self.inputs) - 1)]
+            if dtype not in formats.VALUES and not (name in WHOLE and dtype.kind in "biu"):
+                allowed = ", ".join(map(str, formats.VALUES))
+                raise OpError(f"{self.name}: {name} is {dtype}; allowed are {allowed}. Convert it with astype.")
         if self.dtype is not None:
             return np.dtype(self.dtype(dtypes, params))
         if len(set(dtypes)) > 1:

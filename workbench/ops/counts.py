@@ -1,5 +1,7 @@
 """How many elements are stored, along axes."""
 
+import math
+
 import numpy as np
 
 from workbench import formats, ops
@@ -11,7 +13,7 @@ from workbench.ops.reductions import KERNEL, MATRICES, SUM, shape_of
 
 def _count_dense(x, out=None, axis=None, keepdims=False):
     shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
-    count = int(np.prod([x.shape[place] for place in axes_of(axis, x.ndim)], dtype=np.int64))
+    count = math.prod(x.shape[place] for place in axes_of(axis, x.ndim))
     return put(out, np.full(shape, count, np.int64))
 
 

@@ -15,6 +15,7 @@ workbench.ops.fallback.DensifyError: cos has no rule for row_sparse. Making (3, 
 """
 
 import contextlib
+import math
 import sys
 import warnings
 from collections.abc import Iterator, Sequence
@@ -76,6 +77,8 @@ class Settings:
     fallback_budget_bytes: int | None = None
 
 
+LARGEST = 2**63
+"""Bytes that no array has."""
 _LENIENT = Settings()
 _settings: ContextVar[Settings] = ContextVar("settings", default=_LENIENT)
 _logs: ContextVar[tuple[list[Densified], ...]] = ContextVar("logs", default=())
@@ -125,7 +128,7 @@ def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
     """Refuse, or log and warn of, making `arrays` dense for `op`."""
     shapes = tuple(tuple(array.shape) for array in arrays)
     size = sum(
-        int(np.prod(array.shape, dtype=np.int64)) * array.dtype.itemsize
+        math.prod(array.shape) * array.dtype.itemsize
         for array, format in zip(arrays, held, strict=True)
         if format != "dense"
     )
@@ -133,6 +136,8 @@ def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
     chosen = _settings.get()
     if chosen.strict:
         raise DensifyError(f"{entry}; strict refuses it. Convert with to_format where it is meant.")
+    if size >= LARGEST:
+        raise DensifyError(f"{entry}; no array is as large. Take a part of it first, or an operator that has a rule.")
     if chosen.fallback_budget_bytes is not None and size > chosen.fallback_budget_bytes:
         raise DensifyError(f"{entry}; fallback_budget_bytes is {chosen.fallback_budget_bytes:,}.")
     for log in _logs.get():

@@ -32,7 +32,7 @@ def _take_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     x, indices = shapes
     if params["mode"] not in MODES:
         raise OpError(f"mode is {params['mode']!r}; allowed are {', '.join(MODES)}.")
-    if not -len(x) <= params["axis"] < len(x):
+    if not isinstance(params["axis"], int | np.integer) or not -len(x) <= params["axis"] < len(x):
         raise OpError(f"axis is {params['axis']}; an array of shape {tuple(x)} has the axes 0 to {len(x) - 1}.")
     axis = params["axis"] % len(x)
     return (*x[:axis], *indices, *x[axis + 1 :])
@@ -77,6 +77,13 @@ def _take_gradient_along(head, indices, like, out=None, axis=0, mode="raise"):
     return out
 
 
+def _take_gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    head, indices, like = shapes
+    if tuple(head) != _take_shape([like, indices], params):
+        raise OpError(f"A head of shape {tuple(head)} is none of rows {tuple(indices)} taken of {tuple(like)}.")
+    return tuple(like)
+
+
 _TAKE = {"axis": 0, "mode": "raise"}
 
 take = register(
@@ -110,7 +117,7 @@ register(
         "take_gradient",
         ("head", "indices", "like"),
         _take_gradient_along,
-        shape_of_last,
+        _take_gradient_shape,
         "The gradient of `take` towards an array of the shape of `like`: for rows row_sparse, those taken.",
         params=_TAKE,
         rules=(

@@ -7,6 +7,7 @@
 [[3.0, 4.0], [0.0, 0.0], [1.0, 2.0]]
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -31,7 +32,7 @@ def _embedding_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shap
 
 def _rows(source: np.ndarray, rows: np.ndarray) -> np.ndarray:
     """`source[rows]`, [len(rows), width]."""
-    flat = source.reshape(len(source), int(np.prod(source.shape[1:], dtype=np.int64)))
+    flat = source.reshape(len(source), math.prod(source.shape[1:]))
     if source.dtype not in (np.float32, np.float64):
         return flat[rows]
     out = np.empty((rows.size, flat.shape[1]), source.dtype)

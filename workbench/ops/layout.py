@@ -7,6 +7,7 @@
 ('csc', [[0.0, 1.0], [0.0, 2.0], [0.0, 0.0]])
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -15,8 +16,9 @@ import numpy as np
 from workbench import formats
 from workbench.formats.contract import Coo
 from workbench.formats.indices import kept_or_widened
+from workbench.ops import stored
 from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
-from workbench.ops.like import cast_like, put, reshape_like
+from workbench.ops.like import cast_like, check_countable, put, reshape_like
 
 FORMATS = ("dense", "csr", "csc", "coo", "row_sparse")
 MATRICES = ("csr", "csc", "coo")
@@ -29,14 +31,17 @@ def _same(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 def _cast(x, out=None, dtype=None):
     if isinstance(x, np.ndarray):
         return put(out, x.astype(dtype))
-    return formats.astype(x, dtype)
+    return formats.astype(stored.canonical(x), dtype)
 
 
 def _cast_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     try:
-        return np.dtype(params["dtype"])
+        dtype = np.dtype(params["dtype"])
     except TypeError:
         raise OpError(f"dtype is {params['dtype']!r}, which names no type; float32 and float64 do.") from None
+    if dtype not in formats.VALUES:
+        raise OpError(f"dtype is {dtype}; arrays hold {', '.join(map(str, formats.VALUES))}.")
+    return dtype
 
 
 cast = register(
@@ -187,10 +192,10 @@ transpose = register(
 def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     old, shape = tuple(shapes[0]), params["shape"]
     new = (shape,) if isinstance(shape, int | np.integer) else tuple(shape)
-    size, known = int(np.prod(old, dtype=np.int64)), int(np.prod([n for n in new if n != -1], dtype=np.int64))
+    size, known = math.prod(old), math.prod(n for n in new if n != -1)
     if new.count(-1) == 1 and known and size % known == 0:
         new = tuple(size // known if n == -1 else n for n in new)
-    if any(n < 0 for n in new) or int(np.prod(new, dtype=np.int64)) != size:
+    if any(n < 0 for n in new) or math.prod(new) != size:
         raise OpError(
             f"An array of shape {old} has {size} elements; it cannot have the shape {new}. One -1 is allowed."
         )
@@ -209,6 +214,7 @@ def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 def _reshaped_matrix(x, out=None, shape=None):
     """The entries' places counted anew, row after row."""
     format, new = formats.get(x.format), _new_shape([x.shape], {"shape": shape})
+    check_countable(x.shape)
     coo = format.to_coo(x)
     row, col = divmod(coo.row.astype(np.int64) * x.shape[1] + coo.col, max(new[1], 1))
     kind = kept_or_widened(coo.row.dtype, *new, coo.data.size)

@@ -1,12 +1,13 @@
 """Gradients that need the shape of an input, of which only that is read: ways back from a change of shape or type."""
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from workbench import formats
-from workbench.ops import fallback
+from workbench.ops import fallback, stored
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 
 
@@ -26,6 +27,12 @@ def shape_of_last(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 def type_of_first(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     """The result has the type of the first input."""
     return dtypes[0]
+
+
+def check_countable(shape: Shape) -> None:
+    """Refuse a shape whose elements int64 cannot count, where an operator counts them (`OpError`)."""
+    if math.prod(shape) >= 2**63:
+        raise OpError(f"The shape {tuple(shape)} has {math.prod(shape):,} elements; up to 2**63 - 1 are counted here.")
 
 
 def as_dense(x: Any) -> np.ndarray:
@@ -72,7 +79,7 @@ def _reshape_like(x, like, out=None):
 
 def _check_size(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
     x, like = shapes
-    if np.prod(x, dtype=np.int64) != np.prod(like, dtype=np.int64):
+    if math.prod(x) != math.prod(like):
         raise OpError(f"An array of shape {tuple(x)} cannot be given the shape {tuple(like)}: the sizes differ.")
     return tuple(like)
 
@@ -96,7 +103,7 @@ reshape_like = register(
 def _cast_like(x, like, out=None):
     if isinstance(x, np.ndarray):
         return put(out, x.astype(like.dtype))
-    return formats.astype(x, like.dtype)
+    return formats.astype(stored.canonical(x), like.dtype)
 
 
 cast_like = register(

@@ -16,7 +16,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.special
 
 import kernels
 from workbench import ops
@@ -24,6 +23,7 @@ from workbench.ops import stored
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, put
 from workbench.ops.types import real
+from workbench.ops.unary import sigmoid
 
 NORMALIZATIONS = ("null", "batch", "valid")
 OF_OUTPUT_LAYER = (
@@ -151,7 +151,7 @@ _register_loss(
 
 
 def _sigmoid(x, out=None):
-    return scipy.special.expit(x, out=out)
+    return sigmoid(x, out)
 
 
 def _copied(x, out=None):

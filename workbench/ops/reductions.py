@@ -11,6 +11,7 @@ csc and coo are added up in float64. The result is dense: one number a row or co
 (array([-1.,  9.], dtype=float32), array([0., 4.], dtype=float32), array(5.477226, dtype=float32))
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,11 +41,19 @@ def shape_of(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 @dataclass(frozen=True)
 class Reduction:
-    """`ufunc` over `before(x)`, then `after(total, count)`, where `count` elements were reduced to each."""
+    """`ufunc` over `each(x)`, then `after(total, count)`, where `count` elements were reduced to each."""
 
     ufunc: np.ufunc
-    before: Callable[[np.ndarray], np.ndarray] = np.asarray
+    each: Callable[[np.ndarray], np.ndarray] = np.asarray
     after: Callable[[np.ndarray, int], np.ndarray] = lambda total, count: total
+
+    def dtype_of(self, dtype: np.dtype) -> np.dtype:
+        """The type of the result: whole numbers are added and multiplied in int64, so that they do not wrap."""
+        return np.dtype(np.int64) if self.ufunc in (np.add, np.multiply) and dtype.kind != "f" else dtype
+
+    def before(self, values: np.ndarray) -> np.ndarray:
+        """What is reduced of some values, in the type that it is reduced in."""
+        return self.each(values.astype(self.dtype_of(values.dtype), copy=False))
 
     def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
         """The meaning, on NumPy arrays."""
@@ -55,8 +64,8 @@ class Reduction:
     def finish(self, total: Any, x: Any, axes: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
         """`after`, in the type of the input."""
         with np.errstate(all="ignore"):
-            count = int(np.prod([x.shape[axis] for axis in axes], dtype=np.int64))
-            return np.asarray(self.after(np.asarray(total), count)).astype(dtype, copy=False)
+            count = math.prod(x.shape[axis] for axis in axes)
+            return np.asarray(self.after(np.asarray(total), count)).astype(self.dtype_of(dtype), copy=False)
 
     def with_zeros(self, total: np.ndarray) -> np.ndarray:
         """`total`, and some zeros more."""
@@ -76,7 +85,7 @@ class Reduction:
         return self.finish(total, x, axes, x.dtype).reshape(shape)
 
     def _of_all(self, data: np.ndarray, shape: Shape) -> np.ndarray:
-        size = int(np.prod(shape, dtype=np.int64))
+        size = math.prod(shape)
         if not data.size and size and self.ufunc.identity is None:
             return np.zeros((), data.dtype)
         exact = {"dtype": np.float64} if self.ufunc is np.add and data.dtype.kind == "f" else {}
@@ -119,7 +128,7 @@ def _root(total: np.ndarray, count: int) -> np.ndarray:
 
 
 SUM = Reduction(np.add)
-MEAN = Reduction(np.add, after=lambda total, count: np.divide(total, count))
+MEAN = Reduction(np.add, after=lambda total, count: np.divide(total, np.float64(count)))
 SQUARES = Reduction(np.add, np.square)
 NORMS = {1: Reduction(np.add, np.abs), 2: Reduction(np.add, np.square, _root)}
 MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.multiply)
@@ -228,12 +237,17 @@ def _rows_stay(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
 
 
 def _squares_of_rows(x, out=None, axis=None, keepdims=True):
-    values = np.add.reduce(np.square(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
+    values = np.add.reduce(SQUARES.before(x.values), axis=axes_of(axis, x.ndim), keepdims=True)
     shape = with_ones(x.shape, axes_of(axis, x.ndim))
     return formats.RowSparse.assemble(values, x.indices.copy(), shape)
 
 
-_register("sum", lambda params: SUM, _sum_gradient, "The sum along the axes.")
+def _widened(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    return SUM.dtype_of(one_type(dtypes, params))
+
+
+IN_INT64 = "Whole numbers are computed in int64."
+_register("sum", lambda params: SUM, _sum_gradient, f"The sum along the axes. {IN_INT64}", dtype=_widened)
 _register("mean", lambda params: MEAN, _mean_gradient, "The mean along the axes.", dtype=real)
 _register(
     "norm",
@@ -258,12 +272,19 @@ _register(
     "The smallest element; equal ones share its gradient.",
     shape=_extreme_shape,
 )
-_register("prod", lambda params: PROD, _prod_gradient, "The product of the elements along the axes.")
+_register(
+    "prod",
+    lambda params: PROD,
+    _prod_gradient,
+    f"The product of the elements along the axes. {IN_INT64}",
+    dtype=_widened,
+)
 _register(
     "square_sum",
     lambda params: SQUARES,
     _squares_gradient,
-    "The sum of squares along the axes.",
+    f"The sum of squares along the axes. {IN_INT64}",
+    dtype=_widened,
     rules=(
         Rule(
             ("row_sparse",), "row_sparse", _squares_of_rows, KERNEL, _rows_stay, "keepdims, axis 0 not among the axes"

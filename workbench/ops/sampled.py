@@ -22,6 +22,7 @@ from workbench.formats import compressed
 from workbench.ops import stored
 from workbench.ops.blocks import Block, as_csr, block_of, common, places
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
+from workbench.ops.like import check_countable
 from workbench.ops.product_rows import ROWS, SPARSE, as_matrix, default_result
 from workbench.ops.products import dot, factors, float_dtype
 
@@ -66,6 +67,7 @@ def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
 
 def _look_up(indptr, indices, product: Any) -> np.ndarray:
     """Values of a csr matrix, sorted, at the entries of a pattern."""
+    check_countable(product.shape)
     width = product.shape[1]
     wanted = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
     stored = np.repeat(np.arange(indptr.size - 1), np.diff(product.indptr)) * width + product.indices

@@ -44,7 +44,7 @@ def _direct(ufunc: np.ufunc) -> Callable:
     return dense
 
 
-def _keeping_rules(dense: Callable, condition: Condition, linear: bool) -> list[Rule]:
+def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
     """A rule for each sparse format, which the result keeps where the condition on the number holds."""
     words, holds = condition
 
@@ -54,7 +54,7 @@ def _keeping_rules(dense: Callable, condition: Condition, linear: bool) -> list[
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
         """The meaning on the stored values."""
-        return stored.mapped(x, lambda values: dense(values, scalar=scalar), linear)
+        return stored.mapped(x, lambda values: dense(values, scalar=scalar))
 
     narrowed = None if condition is ALWAYS else when
     return [Rule((f,), f, call, "numpy on the stored values", narrowed, words) for f in stored.SPARSE]
@@ -66,14 +66,13 @@ def _register(
     gradient: Callable,
     doc: str,
     keeps: Condition = NEVER,
-    linear: bool = False,
     rules: Sequence[Rule] = (),
 ) -> None:
     def gradients(head, output, inputs, params):
         """The gradient towards x."""
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
-    kept = [] if keeps is NEVER else _keeping_rules(dense, keeps, linear)
+    kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)
     register(
         Op(
             name,
@@ -139,15 +138,14 @@ NOT_BELOW: Condition = ("scalar >= 0", lambda s: s >= 0)
 NOT_ABOVE: Condition = ("scalar <= 0", lambda s: s <= 0)
 UNSTORED = "; acts on stored values, so that a place that is not stored stays zero also for"
 
-_register("add_scalar", _direct(np.add), lambda h, x, y, s: h, "x + scalar", ZERO, True, _filled(1))
-_register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - scalar", ZERO, True, _filled(-1))
+_register("add_scalar", _direct(np.add), lambda h, x, y, s: h, "x + scalar", ZERO, _filled(1))
+_register("subtract_scalar", _direct(np.subtract), lambda h, x, y, s: h, "x - scalar", ZERO, _filled(-1))
 _register(
     "multiply_scalar",
     _direct(np.multiply),
     lambda h, x, y, s: through(lambda head: _scaled(head, s), h),
     f"x * scalar{UNSTORED} inf and NaN",
     ALWAYS,
-    True,
 )
 _register(
     "divide_scalar",
@@ -155,7 +153,6 @@ _register(
     lambda h, x, y, s: through(lambda head: ops.divide_scalar(head, scalar=s), h),
     f"x / scalar{UNSTORED} 0 and NaN",
     ALWAYS,
-    True,
 )
 _register(
     "subtract_from_scalar",
@@ -163,7 +160,6 @@ _register(
     lambda h, x, y, s: through(ops.negative, h),
     "scalar - x",
     ZERO,
-    True,
 )
 _register(
     "divide_into_scalar",

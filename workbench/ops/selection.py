@@ -7,6 +7,7 @@
 ((2, 6), [1.0, 2.0, 2.0])
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -132,6 +133,15 @@ def _concat_gradient(head, output, inputs, params):
     return tuple(ops.part_of_concat(head, *inputs, axis=axis, place=place) for place in range(len(inputs)))
 
 
+def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    _axis(shapes[0], params)
+    if len(set(map(len, shapes))) > 1:
+        raise OpError(f"Arrays of shapes {', '.join(map(str, shapes[1:]))} were not put together to {shapes[0]}.")
+    if not 0 <= params["place"] < len(shapes) - 1:
+        raise OpError(f"place is {params['place']}; there are {len(shapes) - 1} arrays, counted from 0.")
+    return tuple(shapes[1 + params["place"]])
+
+
 def _part(head, *arrays, out=None, axis=0, place=0):
     axis = axis % len(head.shape)
     start = sum(x.shape[axis] for x in arrays[:place])
@@ -169,7 +179,7 @@ register(
         "part_of_concat",
         ("head", "*arrays"),
         _part,
-        lambda shapes, params: tuple(shapes[1 + params["place"]]),
+        _part_shape,
         "The part of a gradient that belongs to the array number `place` of those put together; dense.",
         params={"axis": 0, "place": REQUIRED},
         rules=(Rule((ANY, ...), "dense", _part),),
@@ -182,7 +192,24 @@ register(
 
 
 def _clip(x, out=None, low=0.0, high=0.0):
+    if x.dtype.kind != "f":  # a bound beyond what the type holds is none
+        held = np.iinfo(x.dtype)
+        low, high = int(max(low, held.min)), int(min(high, held.max))
     return np.clip(x, x.dtype.type(low), x.dtype.type(high), out=out)
+
+
+def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
+    """That of x; bounds of whole numbers are whole themselves, and one lies within their range (`OpError`)."""
+    dtype = one_type(dtypes, params)
+    if dtype.kind == "f":
+        return dtype
+    held = np.iinfo(dtype)
+    if params["low"] > held.max or params["high"] < held.min:
+        raise OpError(f"low is {params['low']} and high {params['high']}; {dtype} goes from {held.min} to {held.max}.")
+    for name in ("low", "high"):
+        if math.isfinite(params[name]) and params[name] != math.floor(params[name]):
+            raise OpError(f"{name} is {params[name]}, which {dtype} does not hold; give a whole number, or cast x.")
+    return dtype
 
 
 def _clip_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -236,7 +263,7 @@ register(
                 for held in SPARSE
             ),
         ),
-        dtype=one_type,
+        dtype=_clip_type,
         gradient=lambda head, output, inputs, params: (
             ops.multiply(_dense_head(head), ops.is_within(inputs[0], **params)),
         ),

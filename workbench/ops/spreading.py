@@ -5,6 +5,7 @@ be made in all rows; so a rule that multiplies its head by a factor asks `times`
 one that is linear asks `through`, which keeps the spreading last.
 """
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -24,9 +25,9 @@ def _kept_head(head: Any, like: Any, axis: Any, mean: bool) -> np.ndarray:
     kept = np.asarray(as_dense(head)).reshape(with_ones(like.shape, axes))
     if not mean:
         return kept
-    count = np.prod([like.shape[axis] for axis in axes], dtype=np.int64)
+    count = float(math.prod(like.shape[axis] for axis in axes))
     with np.errstate(all="ignore"):
-        return kept / np.asarray(count).astype(kept.dtype)
+        return (kept / np.float64(count)).astype(kept.dtype)  # float16 has no counts beyond 65,504
 
 
 def _spread(head, like, out=None, axis=None, keepdims=False, mean=False):

@@ -1,9 +1,10 @@
 """Element-wise work on what sparse arrays store: one input, one with a dense one, two over the union of their patterns.
 
-Results are canonical where the format knows the word: csr and csc sorted and trimmed, duplicates summed before
-anything that is not linear. They share no memory with the inputs.
+Results are canonical where the format knows the word: csr and csc sorted and trimmed, duplicates summed
+before anything is computed. They share no memory with the inputs.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -44,9 +45,12 @@ def _rises(x: Any) -> bool:
     return bool(((row[1:] > row[:-1]) | ((row[1:] == row[:-1]) & (col[1:] > col[:-1]))).all())
 
 
-def mapped(x: Any, f: Function, linear: bool = False) -> Any:
-    """`f` of the stored values, at the places of `x`; a coo array keeps its duplicates where `f` is linear."""
-    return with_values(x if linear and x.format == "coo" else canonical(x), f)
+def mapped(x: Any, f: Function) -> Any:
+    """`f` of the stored values, at the places of `x`; duplicates are summed first: f of a sum is no sum of f's.
+
+    Not even where `f` is linear: 2 and -1 times infinity are infinities of both signs, and their sum is NaN.
+    """
+    return with_values(canonical(x), f)
 
 
 def with_values(x: Any, f: Function) -> Any:
@@ -132,7 +136,7 @@ def union(x: Any, y: Any, f: Function) -> Any:
 
 def _union_of_rows(x: RowSparse, y: RowSparse, f: Function) -> RowSparse:
     if f in (np.add, np.subtract) and x.dtype in (np.float32, np.float64):
-        width = int(np.prod(x.shape[1:], dtype=np.int64))
+        width = math.prod(x.shape[1:])
         right = y.values if f is np.add else -y.values
         sides = ((side.indices, part.reshape(len(part), width)) for side, part in ((x, x.values), (y, right)))
         indices, sums = kernels.get("add_rows").trusted(*(part for side in sides for part in side))

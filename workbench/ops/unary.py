@@ -17,15 +17,13 @@ from workbench.ops.spreading import through, times
 from workbench.ops.types import one_type, real
 
 
-def _rule(format: str, f: Callable, linear: bool) -> Rule:
-    return Rule((format,), format, lambda x, out=None: stored.mapped(x, f, linear), "numpy on the stored values")
+def _rule(format: str, f: Callable) -> Rule:
+    return Rule((format,), format, lambda x, out=None: stored.mapped(x, f), "numpy on the stored values")
 
 
-def _keeping(
-    name: str, f: Callable, gradient: Callable, doc: str, linear: bool = False, dtype: Callable = one_type
-) -> None:
+def _keeping(name: str, f: Callable, gradient: Callable, doc: str, dtype: Callable = one_type) -> None:
     """Register an operator with f(0) = 0. `gradient(head, x, output)` is that of x."""
-    rules = tuple(_rule(format, f, linear) for format in stored.SPARSE)
+    rules = tuple(_rule(format, f) for format in stored.SPARSE)
     _register(name, f, gradient, doc, rules, dtype)
 
 
@@ -91,6 +89,21 @@ def _put(out: np.ndarray, result: np.ndarray) -> np.ndarray:
     return out
 
 
+def _in_type_of_x(f: Callable) -> Callable:
+    """A function of SciPy's, which computes float16 in a wider type, with its result in that of x."""
+
+    def dense(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        if out is None or x.dtype == np.float16:
+            result = np.asarray(f(x)).astype(x.dtype, copy=False)
+            return result if out is None else _put(out, result)
+        return f(x, out=out)
+
+    return dense
+
+
+sigmoid = _in_type_of_x(scipy.special.expit)
+
+
 def relu(x: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
     """x where it is above zero, else zero; NaN stays."""
     return np.maximum(x, 0, out=out)
@@ -143,7 +156,7 @@ def _nothing(head: Any, x: Any, output: Any, **params: Any) -> Any:
 _keeping("abs", np.abs, lambda h, x, y: times(h, ops.sign(x)), "|x|")
 _keeping("relu", relu, lambda h, x, y: times(h, ops.greater_scalar(x, scalar=0.0)), "max(x, 0)", dtype=real)
 _keeping("sign", np.sign, lambda h, x, y: times(h, ops.zeros_like(x)), "-1, 0 or 1")
-_keeping("negative", np.negative, lambda h, x, y: through(ops.negative, h), "-x", linear=True)
+_keeping("negative", np.negative, lambda h, x, y: through(ops.negative, h), "-x")
 _keeping("square", np.square, lambda h, x, y: times(h, _scaled(x, 2.0)), "x * x", dtype=real)
 _keeping("ceil", np.ceil, _nothing, "the next whole number above", dtype=real)
 _keeping("floor", np.floor, _nothing, "the next whole number below", dtype=real)
@@ -151,11 +164,11 @@ _keeping("fix", np.trunc, _nothing, "the whole part, towards zero", dtype=real)
 _keeping("trunc", np.trunc, _nothing, "the whole part, towards zero", dtype=real)
 _keeping("rint", half_down, _nothing, "the nearest whole number, halves down: -2.5 gives -3, 2.5 gives 2", dtype=real)
 _keeping("round", half_away, _nothing, "the nearest whole number, halves away from zero: 2.5 gives 3", dtype=real)
-_keeping("identity", np.positive, lambda h, x, y: h, "x, a copy", linear=True)
-_keeping("stop_gradient", np.positive, _nothing, "x, through which no gradient flows", linear=True)
+_keeping("identity", np.positive, lambda h, x, y: h, "x, a copy")
+_keeping("stop_gradient", np.positive, _nothing, "x, through which no gradient flows")
 
 # The gradient is dense, since it is other than zero where x is zero.
-_keeping("make_loss", np.positive, lambda h, x, y: ops.ones_like(x), "x as a loss: its gradient is one", linear=True)
+_keeping("make_loss", np.positive, lambda h, x, y: ops.ones_like(x), "x as a loss: its gradient is one")
 _keeping("sin", np.sin, lambda h, x, y: ops.multiply(_dense(h), ops.cos(x)), "sin(x)", dtype=real)
 _keeping("sinh", np.sinh, lambda h, x, y: ops.multiply(_dense(h), ops.cosh(x)), "sinh(x)", dtype=real)
 _keeping("tan", np.tan, lambda h, x, y: ops.multiply(_dense(h), _plus_one(ops.square(y))), "tan(x)", dtype=real)
@@ -168,8 +181,8 @@ _keeping("expm1", np.expm1, lambda h, x, y: ops.multiply(_dense(h), _plus_one(y)
 _keeping("log1p", np.log1p, lambda h, x, y: _over(h, _plus_one(x)), "log(1 + x)", dtype=real)
 _keeping("sqrt", np.sqrt, lambda h, x, y: _over(h, _scaled(y, 2.0)), "the square root", dtype=real)
 _keeping("cbrt", np.cbrt, lambda h, x, y: _over(h, _scaled(ops.square(y), 3.0)), "the cube root", dtype=real)
-_keeping("degrees", np.degrees, lambda h, x, y: _scaled(_dense(h), 180 / np.pi), "radians to degrees", True, real)
-_keeping("radians", np.radians, lambda h, x, y: _scaled(_dense(h), np.pi / 180), "degrees to radians", True, real)
+_keeping("degrees", np.degrees, lambda h, x, y: _scaled(_dense(h), 180 / np.pi), "radians to degrees", dtype=real)
+_keeping("radians", np.radians, lambda h, x, y: _scaled(_dense(h), np.pi / 180), "degrees to radians", dtype=real)
 
 _filling("exp", np.exp, lambda h, x, y: ops.multiply(h, y), "exp(x)")
 _filling("log", np.log, lambda h, x, y: _over(h, x), "the natural logarithm")
@@ -190,7 +203,7 @@ _filling(
 )
 _filling(
     "sigmoid",
-    scipy.special.expit,
+    sigmoid,
     lambda h, x, y: ops.multiply(h, ops.multiply(y, ops.subtract_from_scalar(y, scalar=1.0))),
     "1 / (1 + exp(-x))",
 )
@@ -202,7 +215,7 @@ _filling(
 )
 _filling(
     "erf",
-    scipy.special.erf,
+    _in_type_of_x(scipy.special.erf),
     lambda h, x, y: ops.multiply(h, _scaled(ops.exp(ops.negative(ops.square(x))), 2 / np.sqrt(np.pi))),
     "the error function",
 )
