@@ -9,7 +9,7 @@ from kernels.contract import KernelError
 from kernels.gpu.rounding import NEAREST, Rounding
 from kernels.gpu.row_sums import KEPT_BYTES, PACK, UNKNOWN, Lengths, Tile, results_of
 from kernels.gpu.source import FLOATS, NARROW, Source, blocks, c_name, source
-from kernels.rules.formulas import cuda_of
+from kernels.rules.cuda import cuda_of
 
 if TYPE_CHECKING:
     from kernels.rules.rule import Rule

@@ -49,7 +49,7 @@ def _starts(row, starts):
 
 
 def _entry(lane, u, row, col, data, x, out):
-    scale = data[u].spread()
+    scale = lane.numbers.spread(data[u])
 
     def block(j, _):
         """Add the entry's share to one tile of its row of the result."""

@@ -44,7 +44,7 @@ def _column(lane, u, starts, stops, columns, indices, data, x, out):
             """Add one entry."""
             if lane.cut.far_state:
                 out.row(indices[(k + AHEAD).least(stops[u] - 1)], j).prefetch()
-            place, scale = out.row(indices[k], j), data[k].spread()
+            place, scale = out.row(indices[k], j), lane.numbers.spread(data[k])
             place.store([scale.times_plus(*pair) for pair in zip(vectors, place.load(), strict=True)])
 
         lane.loop(starts[u], stops[u], 1, [], entry)

@@ -126,7 +126,7 @@ def replay(rule) -> Callable:
             vectors = len(carried) // count
             old = [carried[vector::vectors] for vector in range(vectors)]
             new = [rule.formula(*values, lane.number(0), *settings) for values in old]
-            return [value.spread() for values in zip(*new, strict=True) for value in values]
+            return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
 
         def block(j, _):
             """One tile, in registers from the first step to the last."""

@@ -16,8 +16,8 @@ Limits     D*N < 2**63
 Source     Duchi, Hazan and Singer 2011, diagonal form; epsilon inside the root, decay outside of the history
 """
 
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sqrt
 
 
 def formula(w, h, g, rate, decay, epsilon, rescale, clip):

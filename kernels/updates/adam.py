@@ -24,8 +24,8 @@ Source     Kingma and Ba 2015, the efficient form of section 2; differs: lazy ro
 import math
 
 from kernels.contract import KernelError
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sqrt
 
 
 def corrected(rate, beta1, beta2, step):

@@ -19,9 +19,9 @@ Limits     D*N < 2**63
 Source     Loshchilov and Hutter 2019; the decay is scaled by the rate, as in PyTorch
 """
 
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 from kernels.updates.adam import corrected
-from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, beta1, beta2, epsilon, rescale, clip, step):

@@ -23,8 +23,8 @@ Limits     D*N < 2**63
 Source     Graves 2013, https://arxiv.org/abs/1308.0850, equations 38 to 45; epsilon inside the root
 """
 
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):

@@ -19,8 +19,8 @@ Limits     D*N < 2**63
 Source     McMahan et al. 2013, "Ad click prediction: a view from the trenches", algorithm 1; decay is its lambda 2
 """
 
+from kernels.formula import choose, clipped, magnitude, sqrt, with_sign
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import choose, clipped, magnitude, sqrt, with_sign
 
 
 def formula(w, z, n, g, rate, decay, beta, l1, rescale, clip):

@@ -18,8 +18,8 @@ Limits     D*N < 2**63
 Source     Mudigere et al. 2022, https://arxiv.org/abs/2104.05158, "row-wise AdaGrad"; epsilon inside the root
 """
 
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sqrt
 
 
 def square(w, g, rate, decay, epsilon, rescale, clip):

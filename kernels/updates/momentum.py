@@ -16,8 +16,8 @@ Limits     D*N < 2**63
 Source     Polyak 1964; the rate is inside the velocity, so that a new rate acts on later gradients alone
 """
 
+from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped
 
 
 def formula(w, v, g, rate, decay, beta, rescale, clip):

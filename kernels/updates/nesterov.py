@@ -16,8 +16,8 @@ Limits     D*N < 2**63
 Source     Sutskever et al. 2013, with the gradient taken at the weights that are held, as in Bengio et al. 2013
 """
 
+from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped
 
 
 def formula(w, v, g, rate, decay, beta, rescale, clip):

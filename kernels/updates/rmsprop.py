@@ -23,8 +23,8 @@ Source     Tieleman and Hinton 2012, lecture 6.5; epsilon inside the root
 
 import math
 
+from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sqrt
 
 
 def settings(rate, decay, gamma, epsilon, clip_weights, rescale, clip):

@@ -16,8 +16,8 @@ Limits     D*N < 2**63
 Source     Robbins and Monro 1951; decay as an L2 penalty that clipping does not see
 """
 
+from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped
 
 
 def formula(w, g, rate, decay, rescale, clip):

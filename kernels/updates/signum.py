@@ -20,8 +20,8 @@ Limits     D*N < 2**63
 Source     Bernstein et al. 2018, https://arxiv.org/abs/1802.04434; beta = 0 is their signSGD
 """
 
+from kernels.formula import clipped, sign
 from kernels.rules.rule import Rule, register_kernels
-from kernels.vector.values import clipped, sign
 
 
 def settings(rate, decay, decoupled, beta, rescale, clip):

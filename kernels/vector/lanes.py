@@ -27,10 +27,11 @@ from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
+from kernels.formula import Float
 from kernels.private.of_numba import cgutils
 from kernels.vector.operands import argument
 from kernels.vector.tiles import Cut, Tile
-from kernels.vector.values import Float, Int
+from kernels.vector.values import Int, Vectors
 
 I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
 
@@ -64,6 +65,7 @@ class Lane:
         self.width = Int(self, width)
         self.bits = self.cut.rest.bits
         self.element = ir.FloatType() if self.bits == 32 else ir.DoubleType()
+        self.numbers = Vectors(self)
         self.use(self.cut.rest)
 
     def use(self, tile: Tile) -> None:
@@ -95,9 +97,13 @@ class Lane:
         """An integer that is known while code is made."""
         return Int(self, I64(number))
 
+    def float(self, value: ir.Value) -> Float:
+        """A value as a number of formulas."""
+        return Float(self.numbers, value)
+
     def number(self, number: float) -> Float:
         """A single float that is known while code is made."""
-        return Float(self, ir.Constant(self.element, float(number)))
+        return self.float(ir.Constant(self.element, float(number)))
 
     def zeros(self) -> ir.Constant:
         """Zero in every lane."""
@@ -156,7 +162,7 @@ class Lane:
             return added
 
         first, start = self._head(start, stop, term)
-        sums = first + [Float(self, self.zeros())] * (vectors * (unroll - 1))
+        sums = first + [self.float(self.zeros())] * (vectors * (unroll - 1))
         if unroll > 1:
             main_stop = start + (stop - start).rounded_down(unroll)
             sums = self.loop(start, main_stop, unroll, sums, lambda k, sums: entries(k, sums, unroll))
@@ -171,7 +177,7 @@ class Lane:
 
         There must be one entry; what stands for those that are not there is zero times zero.
         """
-        zeros = [Float(self, self.zeros())] * self.tile.vectors
+        zeros = [self.float(self.zeros())] * self.tile.vectors
         if not self.cut.head:
             return zeros, start
         scale, row = term(start)
@@ -181,8 +187,8 @@ class Lane:
             there = self.builder.icmp_signed("<", at.value, stop.value)
             scale, row = term(Int(self, self.builder.select(there, at.value, start.value)))
             bits = self.builder.sext(there, ir.IntType(self.bits))
-            kept = [vec.masked(bits) for vec in row.load()]
-            sums = self._add(scale and scale.masked(bits), kept, sums)
+            kept = [self.numbers.masked(vec, bits) for vec in row.load()]
+            sums = self._add(scale and self.numbers.masked(scale, bits), kept, sums)
         return sums, (start + self.cut.head).least(stop)
 
     def _ahead(self, stop: Int, last: Int) -> Int:
@@ -195,7 +201,7 @@ class Lane:
         pairs = zip(vectors, sums, strict=True)
         if scale is None:
             return [total + vec for vec, total in pairs]
-        scale = scale.spread()
+        scale = self.numbers.spread(scale)
         return [scale.times_plus(vec, total) for vec, total in pairs]
 
     def loop(self, start: Int, stop: Int, step: int, carried: list[Float], body: Callable) -> list[Float]:
@@ -211,13 +217,13 @@ class Lane:
             phi.add_incoming(float_.value, before)
         builder.cbranch(builder.icmp_signed("<", k, stop.value), inside, after)
         builder.position_at_end(inside)
-        results = body(Int(self, k), [Float(self, phi) for phi in phis]) or []
+        results = body(Int(self, k), [self.float(phi) for phi in phis]) or []
         k.add_incoming(builder.add(k, I64(step)), builder.block)
         for phi, result in zip(phis, results, strict=True):
             phi.add_incoming(result.value, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
-        return [Float(self, phi) for phi in phis]
+        return [self.float(phi) for phi in phis]
 
     def prefetch(self, pointer: ir.Value) -> None:
         """Ask the cache for the line at `pointer`."""
@@ -230,7 +236,7 @@ class Lane:
         vectors = list(vectors)
         if self.mask is not None:
             kept = self.builder.select(self.mask, vectors[-1].value, self.zeros())
-            vectors[-1] = Float(self, kept)
+            vectors[-1] = self.float(kept)
         value = sum(vectors[1:], vectors[0]).value
         lanes = self.tile.lanes
         while lanes > 1:
@@ -239,7 +245,7 @@ class Lane:
             value = self.builder.fadd(*(self.builder.shuffle_vector(value, value, half) for half in halves))
         if self.tile.lanes > 1:
             value = self.builder.extract_element(value, I32(0))
-        return Float(self, value)
+        return self.float(value)
 
 
 @intrinsic(prefer_literal=True)

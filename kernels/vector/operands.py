@@ -9,9 +9,10 @@ from llvmlite import ir
 from numba import types
 
 from kernels import bounds
+from kernels.formula import Float
 from kernels.private.of_numba import cgutils
 from kernels.vector.tiles import LINE
-from kernels.vector.values import Float, Int
+from kernels.vector.values import Int
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 
@@ -34,7 +35,7 @@ class Row:
     def load(self) -> list[Float]:
         """The tile's vectors; lanes beyond the edge are zero."""
         self.check("load")
-        return [Float(self.lane, self._load(pointer, masked)) for pointer, masked in self._parts()]
+        return [self.lane.float(self._load(pointer, masked)) for pointer, masked in self._parts()]
 
     def _load(self, pointer: ir.Value, masked: bool) -> ir.Value:
         lane = self.lane
@@ -96,7 +97,7 @@ class Array:
         self._check_element("load", k)
         loaded = builder.load(self._pointer(k))
         if isinstance(self.kind.dtype, types.Float):
-            return Float(self.lane, loaded)
+            return self.lane.float(loaded)
         if loaded.type != I64:  # row and column numbers are never negative
             loaded = builder.zext(loaded, I64)
         return Int(self.lane, loaded)
@@ -126,5 +127,5 @@ def argument(lane, kind: types.Type, value: ir.Value, name: str) -> Array | Floa
     if isinstance(kind, types.Array):
         return Array(lane, kind, value, name)
     if isinstance(kind, types.Float):
-        return Float(lane, lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
+        return lane.float(lane.context.cast(lane.builder, value, kind, types.Float(f"float{lane.bits}")))
     return Int(lane, lane.context.cast(lane.builder, value, kind, types.int64))
