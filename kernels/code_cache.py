@@ -13,9 +13,11 @@ one under the types of the other, and a later process runs it. With the lock her
 import fcntl
 import functools
 import hashlib
+import re
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
@@ -138,6 +140,8 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
     elif isinstance(value, FunctionType | Intrinsic | type):
         definition = definition_of(value)  # an intrinsic's code stands in the file of its definition
         parts += [_module(definition.__module__), definition.__qualname__.encode()]
+        if isinstance(value, FunctionType) and _is_ours(value.__module__):
+            _add_function(value, parts, seen)
     elif isinstance(value, list | tuple):
         for item in value:
             _add_value(item, place, parts, seen)
@@ -145,17 +149,46 @@ def _add_value(value: Any, place: str, parts: list[bytes], seen: set) -> None:
         parts += [_text((value.dtype, value.shape)), value.tobytes()]
     elif isinstance(value, CONSTANTS):
         parts.append(_text(value))
+    elif is_dataclass(value):
+        for each in fields(value):
+            _add_value(getattr(value, each.name), f"{place}.{each.name}", parts, seen)
     elif callable(value) and getattr(value, "__module__", None):
         parts += [_module(value.__module__), repr(getattr(value, "__qualname__", type(value))).encode()]
     else:
         raise TypeError(f"Compiled code cannot be kept: {place}, a {type(value).__name__}, which has no digest.")
 
 
+def _is_ours(module: str) -> bool:
+    return module.partition(".")[0] in ("kernels", "tests")
+
+
+_IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.M)
+
+
+@functools.cache
+def files_of(module: str) -> frozenset[str]:
+    """A module of this project and all that it imports of it, those that these import, and so on."""
+    found, waiting = set(), [module]
+    while waiting:
+        if (name := waiting.pop()) in found:
+            continue
+        found.add(name)
+        for package, names in _IMPORT.findall(Path(sys.modules[name].__file__).read_text(encoding="utf-8")):
+            words = [f"{package}.{word}" if package else word for word in re.findall(r"[\w.]+", names)]
+            waiting += [word for word in (package, *words) if word.startswith("kernels.") and word in sys.modules]
+    return frozenset(found)
+
+
+def digest_of_files(module: str) -> str:
+    """A digest of the texts of `files_of` a module."""
+    return hashlib.sha256(b"".join(map(_module, sorted(files_of(module))))).hexdigest()
+
+
 @functools.cache
 def _module(name: str) -> bytes:
     """A file of this project by its text; a library by its name and version."""
     module = sys.modules.get(name)
-    if name.split(".")[0] in ("kernels", "tests") and getattr(module, "__file__", None):
+    if _is_ours(name) and getattr(module, "__file__", None):
         return hashlib.sha256(Path(module.__file__).read_bytes()).digest()
     library = sys.modules.get(name.split(".")[0])
     return f"{name} {getattr(library, '__version__', '')}".encode()

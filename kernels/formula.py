@@ -1,8 +1,8 @@
 """What formulas are written with: numbers that take Python's operators, and functions of them.
 
 A formula is a Python function, written once. Called with plain floats it computes: that is the reference. Called with
-`Float`s it writes down what it does, in whatever their `Backend` writes: vector code for the CPU (`kernels.vector.values`)
-or CUDA (`kernels.rules.cuda`). The functions below take both.
+`Float`s it writes down what it does, in whatever their `Backend` writes: vector code for the CPU, which is that of
+`kernels.vector.values`, or CUDA, which is that of `kernels.rules.cuda`. The functions below take both.
 
 >>> def formula(w, g):
 ...     return w - 0.5 * clipped(g, 1.0)

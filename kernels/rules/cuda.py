@@ -1,4 +1,4 @@
-"""A rule's formula as CUDA code: the function that is the reference and the CPU's vector code, with a backend for C++."""
+"""A rule's formula as CUDA code: the function that makes the CPU's vector code, with a backend that writes C++."""
 
 from typing import TYPE_CHECKING, final
 

@@ -14,7 +14,6 @@ vectors alike, and `register_kernels` makes from it:
 
 import functools
 import inspect
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -113,7 +112,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
     reference, cpu, cost, arguments = (getattr(twins, f"{part}_{kind}") for part in twins.PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
-    loop = RowLoop(emit(rule), steps, sys.modules[rule.formula.__module__], cut=cut, name=f"{rule.name}_{kind}")
+    loop = RowLoop(emit(rule), cut=cut, name=f"{rule.name}_{kind}")
     register(
         Kernel(
             name=f"{rule.name}_{kind}",

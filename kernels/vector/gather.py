@@ -13,16 +13,14 @@ new shape costs a quarter of a second once, 4 ms in later processes.
 
 import functools
 import hashlib
-import inspect
 from collections.abc import Callable
-from pathlib import Path
 
 import numpy as np
 from numba import prange
 
-from kernels.code_cache import njit
+from kernels.code_cache import digest_of, digest_of_files, njit
 from kernels.threads import ROW_COST, equal_cost, equal_count, is_serial, parts
-from kernels.vector import lanes, operands, tiles, values
+from kernels.vector import lanes
 from kernels.vector.lanes import emit
 from kernels.vector.tiles import Cut, cut_sums
 
@@ -59,12 +57,10 @@ def _make(name: str) -> Callable:
 class RowLoop:
     """`row(lane, u, *arguments)` made into code that does it for many rows, cut into tiles by `cut` of
     `kernels.vector.tiles`.
-
-    `uses` are modules beside the row's own that its code is made from: where one changes, code is made anew.
     """
 
-    def __init__(self, row: Callable, *uses, cut: Callable[..., Cut] = cut_sums, name: str = "") -> None:
-        self.row, self.uses, self.cut = row, uses, cut
+    def __init__(self, row: Callable, *, cut: Callable[..., Cut] = cut_sums, name: str = "") -> None:
+        self.row, self.cut = row, cut
         self.name = name or f"{row.__module__}.{row.__qualname__}"
         self.functions: dict[tuple, Callable] = {}
 
@@ -81,14 +77,15 @@ class RowLoop:
         function(bounds, shape[0], *arguments)
 
     def _function(self, cut: Cut) -> Callable:
-        name = f"{self.name} {cut} {self._digest()}"
+        name = f"{self.name} {cut} {self.digest}"
         lanes.programs[name] = lanes.Program(self.row, cut)
         return _make(name)
 
-    def _digest(self) -> str:
-        """What tells versions of the sources apart: Numba looks only at this file when it takes code from disk."""
-        modules = (lanes, operands, tiles, values, inspect.getmodule(self.row), *self.uses)
-        return hashlib.sha256(b"".join(Path(module.__file__).read_bytes() for module in modules)).hexdigest()[:16]
+    @functools.cached_property
+    def digest(self) -> str:
+        """What tells versions of the sources apart: those of lanes, and of all that the row's work refers to."""
+        texts = digest_of(self.row) + digest_of_files(lanes.__name__)
+        return hashlib.sha256(texts.encode()).hexdigest()[:16]
 
 
 def work_of(entries: int, width: int) -> int:

@@ -4,12 +4,15 @@ import os
 import platform
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import kernels
+from kernels.code_cache import files_of
+from kernels.formula import clipped, sqrt
 from kernels.vector import gather, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
@@ -81,20 +84,30 @@ def _nothing(lane, u, out):
     pass
 
 
-def test_code_is_named_after_its_row_its_shape_and_its_sources(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def scaled(number: float, helper: Callable) -> Callable:
+    def row(lane, u, out):
+        return helper(number)
+
+    return row
+
+
+def test_code_is_named_after_its_row_its_shape_and_all_that_its_row_refers_to(monkeypatch: pytest.MonkeyPatch) -> None:
     names = set()
     monkeypatch.setattr(gather, "_make", names.add)
     cuts = [Cut(None, Tile(32, 4, 1, False)), Cut(None, Tile(32, 4, 1, False), far_rows=True)]
     for cut in (*cuts, *cuts):
         RowLoop(_nothing)._function(cut)
     assert len(names) == 2
-    source = tmp_path / "source.py"
-    module = type(sys)("source")
-    module.__file__ = str(source)
-    for text in ("one", "two", "one"):
-        source.write_text(text)
-        RowLoop(_nothing, module)._function(cuts[0])
-    assert len(names) == 4
+    for number, helper in ((1.0, clipped), (2.0, clipped), (1.0, sqrt), (1.0, clipped)):
+        RowLoop(scaled(number, helper))._function(cuts[0])
+    assert len(names) == 5
+
+
+def test_files_that_vector_code_is_made_from_are_found_by_their_imports() -> None:
+    found = files_of("kernels.vector.lanes")
+    assert {f"kernels.vector.{name}" for name in ("lanes", "operands", "values", "tiles")} <= found
+    assert {"kernels.formula", "kernels.bounds", "kernels.private.of_numba", "kernels.aligned"} <= found
+    assert not found & {"kernels.contract", "kernels.registry"}  # or each change of these would compile all anew
 
 
 CHILD = """
