@@ -1,5 +1,6 @@
 # make demo   train sparse and dense on real data, sweep density and format, print the verdict and the report's path
 # make test   every test, on four cores at most, also those that drive a real Chromium where there is one
+# make bounds kernels on hostile inputs in a debug build, which checks every access of an array (kernels/bounds.py)
 # make lab    JupyterLab on the notebooks
 # make lint   ruff: lint and format
 
@@ -9,13 +10,16 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test lab lint clean
+.PHONY: demo test bounds lab lint clean
 
 demo: $(VENV)/core
 	$(BIN)/workbench demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+bounds: $(VENV)/dev
+	$(BIN)/python -m pytest --bounds --numprocesses auto tests/kernels/test_kernels.py -k "same_bits and (plain or rows)"
 
 lab: $(VENV)/lab
 	$(BIN)/workbench lab
