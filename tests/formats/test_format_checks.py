@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_sets import coo, csc, csr
-from workbench import formats
+from workbench import formats, ops
 from workbench.formats import FormatError
 from workbench.formats.compressed import assemble
 
@@ -123,3 +123,18 @@ def test_unsorted_and_duplicated_may_be_allowed(x):
 )
 def test_sound_matrices_pass_the_full_check(x):
     assert formats.check(x, full=True) is x
+
+
+@pytest.mark.parametrize("name", ["csr", "csc", "coo", "row_sparse"])
+def test_maps_of_files_are_taken_for_what_they_hold(tmp_path, name):
+    x = formats.to_format(np.float32([[0, 1, 2], [3, 0, 0]]), name)
+    parts = {}
+    for part, array in formats.get(name).parts(x).items():
+        array.tofile(tmp_path / part)
+        parts[part] = np.memmap(tmp_path / part, array.dtype, "r", shape=array.shape)
+    mapped = formats.get(name).build(parts, x.shape)
+    checked = formats.check(mapped, full=True)
+    assert {type(part) for part in formats.get(name).parts(checked).values()} == {np.ndarray}
+    np.testing.assert_array_equal(formats.to_format(mapped, "dense"), [[0, 1, 2], [3, 0, 0]])
+    weights = np.float32([[1], [10], [100]])
+    np.testing.assert_array_equal(formats.to_format(ops.dot(mapped, weights), "dense"), [[210], [3]])
