@@ -1,5 +1,6 @@
 """Preparing ahead: while one batch is trained on, the next is made on a thread of its own."""
 
+import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -71,19 +72,22 @@ class _Worker(threading.Thread):
         self.results: deque = deque()
         self.error: BaseException | None = None
         self.stopped, self.seconds_wait = False, 0.0
+        self.context = contextvars.copy_context()  # such as ops.settings, which hold for the creator's thread alone
 
     def run(self) -> None:
-        """Thread body: all of it under `threads.serial`."""
+        """Thread body: all of it under `threads.serial`, with the creator's settings."""
         try:
-            with threads.serial():
-                self._prepare_all()
+            self.context.run(self._prepare_all)
         except BaseException as error:  # raised again in the caller's thread
             self.error = error
         finally:
             self.made.release()
 
     def _prepare_all(self) -> None:
-        items = iter(self.items)
+        with threads.serial():
+            self._prepare_each(iter(self.items))
+
+    def _prepare_each(self, items: Iterator) -> None:
         while self._wait_for_room():
             start = perf_counter()
             try:

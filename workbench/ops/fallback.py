@@ -87,7 +87,11 @@ _warned: set[tuple] = set()
 
 @contextlib.contextmanager
 def settings(strict: bool | None = None, fallback_budget_bytes: int | None = None) -> Iterator[Settings]:
-    """Within the block densification is refused, or up to so many bytes allowed; what is not given stays as it is."""
+    """Within the block densification is refused, or up to so many bytes allowed; what is not given stays as it is.
+
+    The block holds for its own thread, and for the thread of a loader that is made within it. Hand it to another with
+    `threading.Thread(target=contextvars.copy_context().run, args=(work,))`.
+    """
     now = _settings.get()
     chosen = Settings(
         now.strict if strict is None else strict,
