@@ -153,3 +153,21 @@ def test_a_sweep_never_loads_cupy_or_widgets():
 
 def test_import_check_can_fail():
     assert loaded_by("import workbench.plots, pandas") >= {"pandas"}
+
+
+def late_imports(source: str) -> set[str]:
+    """Modules of this project that functions of the source import when they are called."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.FunctionDef):
+            found |= imports_of("\n".join(map(ast.unparse, node.body)), node.name)
+    return found
+
+
+def test_kernels_import_each_other_at_the_top_of_their_files():
+    late = {module: late_imports(file.read_text(encoding="utf-8")) for module, file in modules() if "kernels" in module}
+    assert not {module: names for module, names in late.items() if names and module.startswith("kernels")}
+
+
+def test_the_search_for_late_imports_can_fail():
+    assert late_imports("def f():\n    from kernels.gpu.calls import checked") >= {"kernels.gpu.calls"}
