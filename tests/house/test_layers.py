@@ -46,7 +46,7 @@ ALLOWED = {
     },
     "workbench.cluster": {"sweep", "store"},
     "workbench.command": {
-        *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports"),
+        *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports", "metrics"),
     },
     "workbench.__main__": {"command"},
 }  # fmt: skip

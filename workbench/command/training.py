@@ -3,6 +3,8 @@
 import re
 import time
 from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from rich.live import Live
 from rich.table import Table
@@ -11,6 +13,7 @@ from kernels import devices
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
+from workbench.metrics import constant_quality
 from workbench.sweep.grid import setup_of, unread, why_dropped
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate
@@ -20,6 +23,8 @@ from workbench.train import PHASES, Training, make_run, why_impossible
 from workbench.train.completion import complete
 
 SECONDS_SHOWN = 0.2
+EPOCHS_SHOWN = 20
+"""The last ones, of more: the table stays on a screen."""
 
 
 def cell_of(settings: dict) -> Cell:
@@ -50,24 +55,15 @@ def train(settings: dict) -> None:
     problem = make_problem(cell)
     show_problem(cell, problem)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
+    console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
     with console.status("loading kernels, or compiling them the first time"):
         warm_kernels(cell)
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
-    phases, shown, start, losses = Counter(), 0.0, time.perf_counter(), []
-    with Live(console=console, refresh_per_second=8) as live:
-        for event in run.events(cell.epochs):
-            phases.update(event.seconds)
-            losses.append(event.loss)
-            if time.perf_counter() - shown > SECONDS_SHOWN:
-                shown = time.perf_counter()
-                live.update(table(run, phases, losses, event.epoch, start))
-        live.update(table(run, phases, losses, event.epoch, start))
-    seconds = time.perf_counter() - start
-    if not console.is_terminal:  # there Live leaves the line open
-        console.print()
+    seconds = show_epochs(run, cell.epochs)
     quality = run.quality(problem.x_held_out, problem.y_held_out)
-    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}")
+    beside = f"the answer without X gets {quality_without_x(run, problem):.4f}"
+    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}; {beside}")
     held, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {held:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if cell.device == "cuda":
@@ -86,12 +82,54 @@ def show_problem(cell: Cell, problem: Problem) -> None:
     )
 
 
-def table(run: Training, phases: Counter, losses: list[float], epoch: int, start: float) -> Table:
-    """Epoch, step, loss (mean of the last 20 steps), and where the time of a step goes."""
-    shown = Table("epoch", "step", "loss", "ms a step", "where it goes")
+def quality_without_x(run: Training, problem: Problem) -> float:
+    """What the best answer that ignores X gets on the held-out rows."""
+    outputs = run.model.outputs or problem.width
+    return constant_quality(run.model.target, run.model.quality, problem.y, problem.y_held_out, outputs)
+
+
+@dataclass
+class Epoch:
+    """An epoch as it is shown: its steps, the sum of their losses, and when it began."""
+
+    number: int
+    start: float
+    steps: int = 0
+    loss: float = 0.0
+    seconds: float = 0.0
+
+    def add(self, loss: float, now: float) -> None:
+        """Count a step in that has ended now."""
+        self.steps, self.loss, self.seconds = self.steps + 1, self.loss + loss, now - self.start
+
+
+def show_epochs(run: Training, count: int) -> float:
+    """Train, and show a line for each epoch while it goes on; gives the seconds of all."""
+    phases, epochs, shown = Counter(), [], 0.0
+    start = now = time.perf_counter()
+    with Live(console=console, refresh_per_second=8) as live:
+        for event in run.events(count):
+            if not epochs or epochs[-1].number != event.epoch:
+                epochs.append(Epoch(event.epoch, now))
+            now = time.perf_counter()
+            epochs[-1].add(event.loss, now)
+            phases.update(event.seconds)
+            if now - shown > SECONDS_SHOWN:
+                shown = now
+                live.update(table(epochs, phases))
+        live.update(table(epochs, phases))
+    if not console.is_terminal:  # there Live leaves the line open
+        console.print()
+    return time.perf_counter() - start
+
+
+def table(epochs: Sequence[Epoch], phases: Counter) -> Table:
+    """Steps, mean loss and time of each epoch, of many the last; beside the newest where the time of a step goes."""
+    shown = Table("epoch", "steps", "loss", "ms a step", "where it goes")
     total = sum(phases.values()) or 1.0
-    recent = sum(losses[-20:]) / len(losses[-20:])
     shares = ", ".join(f"{phase} {phases[phase] / total:.0%}" for phase in PHASES if phases[phase] >= 0.005 * total)
-    milliseconds = 1e3 * (time.perf_counter() - start) / run.step
-    shown.add_row(str(epoch + 1), str(run.step), f"{recent:.4f}", f"{milliseconds:.3g}", shares)
+    for epoch in epochs[-EPOCHS_SHOWN:]:
+        milliseconds = f"{1e3 * epoch.seconds / epoch.steps:.3g}"
+        where = shares if epoch is epochs[-1] else ""
+        shown.add_row(str(epoch.number + 1), str(epoch.steps), f"{epoch.loss / epoch.steps:.4f}", milliseconds, where)
     return shown
