@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.support.mutations import damaged_bytes, damaged_json, draws
+from tests.support.mutations import damaged_bytes, damaged_json, draws, tried
 from workbench import formats
 from workbench.formats import FormatError, RowSparse, files
 
@@ -65,7 +65,7 @@ def test_damaged_bytes(saved, tmp_path):
     for _, source in draws(MUTATIONS):
         (tmp_path / "x.npz").write_bytes(damaged_bytes(source, data))
         taken += loaded(tmp_path / "x.npz")
-    assert taken < MUTATIONS
+    assert taken < tried(MUTATIONS)
 
 
 def test_damaged_members_in_an_archive_that_is_whole(saved, tmp_path):

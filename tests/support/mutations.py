@@ -28,9 +28,13 @@ WILD: tuple[Any, ...] = (
 
 def draws(count: int) -> Iterator[tuple[int, random.Random]]:
     """Numbered sources of random numbers."""
-    seed, more = FUZZ
-    for number in range(count if more is None else more):
-        yield number, random.Random(f"{seed} {number}")
+    for number in range(tried(count)):
+        yield number, random.Random(f"{FUZZ[0]} {number}")
+
+
+def tried(count: int) -> int:
+    """How many there are of a test that asks for so many."""
+    return count if FUZZ[1] is None else FUZZ[1]
 
 
 def damaged_bytes(source: random.Random, data: bytes) -> bytes:
@@ -128,7 +132,10 @@ def damaged_array(source: random.Random, array: np.ndarray) -> Any:
             with np.errstate(all="ignore"):
                 flat[source.randrange(flat.size)] = np.array(source.choice(wild)).astype(made.dtype)
         return made
-    return source.choice(changes)(made)
+    if made.dtype.kind not in "fiub":
+        del changes[0]
+    with np.errstate(all="ignore"):
+        return source.choice(changes)(made)
 
 
 def damaged_arrays(source: random.Random, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -115,7 +115,8 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
     if x.dtype.kind not in "biuf":
         raise DataError(f"The values are {x.dtype}; a data set holds real numbers: x.astype(np.float32).")
     with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
-        x = x.astype(np.float32, copy=False)
+        # SciPy's own astype sorts the indices, and follows those of a malformed matrix out of its arrays
+        x = formats.astype(x, np.float32, copy=False)
     x = formats.to_format(x, "csr")
     dtype = index_dtype(*x.shape, x.nnz)
     x = assemble("csr", x.indptr.astype(dtype, copy=False), x.indices.astype(dtype, copy=False), x.data, x.shape)

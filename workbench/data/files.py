@@ -15,7 +15,10 @@ from workbench.data.errors import DataError
 from workbench.data.label_reading import Place, read_labels
 from workbench.data.labels import Wanted
 
-UNREADABLE = (OSError, EOFError, ValueError, KeyError, OverflowError, RuntimeError, BadZipFile, zlib.error)
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError),
+    *(BadZipFile, zlib.error),
+)
 """What readers raise at files that are damaged, packed in a way they do not know, or locked."""
 
 

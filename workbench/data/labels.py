@@ -113,7 +113,7 @@ def name_of(label: Any) -> str:
     """A label as text, the name of its class: whole numbers without a point."""
     if isinstance(label, bool | np.bool_):
         return str(bool(label))
-    if isinstance(label, float | np.floating) and label == np.round(label) and abs(label) < 2**63:
+    if isinstance(label, float | np.floating) and label == np.round(label) and abs(float(label)) < 2**63:
         return str(int(label))
     return str(label)
 

@@ -69,7 +69,7 @@ class SvmlightBatches(Feed):
         if self.dtype not in ("float32", "float64"):
             raise DataError(f"dtype is {self.dtype!r}; it is float32 or float64.")
         object.__setattr__(self, "state", fingerprint(self.path))
-        with self._open() as file:
+        with self._open() as file, reading(self.path, "svmlight text"):
             if not any(holds_row(text) for text in file):
                 raise DataError(f"{self.path} holds no rows; a file has at least one.")
 
@@ -154,7 +154,12 @@ class SvmlightBatches(Feed):
         except DataError:
             self._parse(lines, self._lines_before())
             raise
-        return Batch({self.data_name: x}, {self.label_name: y.astype(self.dtype)}, places, pad, rolled)
+        with np.errstate(over="ignore"):
+            labels = y.astype(self.dtype)
+        if not np.isfinite(labels).all():
+            label = y[int(np.argmin(np.isfinite(labels)))]
+            raise DataError(f"{self.path} has the label {label:g}, beyond {self.dtype}; read it with dtype='float64'.")
+        return Batch({self.data_name: x}, {self.label_name: labels}, places, pad, rolled)
 
     def _parse(self, lines: list[Line], before: int) -> tuple[scipy.sparse.csr_array, np.ndarray]:
         if before:
@@ -188,7 +193,7 @@ class SvmlightBatches(Feed):
 
     def _lines_before(self) -> int:
         """Lines of the file before the part: read through only to say where an error is."""
-        with self._open() as file:
+        with self._open() as file, reading(self.path, "svmlight text"):
             start, _ = self._borders(file)
             place = number = 0
             while place < start:

@@ -47,6 +47,7 @@ KINDS: dict[str, tuple[Callable[[Any], bool], str]] = {
     "whole": (_is_whole, "a whole number"),
     "axes": (lambda value: _is_whole_or_none(value) or _are(value, _is_whole), "a whole number, several, or None"),
     "lengths": (lambda value: _is_whole(value) or _are(value, _is_whole), "whole numbers, as a tuple or list"),
+    "order": (lambda value: value is None or _are(value, _is_whole), "a list of whole numbers, or None"),
     "places": (lambda value: value is None or _are(value, _is_whole_or_none), "a list of whole numbers and None"),
     "dtype": (_is_dtype, "a type of numbers"),
 }
@@ -57,7 +58,8 @@ OF = {
     "text": ("engine", "mode", "kind", "loss", "normalization", "format"),
     "text or none": ("result",),
     "whole": ("place",),
-    "axes": ("axis", "axes"),
+    "axes": ("axis",),
+    "order": ("axes",),
     "places": ("begin", "end", "step"),
     "lengths": ("shape",),
     "dtype": ("dtype",),
