@@ -107,12 +107,12 @@ def bytes_of(cell: Cell) -> int:
     """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
     rows, features, nnz, width = _sizes(cell)
     optimizer = optimizers.get(cell.optimizer)
-    settings = ("format", "gradient", "update", "dtype", "shuffle", "batch_rows")
+    settings = ("format", "update", "dtype", "shuffle", "batch_rows")
     parts = memory.predicted_training_bytes(
         rows=rows,
         features=features,
         nnz=nnz,
-        width=width,
+        tables=grid.tables_of(cell, features, width),
         touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
@@ -131,7 +131,8 @@ def _sizes(cell: Cell) -> tuple[int, int, int, int]:
         read = data.load(cell.dataset, **{name: value for name, value in files.items() if value is not None})
         rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
         density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
-    natural = next((each for each in (width, 1) if models.get(cell.model).allows(each)), 1)
+    model = models.get(cell.model)
+    natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
     return rows, features, int(rows * features * density), cell.width or natural
 
 

@@ -4,10 +4,12 @@ import hashlib
 import inspect
 import itertools
 import json
+import math
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from workbench import data, models, settings
+from workbench.measure.memory import Table
 from workbench.sweep.problem import OF_FILE
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
@@ -56,6 +58,16 @@ def unread(cell: Cell) -> list[str]:
 def without_unread(cell: Cell) -> Cell:
     """The cell without settings that are for other data sets of the same sweep."""
     return cell.model_copy(update=dict.fromkeys(unread(cell)))
+
+
+def tables_of(cell: Cell, features: int, width: int) -> list[Table]:
+    """The sizes of the parameters of the cell's model, for the prediction of memory."""
+    parameters = models.get(cell.model).trained(cell.intercept)
+    lengths = {one: one.lengths(features, width) for one in parameters}
+    return [
+        Table(shape[0], math.prod(shape[1:]), one.touched, one.gradient_format(cell.gradient))
+        for one, shape in lengths.items()
+    ]
 
 
 def expand(spec: Spec) -> Grid:

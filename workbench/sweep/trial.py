@@ -1,6 +1,5 @@
 """One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
 
-import math
 import os
 import time
 import traceback
@@ -12,12 +11,12 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.sessions import bytes_asked
-from workbench import data, formats, models, optimizers, settings
+from workbench import data, formats, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.stats import median_interval
 from workbench.sweep.check import check_step
-from workbench.sweep.grid import setup_of
+from workbench.sweep.grid import setup_of, tables_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
@@ -169,7 +168,7 @@ class _Trial:
             features=problem.x.shape[1],
             nnz=problem.x.nnz,
             touched=int(self.row["touched"]),
-            tables=self.tables(problem),
+            tables=tables_of(self.cell, problem.x.shape[1], problem.width),
             states=len(optimizers.get(self.cell.optimizer).states),
             states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
             batch_rows=self.cell.batch_rows,
@@ -181,15 +180,6 @@ class _Trial:
             self.refuse_too_large(parts, "bytes_device_predicted", "of device memory ", self.row["bytes_device_limit"])
             parts = on_host
         self.refuse_too_large(parts, "bytes_predicted", "", self.bytes_limit)
-
-    def tables(self, problem: Problem) -> list[memory.Table]:
-        """The sizes of the model's parameters."""
-        model, features = models.get(self.cell.model), problem.x.shape[1]
-        lengths = {one: one.lengths(features, problem.width) for one in model.trained(self.setup.intercept)}
-        return [
-            memory.Table(shape[0], math.prod(shape[1:]), one.touched, one.gradient_format(self.setup.gradient))
-            for one, shape in lengths.items()
-        ]
 
     def refuse_too_large(self, parts: dict[str, int], column: str, where: str, limit: int) -> None:
         """Fill the column; end a trial whose parts are more than the limit."""
