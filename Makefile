@@ -2,7 +2,7 @@
 # make test   every test, on four cores at most, also those that drive a real Chromium where there is one
 # make bounds kernels on hostile inputs in a debug build, which checks every access of an array (kernels/bounds.py)
 # make lab    JupyterLab on the notebooks
-# make lint   ruff: lint and format
+# make lint   ruff: lint and format; mypy: types
 
 PYTHON ?= python3
 VENV := .venv
@@ -27,6 +27,7 @@ lab: $(VENV)/lab
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
+	$(BIN)/mypy
 
 clean:
 	rm -rf $(VENV) build *.egg-info runs

@@ -8,7 +8,7 @@ import importlib
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-ALLOWED = {"numba": ">=0.61,<0.69", "scipy": ">=1.15,<1.19", "cupy": ">=14.2,<15"}
+ALLOWED = {"numba": ">=0.62,<0.69", "scipy": ">=1.15,<1.19", "cupy": ">=14.2,<15"}
 
 
 def part(path: str) -> Any:
