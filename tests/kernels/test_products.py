@@ -9,8 +9,9 @@ import scipy.sparse
 import kernels
 from tests.support.operands import canonical, close, dense_of, hostile, operand, shares_memory, turned
 from workbench import formats, ops
-from workbench.ops import product_rows, products
-from workbench.ops.product_rows import ROWS
+from workbench.ops import products
+from workbench.ops.products import methods
+from workbench.ops.products.methods import METHODS
 
 RNG = np.random.default_rng(3)
 FORMATS = ("dense", "csr", "csc", "coo", "row_sparse")
@@ -18,7 +19,7 @@ PAIRS = [*itertools.product(FORMATS, FORMATS)]
 flags = (False, True)
 
 
-@pytest.mark.parametrize("row", ROWS, ids=lambda r: f"{r.x}-{r.y}-{r.transpose_a:d}-{r.result}-{r.engines[0]}")
+@pytest.mark.parametrize("row", METHODS, ids=lambda r: f"{r.x}-{r.y}-{r.transpose_a:d}-{r.result}-{r.engines[0]}")
 @pytest.mark.parametrize("kind", ["usual", "empty", "full", "hostile"])
 def test_every_row_has_its_dense_meaning(row, kind):
     dtype = "float64" if kind == "usual" else "float32"
@@ -43,7 +44,7 @@ def test_products_of_nothing_have_their_shape(shapes, x, y):
     for ta, tb in itertools.product(flags, flags):
         one, other = formats.to_format(turned(a, ta), x), formats.to_format(turned(b, tb), y)
         came = ops.dot(one, other, transpose_a=ta, transpose_b=tb)
-        assert formats.format_of(came) == product_rows.default_result(x, y, ta, tb)
+        assert formats.format_of(came) == methods.default_result(x, y, ta, tb)
         close(came, a @ b)
 
 
@@ -59,12 +60,12 @@ def test_a_vector_gives_a_vector(x, y, transposed):
 
 
 def test_the_table_covers_every_pair_of_formats_and_every_result():
-    covered = {(row.x, row.y, row.transpose_a, row.result) for row in ROWS if "ours" in row.engines}
+    covered = {(row.x, row.y, row.transpose_a, row.result) for row in METHODS if "ours" in row.engines}
     assert covered == set(itertools.product(FORMATS, FORMATS, flags, ("dense", "row_sparse", "csr")))
 
 
 def test_every_kernel_that_a_row_names_exists():
-    assert {row.kernel for row in ROWS} <= set(kernels.names())
+    assert {row.kernel for row in METHODS} <= set(kernels.names())
 
 
 def test_a_transposed_sparse_product_stores_the_columns_with_entries_zeros_among_them():

@@ -8,7 +8,7 @@ import scipy.sparse
 
 from tests.support.operands import canonical, close, hostile, operand, turned
 from workbench import autodiff, formats, graph, ops
-from workbench.ops.product_rows import SPARSE
+from workbench.ops.products.methods import SPARSE
 
 RNG = np.random.default_rng(3)
 FORMATS = ("dense", "csr", "csc", "coo", "row_sparse")

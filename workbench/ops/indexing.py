@@ -18,9 +18,9 @@ from workbench import formats, ops
 from workbench.formats.compressed import assemble
 from workbench.formats.contract import Coo
 from workbench.ops import stored
-from workbench.ops.blocks import as_csr, places, select_rows
 from workbench.ops.contract import ANY, REQUIRED, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, of_dense_head, put, shape_of_last, type_of_first
+from workbench.ops.products.blocks import as_csr, places, select_rows
 from workbench.ops.rows import MODES, row_numbers
 
 MATRICES = ("csr", "csc", "coo")

@@ -15,10 +15,10 @@ import numpy as np
 
 import kernels
 from workbench import formats, ops
-from workbench.ops.blocks import places
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
 from workbench.ops.places import wanted_places
+from workbench.ops.products.blocks import places
 from workbench.ops.rows import row_numbers
 from workbench.ops.types import real
 

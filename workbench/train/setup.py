@@ -52,12 +52,12 @@ class Setup(_Setup):
     last: str = "keep"
 
     @property
-    def forward_rule(self) -> products.Row:
+    def forward_rule(self) -> products.Method:
         """The rule of X @ W."""
         return products.rule(self.format, False, engine=self.engine)
 
     @property
-    def gradient_rule(self) -> products.Row:
+    def gradient_rule(self) -> products.Method:
         """The rule of X.T @ G; for a fused gradient that of its rows."""
         result = "row_sparse" if self.gradient == "fused" else self.gradient
         return products.rule(self.format, True, result, self.engine)

@@ -9,9 +9,9 @@ import numpy as np
 
 import kernels
 from workbench import formats
-from workbench.ops import calls
-from workbench.ops.blocks import block_of
 from workbench.ops.contract import Rule, Shape
+from workbench.ops.products import calls
+from workbench.ops.products.blocks import block_of
 
 ENGINES = ("ours", "vendor", "dense")
 RESULTS = ("dense", "row_sparse", "csr")
@@ -29,7 +29,7 @@ def default_result(x: str, y: str, transpose_a: bool, transpose_b: bool) -> str:
 
 
 @dataclass(frozen=True)
-class Row:
+class Method:
     """X in format `x`, transposed or not, and Y in format `y`, either way, give `result` by `kernel` through `call`."""
 
     x: str
@@ -42,7 +42,7 @@ class Row:
     plan: bool = False
 
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Whether these parameters ask for this row."""
+        """Whether these parameters ask for this method."""
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
         usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
         wanted = params["result"] or usual
@@ -50,7 +50,7 @@ class Row:
 
     @property
     def condition(self) -> str:
-        """The row's parameters in words."""
+        """The method's parameters in words."""
         defaults = [default_result(self.x, self.y, self.transpose_a, tb) == self.result for tb in (False, True)]
         asked = "" if all(defaults) else f"result={self.result}"
         if any(defaults) and asked:
@@ -61,7 +61,7 @@ class Row:
         return ", ".join(filter(None, (x, asked)))
 
     def __call__(self, x, y, *, out=None, plan=None, transpose_a=False, transpose_b=False, result=None, engine=""):
-        """The product; `out` for dense results, `plan` the batch plan of X where the row reads one."""
+        """The product; `out` for dense results, `plan` the batch plan of X where the method reads one."""
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
         product = self.call(
             kernels.get(self.kernel).trusted,
@@ -85,7 +85,7 @@ class Row:
         return calls.turned(y, transposed)
 
     def rule(self) -> Rule:
-        """The row as a rule of the operator."""
+        """The method as a rule of the operator."""
         return Rule((self.x, self.y), self.result, self, self.kernel, self.fits, self.condition, plan=self.plan)
 
 
@@ -105,39 +105,41 @@ def _flat(product: Any) -> Any:
 
 
 WITH_DENSE = (
-    Row("dense", "dense", False, "dense", "blas.dense_dense", calls.blocks, ("dense", "ours")),
-    Row("dense", "dense", True, "dense", "blas.dense_t_dense", calls.blocks, ("dense", "ours")),
-    Row("csr", "dense", False, "dense", "csr_dense", calls.compressed),
-    Row("csc", "dense", False, "dense", "csc_dense", calls.compressed),
-    Row("coo", "dense", False, "dense", "coo_dense", calls.coordinates),
-    Row("csr", "dense", True, "dense", "csr_t_dense_full", calls.compressed),
-    Row("csc", "dense", True, "dense", "csr_dense", calls.compressed),
-    Row("coo", "dense", True, "dense", "coo_dense", calls.coordinates),
-    Row("csr", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
-    Row("coo", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
-    Row("csc", "dense", True, "row_sparse", "csr_dense", calls.filled),
-    Row("csr", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
-    Row("coo", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
-    Row("csc", "dense", True, "csr", "csr_dense", calls.filled),
-    *(Row(x, "dense", False, result, "csr_dense", calls.filled) for x in SPARSE for result in ("row_sparse", "csr")),
+    Method("dense", "dense", False, "dense", "blas.dense_dense", calls.blocks, ("dense", "ours")),
+    Method("dense", "dense", True, "dense", "blas.dense_t_dense", calls.blocks, ("dense", "ours")),
+    Method("csr", "dense", False, "dense", "csr_dense", calls.compressed),
+    Method("csc", "dense", False, "dense", "csc_dense", calls.compressed),
+    Method("coo", "dense", False, "dense", "coo_dense", calls.coordinates),
+    Method("csr", "dense", True, "dense", "csr_t_dense_full", calls.compressed),
+    Method("csc", "dense", True, "dense", "csr_dense", calls.compressed),
+    Method("coo", "dense", True, "dense", "coo_dense", calls.coordinates),
+    Method("csr", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
+    Method("coo", "dense", True, "row_sparse", "csr_t_dense", calls.planned, plan=True),
+    Method("csc", "dense", True, "row_sparse", "csr_dense", calls.filled),
+    Method("csr", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
+    Method("coo", "dense", True, "csr", "csr_t_dense", calls.planned, plan=True),
+    Method("csc", "dense", True, "csr", "csr_dense", calls.filled),
+    *(Method(x, "dense", False, result, "csr_dense", calls.filled) for x in SPARSE for result in ("row_sparse", "csr")),
 )
 """Y dense, by our kernels and by BLAS."""
 
 VENDOR = ("vendor",)
 BY_SCIPY = (
-    Row("csr", "dense", False, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
-    Row("csc", "dense", False, "dense", "scipy.csc_dense", calls.compressed, VENDOR),
-    Row("coo", "dense", False, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
-    Row("csr", "dense", True, "dense", "scipy.csr_t_dense_full", calls.compressed, VENDOR),
-    Row("csc", "dense", True, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
-    Row("coo", "dense", True, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
+    Method("csr", "dense", False, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
+    Method("csc", "dense", False, "dense", "scipy.csc_dense", calls.compressed, VENDOR),
+    Method("coo", "dense", False, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
+    Method("csr", "dense", True, "dense", "scipy.csr_t_dense_full", calls.compressed, VENDOR),
+    Method("csc", "dense", True, "dense", "scipy.csr_dense", calls.compressed, VENDOR),
+    Method("coo", "dense", True, "dense", "scipy.coo_dense", calls.coordinates, VENDOR),
 )
 
 
-def _family(left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: Callable) -> list[Row]:
-    """Rows for all pairs of formats, X either way, and all results; `kernel(transpose_a, result)` names the kernel."""
+def _family(
+    left: Sequence[str], right: Sequence[str], kernel: Callable[[bool, str], str], call: Callable
+) -> list[Method]:
+    """Methods for all pairs of formats, X either way, and all results; `kernel(transpose_a, result)` names it."""
     return [
-        Row(x, y, transpose_a, result, kernel(transpose_a, result), call)
+        Method(x, y, transpose_a, result, kernel(transpose_a, result), call)
         for x, y, transpose_a, result in itertools.product(left, right, (False, True), RESULTS)
     ]
 
@@ -146,12 +148,12 @@ def _blas(transpose_a: bool, result: str) -> str:
     return "blas.dense_t_dense" if transpose_a else "blas.dense_dense"
 
 
-ROWS = (
+METHODS = (
     *WITH_DENSE,
     *BY_SCIPY,
     *_family(SPARSE, ("row_sparse",), lambda transpose_a, result: "csr_dense", calls.sparse_block),
     *_family(BLOCKS, SPARSE, lambda _, result: "csr_t_dense" if result == "csr" else "dense_csr", calls.block_sparse),
-    *(row for row in _family(BLOCKS, BLOCKS, _blas, calls.blocks) if (row.x, row.y, row.result) != ("dense",) * 3),
+    *(m for m in _family(BLOCKS, BLOCKS, _blas, calls.blocks) if (m.x, m.y, m.result) != ("dense",) * 3),
     *_family(SPARSE, SPARSE, lambda transpose_a, result: "csr_csr", calls.sparse_sparse),
 )
-"""The first row that fits is taken."""
+"""The first method that fits is taken."""

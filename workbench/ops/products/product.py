@@ -1,8 +1,8 @@
 """Matrix products: `dot` of X and Y in any formats, and `sampled_dot`, a product at the places of a pattern alone.
 
-`product_rows.ROWS` is dispatch, documentation and the list of tests in one: X in this format, transposed or not, with
+`methods.METHODS` is dispatch, documentation and the list of tests in one: X in this format, transposed or not, with
 Y in that one gives a result in this format, computed by this kernel. The engines are `ours` (the kernels of this
-project), `vendor` (SciPy) and `dense` (BLAS); the latter two refuse what they have no rule for. No row makes an
+project), `vendor` (SciPy) and `dense` (BLAS); the latter two refuse what they have no rule for. No method makes an
 operand dense.
 
 What a transposed operand costs: nothing for X in csr, csc or coo with a dense Y; a copy for Y dense (`dot` with
@@ -25,12 +25,9 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import formats
-from workbench.ops.calls import make_plan
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, Symbolic, get, register
 from workbench.ops.places import wanted_places
-from workbench.ops.product_rows import ENGINES, RESULTS, ROWS, SPARSE, Row
-
-__all__ = ["ENGINES", "ROWS", "NoRuleError", "Unsummed", "default_engine", "dot", "make_plan", "multiply", "rule"]
+from workbench.ops.products.methods import ENGINES, METHODS, RESULTS, SPARSE, Method
 
 
 class NoRuleError(OpError, LookupError):
@@ -38,11 +35,11 @@ class NoRuleError(OpError, LookupError):
 
 
 by_format = {
-    (row.x, row.transpose_a, row.result, row.engines[0]): row
-    for row in ROWS
-    if row.y == "dense" and (row.result == "dense" or (row.result == "row_sparse" and row.x in SPARSE))
+    (method.x, method.transpose_a, method.result, method.engines[0]): method
+    for method in METHODS
+    if method.y == "dense" and (method.result == "dense" or (method.result == "row_sparse" and method.x in SPARSE))
 }
-"""Rows for a dense Y, by (format of X, whether X is transposed, result, engine)."""
+"""Methods for a dense Y, by (format of X, whether X is transposed, result, engine)."""
 
 REFUSAL = Rule(
     (ANY, ANY),
@@ -54,17 +51,17 @@ REFUSAL = Rule(
 )
 
 
-def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") -> Row:
-    """The row for X in format `x` and a dense Y; `NoRuleError` when there is none, with those there are."""
-    found = by_format.get((x, transposed, result, engine))
-    if found is None:
+def rule(x: str, transposed: bool, result: str = "dense", engine: str = "ours") -> Method:
+    """The method for X in format `x` and a dense Y; `NoRuleError` when there is none, with those there are."""
+    method = by_format.get((x, transposed, result, engine))
+    if method is None:
         what = "X.T @ G" if transposed else "X @ W"
         known = [f"{r} by {e}" for (f, t, r, e) in by_format if (f, t) == (x, transposed)]
         raise NoRuleError(
             f"No rule computes {what} as {result} by engine {engine!r} for X in format {x!r}; "
             f"there is: {', '.join(known) or 'nothing'}."
         )
-    return found
+    return method
 
 
 def default_engine(x: str) -> str:
@@ -189,7 +186,7 @@ dot = register(
         dense=_dense,
         shape=_shape,
         dtype=float_dtype,
-        rules=(*(row.rule() for row in ROWS), REFUSAL),
+        rules=(*(method.rule() for method in METHODS), REFUSAL),
         gradient=_gradient,
         family="products",
         doc="The product of matrix x [R, D] and y [D, N] or vector y [D], either transposed where its parameter says "

@@ -20,11 +20,11 @@ import kernels
 from workbench import formats, ops
 from workbench.formats import compressed
 from workbench.ops import stored
-from workbench.ops.blocks import Block, as_csr, block_of, common, places
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import check_countable
-from workbench.ops.product_rows import ROWS, SPARSE, as_matrix, default_result
-from workbench.ops.products import dot, factors, float_dtype
+from workbench.ops.products.blocks import Block, as_csr, block_of, common, places
+from workbench.ops.products.methods import METHODS, SPARSE, as_matrix, default_result
+from workbench.ops.products.product import dot, factors, float_dtype
 
 
 def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarray:
@@ -113,26 +113,28 @@ def _coo(pattern, a, b, transpose_a, transpose_b):
 OURS = {"engine": "ours"}
 
 
-def _whole(row):
+def _whole(method):
     """A rule of `dot` under a pattern that is no pattern: the whole product."""
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
         """The product of a and b, whatever the pattern."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
-        return row(as_matrix(a), as_matrix(b), **whole)
+        return method(as_matrix(a), as_matrix(b), **whole)
 
     def wanted(transpose_b):
         """The format that this product is asked for in."""
-        usual = default_result(row.x, row.y, row.transpose_a, transpose_b)
+        usual = default_result(method.x, method.y, method.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
-        """Whether the row computes that product of these shapes."""
-        return row.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
+        """Whether the method computes that product of these shapes."""
+        return method.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
 
-    if row.result not in map(wanted, (False, True)):
+    if method.result not in map(wanted, (False, True)):
         return []
-    return [Rule((held, row.x, row.y), row.result, call, row.kernel, when) for held in ("dense", "row_sparse")]
+    return [
+        Rule((held, method.x, method.y), method.result, call, method.kernel, when) for held in ("dense", "row_sparse")
+    ]
 
 
 def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -174,7 +176,7 @@ sampled_dot = register(
             Rule(("csr", ANY, ANY), "csr", _with_matrices(_csr), "sddmm"),
             Rule(("csc", ANY, ANY), "csc", _with_matrices(_csc), "sddmm"),
             Rule(("coo", ANY, ANY), "coo", _with_matrices(_coo), "sddmm"),
-            *(rule for row in ROWS for rule in _whole(row) if "ours" in row.engines),
+            *(rule for method in METHODS for rule in _whole(method) if "ours" in method.engines),
         ),
         gradient=_gradient,
         unread=(0, 1),

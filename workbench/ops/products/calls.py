@@ -11,7 +11,7 @@ import numpy as np
 import kernels
 from kernels.plan import BatchPlan, build, build_coo
 from workbench import formats
-from workbench.ops.blocks import (
+from workbench.ops.products.blocks import (
     Block,
     as_csr,
     block_of,
