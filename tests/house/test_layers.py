@@ -37,6 +37,7 @@ ALLOWED = {
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),
+        "json_text",
     },
     "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store"},
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},

@@ -260,6 +260,7 @@ def _is_length(length: Any) -> bool:
 
 
 def _checked_multiplier(name: str, what: str, value: Any) -> float:
-    if not isinstance(value, int | float | np.number) or not np.isfinite(value) or value < 0:
+    is_number = isinstance(value, int | float | np.number) and abs(value) < 1e300  # so that it has a float
+    if not is_number or value < 0:
         raise GraphError(f"{what} of {name} is {value!r}. Allowed: a finite number from 0.")
     return float(value)

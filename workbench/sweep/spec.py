@@ -13,7 +13,6 @@
 
 import difflib
 import functools
-import json
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -22,6 +21,7 @@ from typing import Annotated, Any
 import pydantic
 
 from workbench import data, formats, models, optimizers, settings
+from workbench.json_text import parsed
 from workbench.measure.clock import Policy
 from workbench.ops.products import ENGINES
 from workbench.settings import Setting
@@ -207,6 +207,8 @@ def _message(error: pydantic.ValidationError) -> str:
 
 def validate(given: dict) -> Spec:
     """The spec of a dictionary; `SpecError` with one line for each thing that is wrong."""
+    if not isinstance(given, dict):
+        raise SpecError(f"A spec is a table of names and values; a {type(given).__name__} came.")
     try:
         return Spec(**given)
     except pydantic.ValidationError as error:
@@ -216,17 +218,19 @@ def validate(given: dict) -> Spec:
 def parse(text: str) -> Spec:
     """The spec of a TOML text (`SpecError`)."""
     try:
-        return validate(tomllib.loads(text))
-    except tomllib.TOMLDecodeError as error:
+        given = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not TOML: {error}") from None
+    return validate(given)
 
 
 def parse_json(text: str) -> Spec:
     """The spec of what `dump` gave (`SpecError`)."""
     try:
-        return validate(json.loads(text))
-    except json.JSONDecodeError as error:
+        given = parsed(text)
+    except ValueError as error:
         raise SpecError(f"This is not JSON: {error}") from None
+    return validate(given)
 
 
 def load(path: str | Path) -> Spec:
