@@ -64,6 +64,8 @@ class Setting:
     """The setting in a sentence."""
     say: Callable[[Any], str] = str
     """A value in words, as it stands in the name of a group."""
+    before: Any = None
+    """What rows from before the setting were measured with, where that is not the default."""
     train: Any = None
     """The default of the command `train`, where it is another."""
     control: Control | None = None
@@ -149,8 +151,9 @@ SETTINGS = (
             noun="device", say=lambda device: f"on {device}",
             control=Control("devices", "Devices", "many", ("cpu",), "Where steps run: cpu, or cuda for a CUDA device; "
                             "without one, cells there say so.")),
-    Setting("intercept", bool, False, "whether the model adds a trained number for each output to its scores",
-            goes_to=("setup", "model"), say=lambda on: "with an intercept" if on else ""),
+    Setting("intercept", bool, None, "whether the model adds a trained number for each output to its scores; by "
+            "default it does for real data on cpu", goes_to=("setup", "model"), before=False,
+            say=lambda on: "with an intercept" if on else ""),
     Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
@@ -195,5 +198,6 @@ def columns(role: str) -> tuple[str, ...]:
 
 
 def usual(name: str, value: Any) -> Any:
-    """A value of a setting, or its default in the place of None: rows from before a setting have None for it."""
-    return BY_NAME[name].default if value is None else value
+    """A value of a setting; in the place of None what rows from before the setting were measured with."""
+    setting = BY_NAME[name]
+    return value if value is not None else setting.default if setting.before is None else setting.before

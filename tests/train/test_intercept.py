@@ -22,6 +22,10 @@ WAYS = [
 ]
 
 
+PRODUCTS = [name for name in models.names() if models.get(name).is_product]
+"""Models to which a column of ones is an intercept and nothing else."""
+
+
 @pytest.fixture(scope="module")
 def made() -> data.Dataset:
     return data.load("power_law", rows=90, features=40, density=0.15, classes=3, seed=1, cache=False)
@@ -45,7 +49,7 @@ def with_ones(x):
     ("model", "optimizer", "way"),
     [
         *(("softmax", optimizer, way) for optimizer in ("momentum", "adam") for way in WAYS),
-        *((model, optimizer, WAYS[0]) for model in models.names() for optimizer in ("sgd", "adagrad", "ftrl")),
+        *((model, optimizer, WAYS[0]) for model in PRODUCTS for optimizer in ("sgd", "adagrad", "ftrl")),
     ],
     ids=str,
 )
@@ -53,13 +57,25 @@ def test_it_trains_as_a_column_of_ones_does(made, model, optimizer, way):
     y, width = targets(made, model)
     x = made.x.astype(np.float64)
     settings = {"model": model, "optimizer": optimizer, **way}
-    one, other = run_of(x, y, width, **settings, intercept=True), run_of(with_ones(x), y, width, **settings)
+    one = run_of(x, y, width, **settings, intercept=True)
+    other = run_of(with_ones(x), y, width, **settings, intercept=False)
     np.testing.assert_allclose(losses(one), losses(other), rtol=1e-9)
     np.testing.assert_allclose(one.intercept, other.weights[-1], rtol=1e-8, atol=1e-12)
     assert one.intercept.any()
     scores = one.predict(x)
     np.testing.assert_allclose(scores, other.predict(with_ones(x)), rtol=1e-8, atol=1e-12)
     np.testing.assert_allclose(scores, x @ one.weights + one.intercept, rtol=1e-8, atol=1e-12)
+
+
+def test_by_default_real_data_has_one_on_the_cpu():
+    has = {
+        (dataset, device): grid.setup_of(spec.Cell(dataset=dataset, device=device)).has_intercept
+        for dataset in ("stdlib", "uniform")
+        for device in ("cpu", "cuda")
+    }
+    assert [pair for pair, one in has.items() if one] == [("stdlib", "cpu")]
+    assert train.Setup().has_intercept
+    assert not train.Setup(intercept=False).has_intercept
 
 
 def test_weight_decay_leaves_it_alone(made):
@@ -81,7 +97,7 @@ def test_a_training_that_is_reset_starts_without_it(made):
 
 def test_without_it_nothing_is_there(made):
     y, width = targets(made, "softmax")
-    run = run_of(made.x.astype(np.float64), y, width)
+    run = run_of(made.x.astype(np.float64), y, width, intercept=False)
     assert run.intercept is None
     assert list(run.arrays) == ["w"]
     assert run.executor.graph.arguments() == ["x", "w", "y"]

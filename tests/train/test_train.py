@@ -5,6 +5,7 @@ import pytest
 
 from workbench import data, models, optimizers, train
 from workbench.ops.products import NoRuleError
+from workbench.sweep import problem
 
 FORMATS = ("csr", "csc", "coo", "row_sparse", "dense")
 
@@ -15,8 +16,8 @@ def made() -> data.Dataset:
 
 
 def targets(made: data.Dataset, model: str, dtype="float64") -> tuple[np.ndarray, int]:
-    width = {"softmax": 3, "logistic": 1, "linear": 3}[model]
-    return data.with_labels(made, model, width, dtype), width
+    width = next(width for width in (3, 1) if models.get(model).allows(width))
+    return problem.targets(made, models.get(model), width, np.dtype(dtype)), width
 
 
 def losses(made: data.Dataset, steps: int = 12, dtype="float64", **settings) -> tuple[list[float], train.Run]:
@@ -125,7 +126,7 @@ def test_quality_and_predictions_use_the_format_of_the_run(made):
     _, run = losses(made, steps=60, optimizer="adagrad")
     y, _ = targets(made, "softmax")
     scores = run.predict(made.x.astype("float64"))
-    np.testing.assert_allclose(scores, made.x.astype("float64") @ run.weights, rtol=1e-12)
+    np.testing.assert_allclose(scores, made.x.astype("float64") @ run.weights + run.intercept, rtol=1e-12)
     assert run.quality(made.x.astype("float64"), y) == np.mean(scores.argmax(1) == y) > 0.6
 
 

@@ -32,7 +32,7 @@ WIDTHS = {"softmax": 3, "logistic": 1, "linear": 3}
 def both(model: str = "softmax", **settings) -> tuple[train.Run, DeviceRun]:
     """The same training on the CPU and on the emulated device."""
     made = data.load("uniform", rows=50, features=30, density=0.2, classes=3, seed=0)
-    settings = {"batch_rows": 16, "dtype": "float64", "model": model, **settings}
+    settings = {"batch_rows": 16, "dtype": "float64", "model": model, "intercept": False, **settings}
     x = made.x.astype(settings["dtype"])
     x = x.toarray() if settings.get("format") == "dense" else x
     y = data.with_labels(made, model, WIDTHS[model], settings["dtype"])

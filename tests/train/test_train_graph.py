@@ -60,7 +60,7 @@ def test_more_rows_a_batch_than_there_are() -> None:
 def test_rows_without_entries_and_a_batch_of_them() -> None:
     x = data.load("uniform", rows=50, features=30, density=0.2, classes=3, seed=0).x.astype(np.float64).tolil()
     x[:20] = 0
-    setup = {**GRAPH, "batch_rows": 16, "dtype": "float64", "shuffle": False}
+    setup = {**GRAPH, "batch_rows": 16, "dtype": "float64", "shuffle": False, "intercept": False}
     y = np.arange(50) % 3
     run = DeviceRun(train.Setup(**setup, device="cuda"), x.tocsr(), y, 3, EmulatedSession(emulator))
     there = [event.loss for event in run.events(2)]

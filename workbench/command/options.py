@@ -33,7 +33,8 @@ def _parameter(setting: Setting) -> inspect.Parameter:
 
 def _option(setting: Setting) -> Any:
     meaning = f"{setting.meaning[:1].upper()}{setting.meaning[1:]}"
-    suits = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
+    more = f"; by default what suits {COMPLETED[setting.name]}" if setting.name in COMPLETED else ""
+    more += "; a wrong name lists all" if isinstance(setting.allowed, str) else ""
     least = setting.least if setting.train is None else max(1, setting.least or 0)  # a training has an epoch at least
     bounds = {"min": least, "max": setting.most} if setting.type in (int, float) else {}
-    return typer.Option(help=f"{meaning}{suits}.", **bounds)
+    return typer.Option(help=f"{meaning}{more}.", **bounds)

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 
 from workbench import data, models, settings
 from workbench.measure.memory import Table
-from workbench.sweep.problem import OF_FILE
+from workbench.sweep.problem import OF_FILE, is_synthetic
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
@@ -46,6 +46,8 @@ def setup_of(cell: Cell) -> Setup:
     fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
     options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
     options["rate"] = options.pop("learning_rate")
+    if cell.intercept is None and is_synthetic(cell.dataset):
+        fields["intercept"] = False  # scores of drawn data have the mean zero
     return Setup(**fields, options={name: value for name, value in options.items() if value is not None})
 
 
@@ -62,7 +64,7 @@ def without_unread(cell: Cell) -> Cell:
 
 def tables_of(cell: Cell, features: int, width: int) -> list[Table]:
     """The sizes of the parameters of the cell's model, for the prediction of memory."""
-    parameters = models.get(cell.model).trained(cell.intercept)
+    parameters = models.get(cell.model).trained(setup_of(cell).has_intercept)
     lengths = {one: one.lengths(features, width) for one in parameters}
     return [
         Table(shape[0], math.prod(shape[1:]), one.touched, one.gradient_format(cell.gradient))

@@ -49,7 +49,7 @@ class Run(Training):
         self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in self.parameters}
         self.touched = [one.name for one in self.parameters if one.touched]
         self.updater = self._new_updater()
-        self.scores, self.loss = self.model.graph(setup.engine, setup.intercept)
+        self.scores, self.loss = self.model.graph(setup.engine, setup.has_intercept)
         gradients = {one.name: one.gradient_format(setup.gradient) for one in self.parameters}
         self.executor = self._bind(self.loss, gradients, y)
 

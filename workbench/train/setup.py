@@ -43,13 +43,18 @@ class Setup(_Setup):
     the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows alone; an `exact` one
     lets them catch up when they are next touched, and trains as the `standard` one does. On the `device` cuda batches
     are cut on the host and copied; weights and states stay there. With `launch` graph the forward pass, loss and update
-    of a step are one launch, for csr batches and a fused gradient on cuda. With `intercept` a number for each output is
-    added to the scores, on cpu: its gradient is the column sums of the slope, and the optimizer steps all of it every
-    time, without weight decay.
+    of a step are one launch, for csr batches and a fused gradient on cuda. With `intercept`, None for yes on cpu, a
+    number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
+    all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
     last: str = "keep"
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether the model has one: as `intercept` says, and where it does not, on cpu."""
+        return self.device == "cpu" if self.intercept is None else self.intercept
 
     @property
     def forward_rule(self) -> products.Method:
@@ -104,7 +109,7 @@ def _why_not_on_cuda(setup: Setup) -> str:
         return f"On cuda no {setup.format} trains by engine {setup.engine}; there is: {known}."
     if not (model := models.get(setup.model)).is_product:
         return not_on_cuda(model)
-    if setup.intercept:
+    if setup.has_intercept:
         return "Models with an intercept do not train on cuda yet: take device cpu, or give X a column of ones."
     if setup.update == "exact":
         return "An exact update keeps what rows have missed on the host: it runs on cpu; cuda has standard and lazy."

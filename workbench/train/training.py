@@ -105,7 +105,7 @@ class Training(ABC):
     @property
     def parameters(self) -> tuple[Parameter, ...]:
         """Those of the model, the intercept among them where the setup asks for one."""
-        return self.model.trained(self.setup.intercept)
+        return self.model.trained(self.setup.has_intercept)
 
     @final
     def start_of(self, parameter: Parameter) -> np.ndarray:
