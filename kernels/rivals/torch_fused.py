@@ -50,13 +50,13 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
     """With our states, which it changes in place."""
     optim = pytorch().optim
     if rule.name == "sgd":
-        return optim.SGD([weights], lr=named["rate"])
+        return optim.SGD([weights], lr=named["learning_rate"])
     if rule.name == "adagrad":
-        made = optim.Adagrad([weights], lr=named["rate"], eps=named["epsilon"])
+        made = optim.Adagrad([weights], lr=named["learning_rate"], eps=named["epsilon"])
         made.state[weights]["sum"] = states[0]
         return made
     betas = named["beta1"], named["beta2"]
-    made = optim.SparseAdam([weights], lr=named["rate"], betas=betas, eps=named["epsilon"])
+    made = optim.SparseAdam([weights], lr=named["learning_rate"], betas=betas, eps=named["epsilon"])
     made.state[weights] = {"step": int(named["step"]) - 1, "exp_avg": states[0], "exp_avg_sq": states[1]}
     return made
 

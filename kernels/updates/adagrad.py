@@ -1,13 +1,14 @@
 """AdaGrad with weight decay; all operations by element, clip as in sgd.
 
-adagrad_dense  d = clip(rescale * g);  h += d * d;  w -= rate * (d / sqrt(h + epsilon) + decay * w), for every row
+adagrad_dense  d = clip(rescale * g);  h += d * d;  w -= learning_rate * (d / sqrt(h + epsilon) + decay * w), for every
+               row
 adagrad_lazy   the same with w[rows] and h[rows], the other rows unchanged
                Equal when decay = 0: a row that is not touched has d = 0, which changes neither h nor w
 adagrad_fused  adagrad_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; history same, h, not negative; rows int64 [U], sorted, unique; gradient same
-           as weights [D, N] or [U, N]; rate, decay, epsilon > 0, rescale, clip >= 0, infinite for none, numbers,
-           rounded to the type of weights; the batch of a fused step as in csr_t_dense
+           as weights [D, N] or [U, N]; learning_rate, decay, epsilon > 0, rescale, clip >= 0, infinite for none,
+           numbers, rounded to the type of weights; the batch of a fused step as in csr_t_dense
 Writes     weights, history; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 11*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D
@@ -20,16 +21,16 @@ from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
-def formula(w, h, g, rate, decay, epsilon, rescale, clip):
+def formula(w, h, g, learning_rate, decay, epsilon, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g, clip)
     h = h + d * d
-    return w - rate * (d / sqrt(h + epsilon) + decay * w), h
+    return w - learning_rate * (d / sqrt(h + epsilon) + decay * w), h
 
 
-def coast(rate, decay, epsilon, rescale, clip):
+def coast(learning_rate, decay, epsilon, rescale, clip):
     """A step without gradient: the history stays."""
-    return (1 - rate * decay,)
+    return (1 - learning_rate * decay,)
 
 
 register_kernels(
@@ -37,7 +38,7 @@ register_kernels(
         "adagrad",
         formula,
         states=("history",),
-        numbers=("rate", "decay", "epsilon", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "epsilon", "rescale", "clip"),
         example=(0.25, 0.5, 1e-2, 0.5, 0.5),
         flops=11,
         squares=("history",),

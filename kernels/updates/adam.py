@@ -2,16 +2,17 @@
 
 adam_dense   d = clip(rescale * g + decay * w);  m = beta1 * m + (1 - beta1) * d;
              v = beta2 * v + (1 - beta2) * d * d;  w -= rate_t * m / (sqrt(v) + epsilon),
-             with rate_t = rate * sqrt(1 - beta2^t) / (1 - beta1^t), for every row
+             with rate_t = learning_rate * sqrt(1 - beta2^t) / (1 - beta1^t), for every row
 adam_lazy    the same with w[rows], m[rows] and v[rows], the other rows unchanged; t counts all steps, touched or not
              Equal when every row is touched in every step; else the dense rule goes on moving a row by its old mean
 adam_fused   adam_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 adam_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; mean same, m; variance same, v, not negative; rows int64 [U], sorted, unique;
-           gradient same as weights [D, N] or [U, N]; rate, decay, epsilon > 0, 0 <= beta1 < 1, 0 <= beta2 < 1, rescale,
-           clip >= 0, infinite for none, numbers; step int >= 1; numbers are rounded to the type of weights after rate_t
-           and 1 - beta are computed; the batch of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
+           gradient same as weights [D, N] or [U, N]; learning_rate, decay, epsilon > 0, 0 <= beta1 < 1, 0 <= beta2 < 1,
+           rescale, clip >= 0, infinite for none, numbers; step int >= 1; numbers are rounded to the type of weights
+           after rate_t and 1 - beta are computed; the batch of a fused step as in csr_t_dense; table, since as in
+           kernels.rules.rule
 Writes     weights, mean, variance; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*value; lazy: nothing grows with D;
@@ -28,16 +29,16 @@ from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
-def corrected(rate, beta1, beta2, step):
-    """The rate with the bias corrections of both moments in it."""
+def corrected(learning_rate, beta1, beta2, step):
+    """The learning_rate with the bias corrections of both moments in it."""
     if step < 1:
         raise KernelError(f"adam: step is {step}; it counts from 1, for the bias correction divides by 1 - beta1^step.")
-    return rate * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+    return learning_rate * math.sqrt(1 - beta2**step) / (1 - beta1**step)
 
 
-def settings(rate, decay, beta1, beta2, epsilon, rescale, clip, step):
+def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
     """What an element's step needs."""
-    rate_t = corrected(rate, beta1, beta2, step)
+    rate_t = corrected(learning_rate, beta1, beta2, step)
     return rate_t, decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
 
 
@@ -54,7 +55,7 @@ register_kernels(
         "adam",
         formula,
         states=("mean", "variance"),
-        numbers=("rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
+        numbers=("learning_rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
         example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
         flops=16,
         squares=("variance",),

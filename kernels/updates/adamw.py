@@ -1,7 +1,7 @@
 """Adam with decoupled weight decay; all operations by element, t the step, counted from 1, clip as in sgd.
 
 adamw_dense   d = clip(rescale * g);  m = beta1 * m + (1 - beta1) * d;  v = beta2 * v + (1 - beta2) * d * d;
-              w -= rate_t * m / (sqrt(v) + epsilon) + rate * decay * w, with rate_t as in adam, for every row
+              w -= rate_t * m / (sqrt(v) + epsilon) + learning_rate * decay * w, with rate_t as in adam, for every row
 adamw_lazy    the same with w[rows], m[rows] and v[rows], the other rows unchanged; t counts all steps, touched or not
               Equal when every row is touched in every step; else the dense rule goes on moving a row by its old mean
 adamw_fused   adamw_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
@@ -16,7 +16,7 @@ Cost       a row: 16*N flops, reads 4*N*value bytes (lazy: 8 more), writes 3*N*v
            replay: the flops once for each missed step
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
-Source     Loshchilov and Hutter 2019; the decay is scaled by the rate, as in PyTorch
+Source     Loshchilov and Hutter 2019; the decay is scaled by the learning_rate, as in PyTorch
 """
 
 from kernels.formula import clipped, sqrt
@@ -24,10 +24,10 @@ from kernels.rules.rule import Rule, register_kernels
 from kernels.updates.adam import corrected
 
 
-def settings(rate, decay, beta1, beta2, epsilon, rescale, clip, step):
+def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):
     """What an element's step needs."""
-    rate_t = corrected(rate, beta1, beta2, step)
-    return rate_t, rate * decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
+    rate_t = corrected(learning_rate, beta1, beta2, step)
+    return rate_t, learning_rate * decay, beta1, 1 - beta1, beta2, 1 - beta2, epsilon, rescale, clip
 
 
 def formula(w, m, v, g, rate_t, shrink, beta1, rest1, beta2, rest2, epsilon, rescale, clip):
@@ -43,7 +43,7 @@ register_kernels(
         "adamw",
         formula,
         states=("mean", "variance"),
-        numbers=("rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
+        numbers=("learning_rate", "decay", "beta1", "beta2", "epsilon", "rescale", "clip", "step"),
         example=(0.25, 0.5, 0.75, 0.875, 1e-2, 0.5, 0.5, 3),
         flops=16,
         squares=("variance",),

@@ -1,7 +1,7 @@
 """RMSProp by the variance of the gradient instead of its square, with momentum; n, q, v by element, clip as in sgd.
 
 centered_rmsprop_dense   d = clip(rescale * g + decay * w);  n = gamma * n + (1 - gamma) * d * d;
-                         q = gamma * q + (1 - gamma) * d;  v = beta * v - rate * d / sqrt(n - q * q + epsilon);
+                         q = gamma * q + (1 - gamma) * d;  v = beta * v - learning_rate * d / sqrt(n - q * q + epsilon);
                          w = clip_w(w + v), for every row; clip_w keeps w within clip_weights
 centered_rmsprop_lazy    the same with w[rows] and the states' rows, the other rows unchanged
                          Equal when every row is touched in every step; else the dense rule goes on moving a row by v,
@@ -10,8 +10,8 @@ centered_rmsprop_fused   centered_rmsprop_lazy with rows = columns and g = (A.T 
 centered_rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; squares, mean, velocity same: n, not below q * q, q and v; rows int64 [U],
-           sorted, unique; gradient same as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, 0 <= beta < 1,
-           epsilon > 0, rescale, clip_weights >= 0 and clip >= 0, infinite for none, numbers, rounded to the type of
+           sorted, unique; gradient same as weights [D, N] or [U, N]; learning_rate, decay, 0 <= gamma < 1, 0 <= beta <
+           1, epsilon > 0, rescale, clip_weights >= 0 and clip >= 0, infinite for none, numbers, rounded to the type of
            weights after 1 - gamma is computed; the batch of a fused step as in csr_t_dense; table, since as in
            kernels.rules.rule
 Writes     weights, squares, mean, velocity; nothing else changes
@@ -27,17 +27,17 @@ from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
-def settings(rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
+def settings(learning_rate, decay, gamma, beta, epsilon, clip_weights, rescale, clip):
     """What an element's step needs."""
-    return rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
+    return learning_rate, decay, gamma, 1 - gamma, beta, epsilon, clip_weights, rescale, clip
 
 
-def formula(w, n, q, v, g, rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
+def formula(w, n, q, v, g, learning_rate, decay, gamma, rest, beta, epsilon, clip_weights, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
     q = gamma * q + rest * d
-    v = beta * v - rate * d / sqrt(n - q * q + epsilon)
+    v = beta * v - learning_rate * d / sqrt(n - q * q + epsilon)
     return clipped(w + v, clip_weights), n, q, v
 
 
@@ -46,7 +46,7 @@ register_kernels(
         "centered_rmsprop",
         formula,
         states=("squares", "mean", "velocity"),
-        numbers=("rate", "decay", "gamma", "beta", "epsilon", "clip_weights", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "gamma", "beta", "epsilon", "clip_weights", "rescale", "clip"),
         example=(0.25, 0.5, 0.75, 0.5, 16.0, 1.0, 0.5, 0.5),
         flops=22,
         squares=("squares",),

@@ -1,14 +1,14 @@
 """FTRL-Proximal, "follow the regularized leader", with L1 and L2 penalties; all operations by element, clip as in sgd.
 
-ftrl_dense  d = clip(rescale * g);  n' = n + d * d;  z += d - (sqrt(n') - sqrt(n)) / rate * w;  n = n';
-            w = 0 where |z| <= l1, else (sign(z) * l1 - z) / ((beta + sqrt(n)) / rate + decay), for every row
+ftrl_dense  d = clip(rescale * g);  n' = n + d * d;  z += d - (sqrt(n') - sqrt(n)) / learning_rate * w;  n = n';
+            w = 0 where |z| <= l1, else (sign(z) * l1 - z) / ((beta + sqrt(n)) / learning_rate + decay), for every row
 ftrl_lazy   the same with w[rows], z[rows] and n[rows], the other rows unchanged
             Equal when each w is what its z and n say, as it is after a step and where all three start at zero: then a
             row with g = 0 stays as it is
 ftrl_fused  ftrl_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; linear same, z; squares same, n, not negative; rows int64 [U], sorted,
-           unique; gradient same as weights [D, N] or [U, N]; rate > 0, beta > 0, l1 >= 0, decay >= 0, rescale,
+           unique; gradient same as weights [D, N] or [U, N]; learning_rate > 0, beta > 0, l1 >= 0, decay >= 0, rescale,
            clip >= 0, infinite for none, numbers, rounded to the type of weights; the batch of a fused step as in
            csr_t_dense
 Writes     weights, linear, squares; nothing else changes
@@ -23,14 +23,14 @@ from kernels.formula import choose, clipped, magnitude, sqrt, with_sign
 from kernels.rules.rule import Rule, register_kernels
 
 
-def formula(w, z, n, g, rate, decay, beta, l1, rescale, clip):
+def formula(w, z, n, g, learning_rate, decay, beta, l1, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g, clip)
     root = sqrt(n)
     n = n + d * d
     new_root = sqrt(n)
-    z = z + (d - (new_root - root) / rate * w)
-    w = choose(magnitude(z) <= l1, 0.0, (with_sign(l1, z) - z) / ((beta + new_root) / rate + decay))
+    z = z + (d - (new_root - root) / learning_rate * w)
+    w = choose(magnitude(z) <= l1, 0.0, (with_sign(l1, z) - z) / ((beta + new_root) / learning_rate + decay))
     return w, z, n
 
 
@@ -39,7 +39,7 @@ register_kernels(
         "ftrl",
         formula,
         states=("linear", "squares"),
-        numbers=("rate", "decay", "beta", "l1", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "beta", "l1", "rescale", "clip"),
         example=(0.25, 0.125, 1.0, 0.5, 0.5, 0.5),
         flops=18,
         squares=("squares",),

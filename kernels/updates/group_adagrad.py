@@ -1,14 +1,14 @@
 """AdaGrad with one history a row, known as group AdaGrad and as row-wise AdaGrad, and weight decay; clip as in sgd.
 
 group_adagrad_dense  d = clip(rescale * g);  h += mean over the row of d * d;
-                     w -= rate * (d / sqrt(h + epsilon) + decay * w), for every row
+                     w -= learning_rate * (d / sqrt(h + epsilon) + decay * w), for every row
 group_adagrad_lazy   the same with w[rows] and h[rows], the other rows unchanged
                      Equal when decay = 0: a row that is not touched has d = 0, which changes neither h nor w
 group_adagrad_fused  group_adagrad_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; history same [D], h, not negative; rows int64 [U], sorted, unique; gradient
-           same as weights [D, N] or [U, N]; rate, decay, epsilon > 0, rescale, clip >= 0, infinite for none, numbers,
-           rounded to the type of weights; the batch of a fused step as in csr_t_dense
+           same as weights [D, N] or [U, N]; learning_rate, decay, epsilon > 0, rescale, clip >= 0, infinite for none,
+           numbers, rounded to the type of weights; the batch of a fused step as in csr_t_dense
 Writes     weights, history; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 11*N flops, reads 2*N*value + value bytes (lazy: 8 more), writes N*value + value; lazy: nothing grows
@@ -22,21 +22,21 @@ from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
-def square(w, g, rate, decay, epsilon, rescale, clip):
+def square(w, g, learning_rate, decay, epsilon, rescale, clip):
     """What is averaged over a row."""
     d = clipped(rescale * g, clip)
     return d * d
 
 
-def formula(w, h, g, mean, rate, decay, epsilon, rescale, clip):
+def formula(w, h, g, mean, learning_rate, decay, epsilon, rescale, clip):
     """An element's step."""
     h = h + mean
-    return w - rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
+    return w - learning_rate * (clipped(rescale * g, clip) / sqrt(h + epsilon) + decay * w), h
 
 
-def coast(rate, decay, epsilon, rescale, clip):
+def coast(learning_rate, decay, epsilon, rescale, clip):
     """A step without gradient: the history stays."""
-    return (1 - rate * decay,)
+    return (1 - learning_rate * decay,)
 
 
 register_kernels(
@@ -44,7 +44,7 @@ register_kernels(
         "group_adagrad",
         formula,
         states=("history",),
-        numbers=("rate", "decay", "epsilon", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "epsilon", "rescale", "clip"),
         example=(0.25, 0.5, 1e-2, 0.5, 0.5),
         flops=11,
         squares=("history",),

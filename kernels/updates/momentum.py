@@ -1,36 +1,37 @@
 """Gradient descent with momentum and weight decay; all operations by element, v the step, clip as in sgd.
 
-momentum_dense  v = beta * v - rate * (clip(rescale * g) + decay * w);  w += v, for every row
+momentum_dense  v = beta * v - learning_rate * (clip(rescale * g) + decay * w);  w += v, for every row
 momentum_lazy   the same with w[rows] and v[rows], the other rows unchanged
                 Equal when every row is touched in every step; else the dense rule goes on moving a row by its velocity
 momentum_fused  momentum_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; velocity same, v; rows int64 [U], sorted, unique; gradient same as weights
-           [D, N] or [U, N]; rate, decay, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers, rounded to the
-           type of weights; the batch of a fused step as in csr_t_dense
+           [D, N] or [U, N]; learning_rate, decay, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers,
+           rounded to the type of weights; the batch of a fused step as in csr_t_dense
 Writes     weights, velocity; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 9*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D
 Parallel   over rows or elements, in parts of equal size or cost; same bits on every run and thread count
 Limits     D*N < 2**63
-Source     Polyak 1964; the rate is inside the velocity, so that a new rate acts on later gradients alone
+Source     Polyak 1964; the learning_rate is inside the velocity, so that a new learning_rate acts on later gradients
+           alone
 """
 
 from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
 
 
-def formula(w, v, g, rate, decay, beta, rescale, clip):
+def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
     """An element's step."""
-    v = beta * v - rate * (clipped(rescale * g, clip) + decay * w)
+    v = beta * v - learning_rate * (clipped(rescale * g, clip) + decay * w)
     return w + v, v
 
 
-def coast(rate, decay, beta, rescale, clip):
+def coast(learning_rate, decay, beta, rescale, clip):
     """A step without gradient."""
-    return 1 - rate * decay, beta, -rate * decay, beta
+    return 1 - learning_rate * decay, beta, -learning_rate * decay, beta
 
 
-NUMBERS = ("rate", "decay", "beta", "rescale", "clip")
+NUMBERS = ("learning_rate", "decay", "beta", "rescale", "clip")
 EXAMPLE = (0.25, 0.5, 0.75, 0.5, 0.5)
 register_kernels(Rule("momentum", formula, ("velocity",), NUMBERS, EXAMPLE, flops=9, coast=coast))

@@ -1,13 +1,14 @@
 """Nesterov's accelerated gradient with weight decay; all operations by element, v the velocity, clip as in sgd.
 
-nesterov_dense  s = rate * (clip(rescale * g) + decay * w);  v = beta * v - s;  w += beta * v - s, for every row
+nesterov_dense  s = learning_rate * (clip(rescale * g) + decay * w);  v = beta * v - s;  w += beta * v - s, for every
+                row
 nesterov_lazy   the same with w[rows] and v[rows], the other rows unchanged
                 Equal when every row is touched in every step; else the dense rule goes on moving a row by its velocity
 nesterov_fused  nesterov_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; velocity same, v; rows int64 [U], sorted, unique; gradient same as weights
-           [D, N] or [U, N]; rate, decay, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers, rounded to the
-           type of weights; the batch of a fused step as in csr_t_dense
+           [D, N] or [U, N]; learning_rate, decay, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers,
+           rounded to the type of weights; the batch of a fused step as in csr_t_dense
 Writes     weights, velocity; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 11*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D
@@ -20,18 +21,18 @@ from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
 
 
-def formula(w, v, g, rate, decay, beta, rescale, clip):
+def formula(w, v, g, learning_rate, decay, beta, rescale, clip):
     """An element's step."""
-    s = rate * (clipped(rescale * g, clip) + decay * w)
+    s = learning_rate * (clipped(rescale * g, clip) + decay * w)
     v = beta * v - s
     return w + (beta * v - s), v
 
 
-def coast(rate, decay, beta, rescale, clip):
+def coast(learning_rate, decay, beta, rescale, clip):
     """A step without gradient."""
-    return 1 - rate * decay * (1 + beta), beta * beta, -rate * decay, beta
+    return 1 - learning_rate * decay * (1 + beta), beta * beta, -learning_rate * decay, beta
 
 
-NUMBERS = ("rate", "decay", "beta", "rescale", "clip")
+NUMBERS = ("learning_rate", "decay", "beta", "rescale", "clip")
 EXAMPLE = (0.25, 0.5, 0.75, 0.5, 0.5)
 register_kernels(Rule("nesterov", formula, ("velocity",), NUMBERS, EXAMPLE, flops=11, coast=coast))

@@ -1,7 +1,7 @@
 """RMSProp with weight decay as an L2 penalty; all operations by element, n the mean of squares, clip as in sgd.
 
 rmsprop_dense   d = clip(rescale * g + decay * w);  n = gamma * n + (1 - gamma) * d * d;
-                w = clip_w(w - rate * d / sqrt(n + epsilon)), for every row; clip_w keeps w within clip_weights
+                w = clip_w(w - learning_rate * d / sqrt(n + epsilon)), for every row; clip_w keeps w within clip_weights
 rmsprop_lazy    the same with w[rows] and n[rows], the other rows unchanged
                 Equal when every row is touched in every step; else the dense rule lets n decay, and w where decay > 0,
                 and keeps w within clip_weights also in other rows
@@ -9,9 +9,9 @@ rmsprop_fused   rmsprop_lazy with rows = columns and g = (A.T @ g)[columns], whi
 rmsprop_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; squares same, n, not negative; rows int64 [U], sorted, unique; gradient same
-           as weights [D, N] or [U, N]; rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip_weights >= 0 and
-           clip >= 0, infinite for none, numbers, rounded to the type of weights after 1 - gamma is computed; the batch
-           of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
+           as weights [D, N] or [U, N]; learning_rate, decay, 0 <= gamma < 1, epsilon > 0, rescale, clip_weights >= 0
+           and clip >= 0, infinite for none, numbers, rounded to the type of weights after 1 - gamma is computed; the
+           batch of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
 Writes     weights, squares; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 15*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
@@ -27,19 +27,19 @@ from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
-def settings(rate, decay, gamma, epsilon, clip_weights, rescale, clip):
+def settings(learning_rate, decay, gamma, epsilon, clip_weights, rescale, clip):
     """What an element's step needs."""
-    return rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
+    return learning_rate, decay, gamma, 1 - gamma, epsilon, clip_weights, rescale, clip
 
 
-def formula(w, n, g, rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
+def formula(w, n, g, learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
     """An element's step."""
     d = clipped(rescale * g + decay * w, clip)
     n = gamma * n + rest * (d * d)
-    return clipped(w - rate * d / sqrt(n + epsilon), clip_weights), n
+    return clipped(w - learning_rate * d / sqrt(n + epsilon), clip_weights), n
 
 
-def coast(rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
+def coast(learning_rate, decay, gamma, rest, epsilon, clip_weights, rescale, clip):
     """A step without gradient, where there is no decay and weights may have any size."""
     return (1.0, 0.0, 0.0, gamma) if decay == 0 and math.isinf(clip_weights) else None
 
@@ -49,7 +49,7 @@ register_kernels(
         "rmsprop",
         formula,
         states=("squares",),
-        numbers=("rate", "decay", "gamma", "epsilon", "clip_weights", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "gamma", "epsilon", "clip_weights", "rescale", "clip"),
         example=(0.25, 0.5, 0.75, 1e-2, 1.0, 0.5, 0.5),
         flops=15,
         squares=("squares",),

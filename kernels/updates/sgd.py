@@ -1,13 +1,13 @@
 """Gradient descent with weight decay; all operations by element, clip(x) = min(max(x, -clip), clip).
 
-sgd_dense  w -= rate * (clip(rescale * g) + decay * w), for every row
+sgd_dense  w -= learning_rate * (clip(rescale * g) + decay * w), for every row
 sgd_lazy   the same with w[rows], the other rows unchanged
            Equal when decay = 0, or when every row is touched in every step
 sgd_fused  sgd_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 
 Arguments  weights float32|float64 [D, N]; rows int64 [U], sorted, unique; gradient same as weights [D, N] or [U, N];
-           rate, decay, rescale, clip >= 0, infinite for none, numbers, rounded to the type of weights; the batch of a
-           fused step as in csr_t_dense
+           learning_rate, decay, rescale, clip >= 0, infinite for none, numbers, rounded to the type of weights; the
+           batch of a fused step as in csr_t_dense
 Writes     weights; nothing else changes
 Assumes    0 <= rows < D, none repeated
 Cost       a row: 7*N flops, reads 2*N*value bytes (lazy: 8 more), writes N*value; lazy: nothing grows with D
@@ -20,15 +20,15 @@ from kernels.formula import clipped
 from kernels.rules.rule import Rule, register_kernels
 
 
-def formula(w, g, rate, decay, rescale, clip):
+def formula(w, g, learning_rate, decay, rescale, clip):
     """An element's step."""
-    return (w - rate * (clipped(rescale * g, clip) + decay * w),)
+    return (w - learning_rate * (clipped(rescale * g, clip) + decay * w),)
 
 
-def coast(rate, decay, rescale, clip):
+def coast(learning_rate, decay, rescale, clip):
     """A step without gradient."""
-    return (1 - rate * decay,)
+    return (1 - learning_rate * decay,)
 
 
-NUMBERS = ("rate", "decay", "rescale", "clip")
+NUMBERS = ("learning_rate", "decay", "rescale", "clip")
 register_kernels(Rule("sgd", formula, states=(), numbers=NUMBERS, example=(0.25, 0.5, 0.5, 0.5), flops=7, coast=coast))

@@ -1,16 +1,16 @@
 """Signum: steps of one size by the sign of the momentum; all operations by element, m the momentum, clip as in sgd.
 
 signum_dense   m = beta * m - (1 - beta) * (clip(rescale * g) + decay * w);
-               w = (1 - rate * decoupled) * w + rate * sign(m), for every row
+               w = (1 - learning_rate * decoupled) * w + learning_rate * sign(m), for every row
 signum_lazy    the same with w[rows] and m[rows], the other rows unchanged
                Equal when every row is touched in every step; else the dense rule goes on moving a row by the sign of m
 signum_fused   signum_lazy with rows = columns and g = (A.T @ g)[columns], which never goes to memory
 signum_replay  for each of `rows`, the steps of `table` from `since` on, with g = 0: what the row missed
 
 Arguments  weights float32|float64 [D, N]; momentum same, m; rows int64 [U], sorted, unique; gradient same as weights
-           [D, N] or [U, N]; rate, decay, decoupled, 0 <= beta < 1, rescale, clip >= 0, infinite for none, numbers,
-           rounded to the type of weights after the products and differences of numbers are computed; the batch of a
-           fused step as in csr_t_dense; table, since as in kernels.rules.rule
+           [D, N] or [U, N]; learning_rate, decay, decoupled, 0 <= beta < 1, rescale, clip >= 0, infinite for none,
+           numbers, rounded to the type of weights after the products and differences of numbers are computed; the batch
+           of a fused step as in csr_t_dense; table, since as in kernels.rules.rule
 Writes     weights, momentum; nothing else changes
 Assumes    0 <= rows < D, none repeated; sign(0) = 0
 Cost       a row: 13*N flops, reads 3*N*value bytes (lazy: 8 more), writes 2*N*value; lazy: nothing grows with D;
@@ -24,15 +24,15 @@ from kernels.formula import clipped, sign
 from kernels.rules.rule import Rule, register_kernels
 
 
-def settings(rate, decay, decoupled, beta, rescale, clip):
+def settings(learning_rate, decay, decoupled, beta, rescale, clip):
     """What an element's step needs."""
-    return rate, decay, 1 - rate * decoupled, beta, 1 - beta, rescale, clip
+    return learning_rate, decay, 1 - learning_rate * decoupled, beta, 1 - beta, rescale, clip
 
 
-def formula(w, m, g, rate, decay, kept, beta, rest, rescale, clip):
+def formula(w, m, g, learning_rate, decay, kept, beta, rest, rescale, clip):
     """An element's step."""
     m = beta * m - rest * (clipped(rescale * g, clip) + decay * w)
-    return kept * w + rate * sign(m), m
+    return kept * w + learning_rate * sign(m), m
 
 
 register_kernels(
@@ -40,7 +40,7 @@ register_kernels(
         "signum",
         formula,
         states=("momentum",),
-        numbers=("rate", "decay", "decoupled", "beta", "rescale", "clip"),
+        numbers=("learning_rate", "decay", "decoupled", "beta", "rescale", "clip"),
         example=(0.25, 0.5, 0.125, 0.75, 0.5, 0.5),
         flops=13,
         settings=settings,

@@ -167,7 +167,7 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
 def test_a_step_with_a_wrong_rate_is_refused(monkeypatch):
     problem = steps.make_problem(TINY, 3, "adagrad")
     expected = steps.wanted(problem)
-    monkeypatch.setitem(steps.OPTIONS, "adagrad", {"rate": 0.051, "decay": 0.0, "epsilon": 1e-20})
+    monkeypatch.setitem(steps.OPTIONS, "adagrad", {"learning_rate": 0.051, "decay": 0.0, "epsilon": 1e-20})
     ready = steps.ready(steps.Ours(problem), problem, "repeat", expected)
     ready.call()
     assert ready.judge(None) > steps.ALLOWED

@@ -67,7 +67,9 @@ def test_gradient_as_it_is_has_code_of_its_own_with_the_same_bits(rule: str, kin
 
 
 def test_rule_must_pass_rescale_and_clip_on() -> None:
-    wrong = dataclasses.replace(get_rule("sgd"), name="none", settings=lambda rate, decay, rescale, clip: (rate, decay))
+    wrong = dataclasses.replace(
+        get_rule("sgd"), name="none", settings=lambda learning_rate, decay, rescale, clip: (learning_rate, decay)
+    )
     with pytest.raises(KernelError, match="none: the last two settings must be rescale and clip"):
         register_kernels(wrong)
 
@@ -141,7 +143,7 @@ def dense_steps(rule: str, arrays: tuple, numbers: dict, rates: list[float]) -> 
     """Weights and states after steps without gradient at these rates, by the dense kernel."""
     after = copies(arrays)
     for number, rate in enumerate(rates):
-        now = numbers | {"rate": rate} | ({"step": 1 + number} if "step" in numbers else {})
+        now = numbers | {"learning_rate": rate} | ({"step": 1 + number} if "step" in numbers else {})
         get(f"{rule}_dense").cpu(*after, np.zeros_like(after[0]), *now.values())
     return list(after)
 
@@ -153,7 +155,10 @@ def test_replay_has_the_bits_of_the_steps_that_it_repeats(rule: str, dtype: type
     case = random_case(30, 9, 200, width, dtype=dtype)
     arrays, _, numbers = parts_of(rule, "dense", get(f"{rule}_dense").arguments(case))
     numbers, rates = named(rule, numbers), [0.1, 0.3, 0.2, 0.25]
-    steps = [numbers | {"rate": rate} | ({"step": 1 + t} if "step" in numbers else {}) for t, rate in enumerate(rates)]
+    steps = [
+        numbers | {"learning_rate": rate} | ({"step": 1 + t} if "step" in numbers else {})
+        for t, rate in enumerate(rates)
+    ]
     table = np.array([get_rule(rule).settings(*step.values()) for step in steps]).astype(dtype)
     came = copies(arrays)
     get(f"{rule}_replay").cpu(*came, np.array([1, 4, 7]), np.array([0, 4, 2]), table)
@@ -172,7 +177,7 @@ def test_steps_without_gradient_are_the_product_of_their_matrices(rule: str) -> 
         numbers |= {"decay": 0.0, "clip_weights": np.inf}
     spans = Spans()
     for rate in rates:
-        spans.append(get_rule(rule).coast(*get_rule(rule).settings(*(numbers | {"rate": rate}).values())))
+        spans.append(get_rule(rule).coast(*get_rule(rule).settings(*(numbers | {"learning_rate": rate}).values())))
     columns = len(get_rule(rule).coast(*get_rule(rule).settings(*numbers.values())))
     matrix, came = spans.products(np.zeros(9, np.int64), columns), copies(arrays)
     if columns == 1:

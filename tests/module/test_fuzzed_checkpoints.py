@@ -40,7 +40,10 @@ def gradient(row):
 
 
 def trained(name, held):
-    updater, weights = Updater(name, rate=0.05, **OPTIMIZERS[name]), formats.to_format(np.ones((ROWS, WIDTH)), held)
+    updater, weights = (
+        Updater(name, learning_rate=0.05, **OPTIMIZERS[name]),
+        formats.to_format(np.ones((ROWS, WIDTH)), held),
+    )
     for row in (0, 4, 1, 0):
         updater.update({"w": weights}, {"w": gradient(row)})
     return updater, weights
@@ -87,7 +90,7 @@ def test_damaged_stores(name):
         store = LocalStore()
         for key, held in (("dense", "dense"), ("rows", "row_sparse")):
             store.init(key, formats.to_format(np.ones((ROWS, WIDTH)), held))
-        store.set_optimizer(Updater(name, rate=0.05, **OPTIMIZERS[name]))
+        store.set_optimizer(Updater(name, learning_rate=0.05, **OPTIMIZERS[name]))
         for row in (0, 4, 1):
             store.push_all({"dense": gradient(row), "rows": gradient(row + 1)})
         return store
@@ -128,7 +131,7 @@ def damaged_checkpoint(source, arrays):
 @pytest.mark.parametrize(("workers", "set_before"), [(1, False), (2, False), (1, True), (2, True)])
 @pytest.mark.parametrize("name", ["sgd", "adam"])
 def test_damaged_checkpoints(name, set_before, workers, tmp_path):
-    feed, settings = small.batches(), {"rate": 0.05, "rescale": 0.1, **OPTIMIZERS[name]}
+    feed, settings = small.batches(), {"learning_rate": 0.05, "rescale": 0.1, **OPTIMIZERS[name]}
     module = small.module(None, feed, None, name, settings, workers=workers)
     for batch in range(4):
         module.forward(next(feed.epoch(0, batch)))
@@ -170,7 +173,7 @@ def test_damaged_checkpoints(name, set_before, workers, tmp_path):
 @pytest.mark.filterwarnings("ignore::RuntimeWarning")
 def test_damaged_models_for_predictions(tmp_path):
     feed = small.batches()
-    small.module(None, feed, None, "adam", {"rate": 0.05, **OPTIMIZERS["adam"]}).save(tmp_path / "whole")
+    small.module(None, feed, None, "adam", {"learning_rate": 0.05, **OPTIMIZERS["adam"]}).save(tmp_path / "whole")
     arrays = formats.load(tmp_path / "whole")
     for _, source in draws(2 * MUTATIONS):
         try:

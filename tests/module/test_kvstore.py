@@ -129,8 +129,8 @@ def test_row_numbers_that_are_none_are_refused(stored, ids):
 def test_an_optimizer_on_the_store_makes_a_push_a_step(stored):
     start = rows(range(6))
     held, weight = store(formats.to_format(start, stored)), formats.to_format(start, stored)
-    held.set_optimizer(Updater("momentum", rate=0.5))
-    alone = Updater("momentum", rate=0.5)
+    held.set_optimizer(Updater("momentum", learning_rate=0.5))
+    alone = Updater("momentum", learning_rate=0.5)
     for _ in range(3):
         parts = [rows([0, 4]), rows([4, 5])]
         held.push("w", parts)
@@ -146,7 +146,7 @@ def test_a_push_to_several_keys_is_one_step():
     held = LocalStore()
     for key in ("a", "b"):
         held.init(key, np.zeros(2, np.float32))
-    held.set_optimizer(Updater("sgd", rate=1, clip_global_norm=1))
+    held.set_optimizer(Updater("sgd", learning_rate=1, clip_global_norm=1))
     held.push_all({"a": np.float32([3, 0]), "b": [np.float32([0, 1]), np.float32([0, 3])]})
     np.testing.assert_allclose(held.pull("a"), [-0.6, 0], rtol=1e-6)
     np.testing.assert_allclose(held.pull("b"), [0, -0.8], rtol=1e-6)
@@ -156,7 +156,7 @@ def test_a_push_to_several_keys_is_one_step():
 def test_a_store_that_was_saved_goes_on_with_the_same_bits(tmp_path, keys):
     def fresh() -> LocalStore:
         made = LocalStore()
-        made.set_optimizer(Updater("adam", rate=0.1))
+        made.set_optimizer(Updater("adam", learning_rate=0.1))
         return made
 
     pushes = [[rows([0, 2], dtype=np.float64), RNG.standard_normal((6, 2))] for _ in range(6)]

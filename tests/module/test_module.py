@@ -156,7 +156,7 @@ def test_the_prediction_may_be_any_output():
 def test_several_data_are_taken_by_name():
     feed = small.ratings(shuffle=True)
     module = small.module(
-        small.matrix_factorization(), feed, settings={"rate": 1, "rescale": 0.1}, data_names=["user", "item"]
+        small.matrix_factorization(), feed, settings={"learning_rate": 1, "rescale": 0.1}, data_names=["user", "item"]
     )
     history = module.fit(feed, epochs=30, metric="mse")
     assert history[-1].metric < 0.7 * history[0].metric

@@ -44,7 +44,7 @@ def test_predictions_and_scores_compute_no_loss(workers):
 def test_training_goes_on_as_if_nothing_had_been_predicted(workers):
     weights = []
     for asks in (False, True):
-        module = small.module(two_outputs(), workers=workers, settings={"rate": 0.05})
+        module = small.module(two_outputs(), workers=workers, settings={"learning_rate": 0.05})
         for _ in range(2):
             for batch in small.batches().epoch():
                 if asks:

@@ -23,7 +23,7 @@ def started() -> Module:
 
 
 def ready() -> Module:
-    return started().set_optimizer("sgd", rate=0.1)
+    return started().set_optimizer("sgd", learning_rate=0.1)
 
 
 def batch() -> data.Batch:
@@ -43,7 +43,7 @@ def batch() -> data.Batch:
         (lambda: bound().bind(small.batches()), "bound already; batches with other numbers of rows need no"),
         (
             lambda: started().fit(small.batches(), epochs=1),
-            r"fit needs an optimizer; call set_optimizer\('sgd', rate=0.1\)",
+            r"fit needs an optimizer; call set_optimizer\('sgd', learning_rate=0.1\)",
         ),
         (lambda: started().update(), "update needs an optimizer"),
         (lambda: ready().update(), r"update needs gradients, and uses them up; call backward\(\) first"),
@@ -102,7 +102,10 @@ def test_gradients_are_used_up():
         (lambda: initialisers.draw("xavier", "w", (2,), "f4", 0), r"xavier is for matrices; the shape \(2,\) came"),
         (lambda: initialisers.draw("normal", "w", (2,), "f4", -1), "The seed is -1; it is a whole number from 0"),
         (lambda: initialisers.draw((), "w", (2,), "f4", 0), r"w starts as \(\); write one of zeros"),
-        (lambda: started().set_optimizer(Updater("sgd", rate=1), rate=2), r"cannot be given here: \['rate'\]"),
+        (
+            lambda: started().set_optimizer(Updater("sgd", learning_rate=1), learning_rate=2),
+            r"cannot be given here: \['learning_rate'\]",
+        ),
         (
             lambda: started().forward(next(data.Batches({"a": np.ones((2, 2))}, np.ones(2)).epoch())),
             "The batch has the data a; the module takes data. Name them alike",
@@ -143,7 +146,7 @@ def test_a_batch_of_other_width_is_refused():
 
 
 def test_dense_data_for_csr_is_refused_where_rows_catch_up_too():
-    module = small.module(optimizer="momentum", settings={"rate": 0.1, "lazy": "exact"})
+    module = small.module(optimizer="momentum", settings={"learning_rate": 0.1, "lazy": "exact"})
     module.fit(small.batches(), epochs=1)
     with pytest.raises(GraphError, match="data is csr float64; dense float64 came"):
         module.forward(next(data.Batches(small.DENSE, small.TARGETS).epoch()))

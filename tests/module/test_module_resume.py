@@ -32,7 +32,7 @@ OPTIMIZERS = {
 
 
 def module_for(feed, optimizer, **options) -> Module:
-    settings = {"rate": 0.05, "rescale": 0.1, **OPTIMIZERS[optimizer]}
+    settings = {"learning_rate": 0.05, "rescale": 0.1, **OPTIMIZERS[optimizer]}
     if "schedule" in settings:
         settings["schedule"] = schedules.StepDecay(every=4, factor=0.5)
     return small.module(None, feed, None, settings.pop("optimizer"), settings, **options)
@@ -242,7 +242,7 @@ def test_a_graph_with_constants_and_an_updater_of_ones_own_are_saved_too(tmp_pat
 
     def make() -> Module:
         module = Module(symbol, store=LocalStore()).bind(feed).initialise("normal", seed=3)
-        return module.set_optimizer(Updater("nesterov", rate=0.01, rescale=0.1))
+        return module.set_optimizer(Updater("nesterov", learning_rate=0.01, rescale=0.1))
 
     through = make()
     errors = fit(through, feed)

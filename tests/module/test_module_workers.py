@@ -21,7 +21,7 @@ MODELS = {
     ),
     "matrix factorization": (small.matrix_factorization, small.ratings, {"data_names": ["user", "item"]}),
 }
-SETTINGS = {"rate": 0.05, "rescale": 0.1}
+SETTINGS = {"learning_rate": 0.05, "rescale": 0.1}
 
 
 def trained(name: str, optimizer="momentum", epochs=3, settings=None, **options) -> tuple[Module, list]:
@@ -86,7 +86,7 @@ def test_where_sums_are_exact_several_workers_give_the_same_bits(workers):
             ops.dot(graph.variable("data", format="csr"), graph.variable("w", "row_sparse", (8, 2), init="zeros")),
             graph.variable("label"),
         )
-        module = small.module(symbol, feed, settings={"rate": 2.0**-4, "rescale": 1.0}, workers=count)
+        module = small.module(symbol, feed, settings={"learning_rate": 2.0**-4, "rescale": 1.0}, workers=count)
         module.fit(feed, epochs=1)
         results.append(module.weights())
     assert np.abs(results[0]["w"].values).max() > 0
@@ -109,7 +109,7 @@ def test_a_worker_holds_the_rows_of_its_slice_and_no_others():
 def test_no_one_has_to_remember_to_pull(weight_format):
     """A store that was changed by someone else is what the next batch reads."""
     feed, store = small.batches(), LocalStore()
-    module = small.module(small.linear(weight_format), feed, store=store, settings={"rate": 0.1})
+    module = small.module(small.linear(weight_format), feed, store=store, settings={"learning_rate": 0.1})
     before = module.forward(next(feed.epoch()), training=False)[0].copy()
     store.push("weight", formats.to_format(np.ones((small.FEATURES, 2)), "row_sparse"))
     after = module.forward(next(feed.epoch()), training=False)[0]
@@ -121,7 +121,7 @@ def test_rows_that_no_batch_has_stay_as_they_were():
     feed = small.batches()
     untouched = np.flatnonzero(~small.DENSE.any(axis=0))
     assert len(untouched)
-    module = small.module(feed=feed, workers=2, settings={"rate": 0.1, "decay": 0.5})
+    module = small.module(feed=feed, workers=2, settings={"learning_rate": 0.1, "decay": 0.5})
     before = module.weights()["weight"].values[untouched]
     module.fit(feed, epochs=2)
     np.testing.assert_array_equal(module.weights()["weight"].values[untouched], before)
@@ -141,8 +141,8 @@ def test_outputs_of_one_number_are_means_or_sums_over_the_slices():
     error = ops.square(ops.dot(x, graph.variable("w", shape=(small.FEATURES, 2), init="normal")) - label)
     feed = small.batches(last="keep")
     for reduce, slices in ((ops.mean, "mean"), (ops.sum, "sum")):
-        one = small.module(reduce(error), feed, settings={"rate": 1e-3})
-        three = small.module(reduce(error), feed, settings={"rate": 1e-3}, workers=3, slices=slices)
+        one = small.module(reduce(error), feed, settings={"learning_rate": 1e-3})
+        three = small.module(reduce(error), feed, settings={"learning_rate": 1e-3}, workers=3, slices=slices)
         for module in (one, three):
             for batch in feed.epoch():
                 module.forward(batch)
@@ -150,7 +150,7 @@ def test_outputs_of_one_number_are_means_or_sums_over_the_slices():
                 module.update()
         np.testing.assert_allclose(three.outputs[0], one.outputs[0], rtol=1e-12)
         np.testing.assert_allclose(three.weights()["w"], one.weights()["w"], rtol=1e-10)
-    wrong = small.module(ops.sum(error), feed, settings={"rate": 1e-3}, workers=3, slices="mean")
+    wrong = small.module(ops.sum(error), feed, settings={"learning_rate": 1e-3}, workers=3, slices="mean")
     wrong.fit(feed, epochs=1)
     assert np.abs(wrong.weights()["w"] - three.weights()["w"]).max() > 1e-6
 

@@ -97,7 +97,7 @@ def test_unknown_names_and_options_list_the_known():
     known = "adagrad, adam, adamw, centered_rmsprop, ftrl, group_adagrad, momentum, nesterov, rmsprop, sgd, signum"
     with pytest.raises(optimizers.OptimizerError, match=f"no optimizer 'sdg'; there is: {known}"):
         optimizers.get("sdg")
-    options = r"\['clip', 'decay', 'rate', 'rescale'\]"
+    options = r"\['clip', 'decay', 'learning_rate', 'rescale'\]"
     with pytest.raises(optimizers.OptimizerError, match=rf"no option \['lr'\]; its options are {options}"):
         optimizers.get("sgd").resolve({"lr": 1})
 
@@ -111,8 +111,8 @@ def test_unknown_names_and_options_list_the_known():
         ("rmsprop", "clip_weights", -1.0, "0 or more, None for none"),
         ("adagrad", "epsilon", -1e-8, "0 or more"),
         ("ftrl", "l1", -1, "0 or more"),
-        ("sgd", "rate", float("nan"), "a number"),
-        ("sgd", "rate", "0.1", "a number"),
+        ("sgd", "learning_rate", float("nan"), "a number"),
+        ("sgd", "learning_rate", "0.1", "a number"),
     ],
 )
 def test_options_out_of_range_are_refused(name, option, value, words):
@@ -137,9 +137,12 @@ def test_headers_say_when_lazy_is_equal_and_how_rows_catch_up(name):
 def test_weights_are_clipped_after_the_step_where_it_is_asked_for(name, kind):
     """Weights start at 0 to 1.7; NaN stays, so that it is seen."""
     grads = gradients(3, [[0, 2, 5], [2, 5], [0, 5]])
-    free, none = run(name, kind, grads, rate=0.05), run(name, kind, grads, rate=0.05, clip_weights=None)
+    free, none = (
+        run(name, kind, grads, learning_rate=0.05),
+        run(name, kind, grads, learning_rate=0.05, clip_weights=None),
+    )
     np.testing.assert_array_equal(none, free)
-    clipped = run(name, kind, grads, rate=0.05, clip_weights=0.5)
+    clipped = run(name, kind, grads, learning_rate=0.05, clip_weights=0.5)
     touched = [0, 2, 5] if kind == "lazy" else list(range(6))
     assert np.abs(clipped[touched]).max() == 0.5 < np.abs(free[touched]).max()
     if kind == "lazy":
@@ -155,7 +158,7 @@ def test_exact_updates_clip_rows_that_no_gradient_touched(name, decay):
     grads = gradients(4, [[0, 2], [2, 5], [0], [1, 2]])
     weights, results = np.arange(18, dtype=np.float64).reshape(6, 3) / 10, []
     for lazy in ("off", "exact"):
-        made, options = weights.copy(), {"rate": 0.05, "clip_weights": 0.7, "decay": decay}
+        made, options = weights.copy(), {"learning_rate": 0.05, "clip_weights": 0.7, "decay": decay}
         updater = optimizers.Updater(name, lazy=lazy, **options)
         for gradient in grads:
             updater.update({"w": made}, {"w": gradient})

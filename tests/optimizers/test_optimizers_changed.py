@@ -23,7 +23,7 @@ def train_with_changes(name, lazy, change, held="dense", at=6):
 
 CHANGES = {
     "decay": lambda u: u.options.update(decay=0.3),
-    "rate": lambda u: u.options.update(rate=0.03),
+    "learning_rate": lambda u: u.options.update(learning_rate=0.03),
     "multiplier": lambda u: u.multipliers.update(w=Multiplier(0.5, 2.0)),
     "clip": lambda u: u.options.update(clip=0.01),
 }
@@ -42,7 +42,7 @@ def test_options_that_change_between_steps_are_obeyed(name, change, held):
 
 
 def test_decay_that_is_changed_after_the_first_step_acts_in_the_second():
-    updater, weights, nothing = Updater("sgd", rate=0.5), np.ones((2, 2)), np.zeros((2, 2))
+    updater, weights, nothing = Updater("sgd", learning_rate=0.5), np.ones((2, 2)), np.zeros((2, 2))
     updater.update({"w": weights}, {"w": nothing})
     updater.options["decay"] = 1.0
     updater.update({"w": weights}, {"w": nothing})
@@ -50,7 +50,7 @@ def test_decay_that_is_changed_after_the_first_step_acts_in_the_second():
 
 
 @pytest.mark.parametrize(
-    "change", [{"decay": "x"}, {"decay": float("nan")}, {"decays": 1.0}, {"rate": 10**400}, {"clip": -1}]
+    "change", [{"decay": "x"}, {"decay": float("nan")}, {"decays": 1.0}, {"learning_rate": 10**400}, {"clip": -1}]
 )
 def test_options_that_cannot_be_are_refused_at_the_next_step(change):
     updater, weights = make("sgd"), weights_of()

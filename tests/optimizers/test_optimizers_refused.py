@@ -18,7 +18,7 @@ def test_read_only_weights_are_refused_and_no_step_is_counted(format, lazy):
 
 
 def test_an_updater_says_what_it_does():
-    assert repr(Updater("adam", lazy="exact", rate=0.01)) == "<Updater adam, lazy=exact, rate 0.01>"
+    assert repr(Updater("adam", lazy="exact", learning_rate=0.01)) == "<Updater adam, lazy=exact, rate 0.01>"
 
 
 def test_weights_that_became_others_are_refused():

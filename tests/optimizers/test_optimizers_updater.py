@@ -33,7 +33,7 @@ def sparse_gradients(count, seed=0, shape=(D, N), dtype=np.float64):
 
 
 def make(name, lazy="on", **options):
-    return Updater(name, lazy=lazy, **({"rate": RATES.get(name, 0.1)} | OPTIONS | options))
+    return Updater(name, lazy=lazy, **({"learning_rate": RATES.get(name, 0.1)} | OPTIONS | options))
 
 
 def train(updater, weights, gradients):
@@ -111,7 +111,7 @@ def test_row_sparse_weights_that_lack_rows_train_as_dense_ones(name, lazy):
 
 def test_row_sparse_weights_without_rows_gain_those_of_the_gradient():
     weights = RowSparse(np.empty((0, 2), np.float32), [], (5, 2))
-    Updater("sgd", rate=1.0).update({"w": weights}, {"w": RowSparse([[1.0, 2.0]], [3], (5, 2))})
+    Updater("sgd", learning_rate=1.0).update({"w": weights}, {"w": RowSparse([[1.0, 2.0]], [3], (5, 2))})
     assert weights == RowSparse([[-1.0, -2.0]], [3], (5, 2))
 
 
@@ -141,14 +141,14 @@ def test_weights_of_any_rank_and_type_train_as_the_table_of_their_rows(name, sha
 
 @pytest.mark.parametrize("shape", [(), (0, 3), (3, 0), (0,)])
 def test_weights_without_rows_columns_or_axes(shape):
-    weights, updater = np.ones(shape), Updater("adam", lazy="exact", rate=0.1)
+    weights, updater = np.ones(shape), Updater("adam", lazy="exact", learning_rate=0.1)
     updater.update({"w": weights}, {"w": np.ones(shape)})
     assert weights.shape == shape
     np.testing.assert_allclose(weights, 0.9, rtol=1e-6)
     if shape:
         updater.update({"w": weights}, {"w": RowSparse(np.ones((0, *shape[1:])), [], shape)})
     assert updater.steps == {"w": 1 + bool(shape)}
-    again = Updater("adam", lazy="exact", rate=0.1)
+    again = Updater("adam", lazy="exact", learning_rate=0.1)
     again.load_state_dict(updater.state_dict())
     assert again.states["w"][0].shape == shape
 
@@ -191,7 +191,9 @@ def test_read_only_gradients_are_taken():
 
 
 def test_multipliers_are_for_the_parameters_they_name():
-    updater = Updater("sgd", rate=0.5, decay=0.1, multipliers={"bias": Multiplier(rate=2.0, decay=0.0)})
+    updater = Updater(
+        "sgd", learning_rate=0.5, decay=0.1, multipliers={"bias": Multiplier(learning_rate=2.0, decay=0.0)}
+    )
     weights = {name: np.ones(2) for name in ("bias", "w_bias", "gamma")}
     updater.update(weights, {name: np.zeros(2) for name in weights})
     assert [w[0] for w in weights.values()] == [1.0, 0.95, 0.95]
@@ -202,13 +204,13 @@ def test_multipliers_are_for_the_parameters_they_name():
 
 def test_decoupled_decay_has_the_multiplier_too():
     weights = np.ones(2)
-    updater = Updater("signum", rate=0.5, decoupled=0.1, multipliers={"w": Multiplier(decay=0.0)})
+    updater = Updater("signum", learning_rate=0.5, decoupled=0.1, multipliers={"w": Multiplier(decay=0.0)})
     updater.update({"w": weights}, {"w": np.zeros(2)})
     assert weights.tolist() == [1.0, 1.0]
 
 
 def test_each_parameter_has_its_own_step():
-    updater = Updater("sgd", rate=1.0, schedule=schedules.StepDecay(1, 0.5))
+    updater = Updater("sgd", learning_rate=1.0, schedule=schedules.StepDecay(1, 0.5))
     weights = {"a": np.zeros(1), "b": np.zeros(1)}
     for gradients in ({"a": np.ones(1)}, {"a": np.ones(1), "b": np.ones(1)}):
         updater.update(weights, gradients)
@@ -225,7 +227,7 @@ def test_global_norm_is_that_of_all_gradients_in_every_form(lazy):
     }
     norm = np.sqrt(9 + 16 + 4**2 + 6**2)
     weights = {"dense": np.zeros(1), "rows": np.zeros((3, 2)), "unsummed": np.zeros((3, 1))}
-    updater = Updater("sgd", lazy=lazy, rate=1.0, rescale=0.5, clip_global_norm=2.0)
+    updater = Updater("sgd", lazy=lazy, learning_rate=1.0, rescale=0.5, clip_global_norm=2.0)
     updater.update(weights, gradients)
     np.testing.assert_allclose(weights["dense"], -3 * 2 / norm, rtol=1e-12)
     np.testing.assert_allclose(weights["rows"][1, 0], -4 * 2 / norm, rtol=1e-12)
@@ -234,7 +236,7 @@ def test_global_norm_is_that_of_all_gradients_in_every_form(lazy):
 
 def test_a_small_norm_is_left_alone_and_elements_are_clipped_after():
     weights = {"w": np.zeros(2)}
-    updater = Updater("sgd", rate=1.0, clip=0.5, clip_global_norm=5.0)
+    updater = Updater("sgd", learning_rate=1.0, clip=0.5, clip_global_norm=5.0)
     updater.update(weights, {"w": np.array([0.1, 3.0])})
     assert weights["w"].tolist() == [-0.1, -0.5]
     updater.update(weights, {"w": np.zeros(2)})

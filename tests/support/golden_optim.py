@@ -15,18 +15,18 @@ from workbench import formats, optimizers
 from workbench.optimizers.schedules import Schedule
 
 RULES: dict[str, tuple[str, dict[str, str], dict[str, float], tuple[str, ...]]] = {
-    "SGD": ("momentum", {"momentum": "beta"}, {"rate": 0.01}, ("mom",)),
-    "NAG": ("nesterov", {"momentum": "beta"}, {"rate": 0.1}, ("mom",)),
-    "Adam": ("adam", {}, {"rate": 0.001}, ("mean", "var")),
-    "AdaGrad": ("adagrad", {"eps": "epsilon"}, {"rate": 0.01, "epsilon": 1e-7}, ("history",)),
-    "GroupAdaGrad": ("group_adagrad", {"eps": "epsilon"}, {"rate": 0.01, "epsilon": 1e-5}, ("history",)),
-    "Ftrl": ("ftrl", {"lamda1": "l1"}, {"rate": 0.1, "l1": 0.01, "beta": 1.0}, ("z", "n")),
-    "RMSProp": ("rmsprop", {"gamma1": "gamma"}, {"rate": 0.001, "gamma": 0.9, "epsilon": 1e-8}, ("n",)),
-    "Signum": ("signum", {"momentum": "beta", "wd_lh": "decoupled"}, {"rate": 0.01, "beta": 0.9}, ("mom",)),
+    "SGD": ("momentum", {"momentum": "beta"}, {"learning_rate": 0.01}, ("mom",)),
+    "NAG": ("nesterov", {"momentum": "beta"}, {"learning_rate": 0.1}, ("mom",)),
+    "Adam": ("adam", {}, {"learning_rate": 0.001}, ("mean", "var")),
+    "AdaGrad": ("adagrad", {"eps": "epsilon"}, {"learning_rate": 0.01, "epsilon": 1e-7}, ("history",)),
+    "GroupAdaGrad": ("group_adagrad", {"eps": "epsilon"}, {"learning_rate": 0.01, "epsilon": 1e-5}, ("history",)),
+    "Ftrl": ("ftrl", {"lamda1": "l1"}, {"learning_rate": 0.1, "l1": 0.01, "beta": 1.0}, ("z", "n")),
+    "RMSProp": ("rmsprop", {"gamma1": "gamma"}, {"learning_rate": 0.001, "gamma": 0.9, "epsilon": 1e-8}, ("n",)),
+    "Signum": ("signum", {"momentum": "beta", "wd_lh": "decoupled"}, {"learning_rate": 0.01, "beta": 0.9}, ("mom",)),
 }
 """Theirs -> ours, their names of numbers, defaults that differ from ours, their names of our states in our order."""
 
-NUMBERS = {"learning_rate": "rate", "wd": "decay", "rescale_grad": "rescale", "clip_gradient": "clip"}
+NUMBERS = {"learning_rate": "learning_rate", "wd": "decay", "rescale_grad": "rescale", "clip_gradient": "clip"}
 """Names of numbers that all of theirs have."""
 
 ONLY_OFF = ("RMSProp", "Signum", "NAG")
@@ -65,7 +65,7 @@ def updater_of(case: Mapping[str, Any], lazy: str) -> tuple[optimizers.Updater, 
         hyper["wd_lh"], states = hyper.pop("wd", 0.0), ()
     known = {**NUMBERS, **numbers}
     options = optimizers.get(name).options | defaults | {known.get(key, key): value for key, value in hyper.items()}
-    schedule = TheirCorrection(options["rate"], options["beta1"], options["beta2"]) if name == "adam" else None
+    schedule = TheirCorrection(options["learning_rate"], options["beta1"], options["beta2"]) if name == "adam" else None
     options = {key: _rounded(value) for key, value in options.items()}
     return optimizers.Updater(name, lazy=lazy, schedule=schedule, **options), states
 

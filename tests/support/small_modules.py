@@ -32,7 +32,7 @@ def module(symbol=None, feed=None, bind=None, optimizer="sgd", settings=None, **
     """Bound, initialised from seed 7, with its optimizer."""
     made = Module(linear() if symbol is None else symbol, **options)
     made.bind(batches() if feed is None else feed, **(bind or {})).initialise(seed=7)
-    return made.set_optimizer(optimizer, **({"rate": 0.05, "rescale": 0.1} if settings is None else settings))
+    return made.set_optimizer(optimizer, **({"learning_rate": 0.05, "rescale": 0.1} if settings is None else settings))
 
 
 def factorization(width=3):

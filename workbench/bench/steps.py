@@ -25,9 +25,9 @@ ALLOWED = 2e-3
 """Error allowed, relative to the largest movement of a weight."""
 
 OPTIONS: dict[str, dict[str, float]] = {
-    "sgd": {"rate": 0.5, "decay": 0.0},
-    "adagrad": {"rate": 0.05, "decay": 0.0, "epsilon": 1e-20},
-    "adam": {"rate": 0.01, "decay": 0.0, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
+    "sgd": {"learning_rate": 0.5, "decay": 0.0},
+    "adagrad": {"learning_rate": 0.05, "decay": 0.0, "epsilon": 1e-20},
+    "adam": {"learning_rate": 0.01, "decay": 0.0, "beta1": 0.9, "beta2": 0.999, "epsilon": 1e-8},
 }
 """Settings of each optimizer, the same for every learner. The epsilon of AdaGrad stands inside the root in ours, and
 outside in the others: it is so small that no gradient of these problems tells the difference."""
@@ -109,14 +109,14 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
     """The formulas once more, on whole arrays, independent of the kernels that are measured."""
     o = problem.options
     if problem.optimizer == "sgd":
-        part[0] -= o["rate"] * gradient
+        part[0] -= o["learning_rate"] * gradient
     elif problem.optimizer == "adagrad":
         part[1] += gradient**2
-        part[0] -= o["rate"] * gradient / np.sqrt(part[1] + o["epsilon"])
+        part[0] -= o["learning_rate"] * gradient / np.sqrt(part[1] + o["epsilon"])
     else:
         part[1] += (1 - o["beta1"]) * (gradient - part[1])
         part[2] += (1 - o["beta2"]) * (gradient**2 - part[2])
-        rate = o["rate"] * np.sqrt(1 - o["beta2"] ** step) / (1 - o["beta1"] ** step)
+        rate = o["learning_rate"] * np.sqrt(1 - o["beta2"] ** step) / (1 - o["beta1"] ** step)
         part[0] -= rate * part[1] / (np.sqrt(part[2]) + o["epsilon"])
 
 

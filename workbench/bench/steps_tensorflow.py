@@ -67,19 +67,19 @@ class TensorFlow:
         slope = self._slope(multiply(a=matrix, b=self.tables[0].value()), targets)
         gradient = multiply(a=matrix, b=slope, transpose_a=True)
         if self.problem.optimizer == "sgd":
-            self.tables[0].assign_sub(options["rate"] * gradient)
+            self.tables[0].assign_sub(options["learning_rate"] * gradient)
         else:
             weights, history = (table.handle for table in self.tables)
-            numbers = {"lr": options["rate"], "epsilon": options["epsilon"]}
+            numbers = {"lr": options["learning_rate"], "epsilon": options["epsilon"]}
             self.tf.raw_ops.ResourceApplyAdagradV2(var=weights, accum=history, grad=gradient, **numbers)
 
     def _update(self, gradient, rows):
         tf, options = self.tf, self.problem.options
         weights, *states = self.tables
         if self.problem.optimizer == "sgd":
-            weights.scatter_sub(tf.IndexedSlices(options["rate"] * gradient, rows))
+            weights.scatter_sub(tf.IndexedSlices(options["learning_rate"] * gradient, rows))
         elif self.problem.optimizer == "adagrad":
-            numbers = {"lr": options["rate"], "epsilon": options["epsilon"]}
+            numbers = {"lr": options["learning_rate"], "epsilon": options["epsilon"]}
             tables = {"var": weights.handle, "accum": states[0].handle}
             tf.raw_ops.ResourceSparseApplyAdagradV2(**tables, grad=gradient, indices=rows, **numbers)
         else:
@@ -89,7 +89,7 @@ class TensorFlow:
         tf, o = self.tf, self.problem.options
         weights, mean, variance = self.tables
         self.t.assign_add(1.0)
-        rate = o["rate"] * tf.sqrt(1 - o["beta2"] ** self.t) / (1 - o["beta1"] ** self.t)
+        rate = o["learning_rate"] * tf.sqrt(1 - o["beta2"] ** self.t) / (1 - o["beta1"] ** self.t)
         m = o["beta1"] * tf.gather(mean, rows) + (1 - o["beta1"]) * gradient
         v = o["beta2"] * tf.gather(variance, rows) + (1 - o["beta2"]) * gradient**2
         mean.scatter_update(tf.IndexedSlices(m, rows))

@@ -18,11 +18,11 @@ def optimizer_of(torch: Any, problem: Problem, bag: Any) -> Any:
     """PyTorch's optimizer for sparse gradients by the problem's name and options, its states new."""
     options, optim, parameters = problem.options, torch.optim, list(bag.parameters())
     if problem.optimizer == "sgd":
-        return optim.SGD(parameters, lr=options["rate"])
+        return optim.SGD(parameters, lr=options["learning_rate"])
     if problem.optimizer == "adagrad":
-        return optim.Adagrad(parameters, lr=options["rate"], eps=options["epsilon"])
+        return optim.Adagrad(parameters, lr=options["learning_rate"], eps=options["epsilon"])
     betas = options["beta1"], options["beta2"]
-    return optim.SparseAdam(parameters, lr=options["rate"], betas=betas, eps=options["epsilon"])
+    return optim.SparseAdam(parameters, lr=options["learning_rate"], betas=betas, eps=options["epsilon"])
 
 
 def take_step(torch: Any, bag: Any, optimizer: Any, prepared: tuple) -> None:

@@ -8,7 +8,7 @@
 >>> made = data.load("uniform", rows=90, features=20, density=0.3, classes=3, cache=False)
 >>> batches = data.Batches(made.x, made.y, rows=30, shuffle=True)
 >>> module = Module(ops.softmax_output(scores, label), label_names=["label"])
->>> module = module.bind(batches).initialise(seed=0).set_optimizer("sgd", rate=0.5, rescale=1 / 30)
+>>> module = module.bind(batches).initialise(seed=0).set_optimizer("sgd", learning_rate=0.5, rescale=1 / 30)
 >>> [round(epoch.metric, 1) for epoch in module.fit(batches, epochs=3, metric="accuracy")]
 [0.5, 0.8, 0.8]
 """

@@ -253,7 +253,7 @@ class Module:
     def update(self) -> None:
         """Change the parameters by the gradients of the last `backward`: one step of the optimizer."""
         if self.updater is None:
-            raise ModuleError("update needs an optimizer; call set_optimizer('sgd', rate=0.1) first.")
+            raise ModuleError("update needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
         if self.state != "backward":
             raise ModuleError("update needs gradients, and uses them up; call backward() first.")
         self.state = "idle"

@@ -71,7 +71,7 @@ def fit(
     of metrics.
     """
     if self.updater is None:
-        raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', rate=0.1) first.")
+        raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
     _check_feed(self, train)
     gathered = _metric(self, metric, average)
     told = _listed(batch_end), _listed(epoch_end)

@@ -14,7 +14,7 @@ exact  the lazy rule, after each row has caught up on what it missed, so that tr
 >>> import numpy as np
 >>> from workbench import formats
 >>> w = np.ones((4, 2), np.float32)
->>> updater = Updater("sgd", rate=0.5)
+>>> updater = Updater("sgd", learning_rate=0.5)
 >>> updater.update({"w": w}, {"w": formats.RowSparse([[1.0, 2.0]], [2], (4, 2))})
 >>> w.tolist()
 [[1.0, 1.0], [1.0, 1.0], [0.5, 0.0], [1.0, 1.0]]

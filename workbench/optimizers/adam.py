@@ -10,4 +10,4 @@ Source     Kingma and Ba 2015; differs: epsilon is added before the bias correct
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("adam", rate=0.001, decay=0.0, beta1=0.9, beta2=0.999, epsilon=1e-8))
+register(by_rule("adam", learning_rate=0.001, decay=0.0, beta1=0.9, beta2=0.999, epsilon=1e-8))

@@ -10,4 +10,4 @@ Source     Loshchilov and Hutter 2019
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("adamw", rate=0.001, decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8))
+register(by_rule("adamw", learning_rate=0.001, decay=0.01, beta1=0.9, beta2=0.999, epsilon=1e-8))

@@ -13,4 +13,8 @@ import math
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("centered_rmsprop", rate=0.001, decay=0.0, gamma=0.9, beta=0.9, epsilon=1e-8, clip_weights=math.inf))
+register(
+    by_rule(
+        "centered_rmsprop", learning_rate=0.001, decay=0.0, gamma=0.9, beta=0.9, epsilon=1e-8, clip_weights=math.inf
+    )
+)

@@ -10,4 +10,4 @@ Source     McMahan et al. 2013; l is their lambda 2
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("ftrl", rate=0.1, decay=0.0, beta=1.0, l1=0.0))
+register(by_rule("ftrl", learning_rate=0.1, decay=0.0, beta=1.0, l1=0.0))

@@ -10,4 +10,4 @@ Source     Mudigere et al. 2022: a state of D numbers instead of D N
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("group_adagrad", rate=0.1, decay=0.0, epsilon=1e-5))
+register(by_rule("group_adagrad", learning_rate=0.1, decay=0.0, epsilon=1e-5))

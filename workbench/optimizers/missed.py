@@ -21,7 +21,7 @@ def way(rule: Rule, options: Mapping[str, float]) -> str:
         return "settle"
     if rule.coast is None:
         return "replay"
-    matrix = rule.coast(*rule.settings(*numbers_of(rule, {**options, "rate": 1.0}, 1)))
+    matrix = rule.coast(*rule.settings(*numbers_of(rule, {**options, "learning_rate": 1.0}, 1)))
     if matrix is None:
         return "replay"
     return "" if matrix == (1.0,) else "coast"

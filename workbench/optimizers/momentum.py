@@ -9,4 +9,4 @@ Source     Polyak 1964
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("momentum", rate=0.1, decay=0.0, beta=0.9))
+register(by_rule("momentum", learning_rate=0.1, decay=0.0, beta=0.9))

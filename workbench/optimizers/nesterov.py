@@ -9,4 +9,4 @@ Source     Sutskever et al. 2013
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("nesterov", rate=0.1, decay=0.0, beta=0.9))
+register(by_rule("nesterov", learning_rate=0.1, decay=0.0, beta=0.9))

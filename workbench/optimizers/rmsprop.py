@@ -13,4 +13,4 @@ import math
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("rmsprop", rate=0.001, decay=0.0, gamma=0.9, epsilon=1e-8, clip_weights=math.inf))
+register(by_rule("rmsprop", learning_rate=0.001, decay=0.0, gamma=0.9, epsilon=1e-8, clip_weights=math.inf))

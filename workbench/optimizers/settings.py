@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 class Multiplier:
     """What the rate and the decays of one parameter are multiplied by."""
 
-    rate: float = 1.0
+    learning_rate: float = 1.0
     decay: float = 1.0
 
     def __post_init__(self) -> None:
@@ -56,7 +56,7 @@ def from_json(settings: Any) -> dict[str, Any]:
 
 def _multiplier(name: str, values: Any) -> Multiplier:
     if not isinstance(values, Mapping):
-        raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a rate and a decay.")
+        raise OptimizerError(f"The multiplier of {name} is {values!r:.80}; it has a learning_rate and a decay.")
     known(
         f"The multiplier of {name} has no field", list(values), [field.name for field in dataclasses.fields(Multiplier)]
     )

@@ -9,4 +9,4 @@ Source     Robbins and Monro 1951
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("sgd", rate=0.1, decay=0.0))
+register(by_rule("sgd", learning_rate=0.1, decay=0.0))

@@ -9,4 +9,4 @@ Source     Bernstein et al. 2018; with b = 0 their signSGD
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("signum", rate=0.01, decay=0.0, decoupled=0.0, beta=0.9))
+register(by_rule("signum", learning_rate=0.01, decay=0.0, decoupled=0.0, beta=0.9))

@@ -29,10 +29,10 @@ class Updater:
     """The optimizer `name` with its options, for parameters by name.
 
     `lazy` is off, on or exact (see `workbench.optimizers`); a dense gradient holds every row, and gets the dense rule
-    whatever it is. `schedule` gives the rate of each step from the option `rate`; `multipliers` has those parameters
-    whose rate or decay is another. Gradients are multiplied by `rescale`; where the norm of all of them together is
-    then above `clip_global_norm`, they are scaled down to it; then each element is kept from -clip to clip. Steps are
-    counted for each parameter. States have the type, and the format, of the weights. Unknown names are an
+    whatever it is. `schedule` gives the rate of each step from the option `learning_rate`; `multipliers` has those
+    parameters whose rate or decay is another. Gradients are multiplied by `rescale`; where the norm of all of them
+    together is then above `clip_global_norm`, they are scaled down to it; then each element is kept from -clip to clip.
+    Steps are counted for each parameter. States have the type, and the format, of the weights. Unknown names are an
     `OptimizerError`.
 
     `options`, `multipliers` and `schedule` may be changed between steps: the next step obeys. Where `lazy` is exact,
@@ -67,7 +67,7 @@ class Updater:
         self._obey()
 
     def __repr__(self) -> str:
-        return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['rate']:g}>"
+        return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['learning_rate']:g}>"
 
     # What has happened
 
@@ -198,10 +198,12 @@ class Updater:
 
     def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
         try:
-            rate = self.schedule.rate(step, self.options["rate"]) * self.multipliers.get(name, NONE).rate
+            rate = (
+                self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate
+            )
         except ArithmeticError as error:
             raise OptimizerError(f"{self.schedule} has no rate for step {step}: {error}.") from None
-        return numbers_of(self.optimizer.rule, {**self._decayed(name), "rate": rate, "rescale": rescale}, step)
+        return numbers_of(self.optimizer.rule, {**self._decayed(name), "learning_rate": rate, "rescale": rescale}, step)
 
     def _shrink(self, gradients: Mapping[str, np.ndarray | RowSparse]) -> float:
         """What brings the norm of all gradients together, after rescaling, down to the largest allowed."""

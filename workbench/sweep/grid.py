@@ -45,7 +45,6 @@ def setup_of(cell: Cell) -> Setup:
     """The training setup of a cell."""
     fields = {name: getattr(cell, name) for name in settings.names(goes_to="setup")}
     options = {name: getattr(cell, name) for name in settings.names(goes_to="optimizer")}
-    options["rate"] = options.pop("learning_rate")
     if cell.intercept is None and is_synthetic(cell.dataset):
         fields["intercept"] = False  # scores of drawn data have the mean zero
     return Setup(**fields, options={name: value for name, value in options.items() if value is not None})

@@ -97,7 +97,7 @@ def settings_of(cell: Cell) -> dict:
     row = {setting.column or setting.name: getattr(cell, setting.name) for setting in settings.SETTINGS}
     options = optimizers.get(cell.optimizer).options
     row |= {"intercept": setup_of(cell).has_intercept}
-    row |= {"learning_rate": cell.learning_rate or options["rate"]}
+    row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
     row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return row | {"threads": cell.threads or cores, "densified": []}

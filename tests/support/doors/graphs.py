@@ -61,7 +61,7 @@ def _backward(format: str, fault: str) -> None:
 def _module(format: str, workers: int = 1) -> Any:
     x, w = graph.variable("data", format=format), graph.variable("w", shape=(5, WIDTH))
     made = module.Module(ops.squared_loss(ops.dot(x, w), graph.variable("label")), workers=workers)
-    made.bind(_batch(sound(format))).initialise().set_optimizer("sgd", rate=0.1)
+    made.bind(_batch(sound(format))).initialise().set_optimizer("sgd", learning_rate=0.1)
     return made
 
 
