@@ -158,6 +158,7 @@ def test_no_memory_is_taken_for_a_shape_that_the_arrays_do_not_have():
         {"name": "sgd", "learning_rate": 10**400},
         {"name": "sgd", "learning_rate": "1"},
         {"name": "sgd", "clip_global_norm": "1"},
+        {"name": "sgd", "clip_global_norm": 10**400},
         {"name": "sgd", "lazy": []},
         {"name": "sgd", "schedule": []},
         {"name": "sgd", "schedule": {"kind": []}},

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Iterable, Mapping
-from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import kernels
 from workbench.formats import RowSparse
 from workbench.optimizers import saved, schedules
 from workbench.optimizers.checks import check_gradient, check_weights, checked_rows
-from workbench.optimizers.contract import LAZY, OptimizerError, get, known, numbers_of
+from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.missed import way
 from workbench.optimizers.parameter import Gradient, Parameter, summed
 from workbench.optimizers.schedules import Schedule
@@ -54,7 +53,7 @@ class Updater:
     ) -> None:
         if lazy not in LAZY:
             raise OptimizerError(f"lazy is {lazy!r}; it is one of {', '.join(LAZY)}.")
-        if clip_global_norm is not None and not (isinstance(clip_global_norm, Real) and clip_global_norm > 0):
+        if clip_global_norm is not None and not number(clip_global_norm) > 0:
             raise OptimizerError(f"clip_global_norm is {clip_global_norm!r}; it is above 0, or None for none.")
         self.optimizer, self.lazy = get(name), lazy
         self.options = self.optimizer.resolve({**options, "rescale": rescale, "clip": clip})
