@@ -94,7 +94,6 @@ def watched(function: Callable, name: str) -> Callable:
 
     @functools.wraps(function)
     def call(*args: Any) -> Any:
-        """Call the function, and look what was noted."""
         take()
         error = None
         try:

@@ -175,7 +175,6 @@ def _checked(kernel: Kernel, fault: Callable[[tuple], str] | None = None) -> Cal
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
-        """Check the operands, make them plain where they are not, and call the twin."""
         nonlocal is_right
         is_right = is_right or quick_check(parsed, KINDS)
         if len(args) != len(parsed):

@@ -22,7 +22,6 @@ def checked(kernel: "Kernel") -> Callable:
 
     @functools.wraps(raw)
     def call(*args: Any) -> Any:
-        """Check the operands, make them contiguous where they are not, and call the twin."""
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
         device = devices.of(args[arrays[0]])

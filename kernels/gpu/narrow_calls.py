@@ -34,11 +34,8 @@ def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:
     """
 
     def decorate(function: Callable) -> Callable:
-        """The function behind the check."""
-
         @functools.wraps(function)
         def call(*args: Any, **options: Any) -> Any:
-            """Check the operands, make them contiguous where they are not, and call the function."""
             return launch(function.__name__, operands, writes, args, functools.partial(function, **options))
 
         return call

@@ -20,7 +20,6 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step every row: weights [D, N], states, gradient [D, N], then the rule's numbers."""
 
     def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        """Step all rows of contiguous arrays."""
         updates.lazy(made, arrays, None, *gradient, settings, rounding)
 
     _call("dense", rule, "gradient:f[D,N]", args, step)
@@ -30,7 +29,6 @@ def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step the rows named: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's numbers."""
 
     def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        """Step named rows of contiguous arrays."""
         updates.lazy(made, arrays, *gradient, settings, rounding)
 
     _call("lazy", rule, "rows:l[U] gradient:f[U,N]", args, step)
@@ -43,7 +41,6 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
     """
 
     def step(made: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
-        """Step the batch's rows of contiguous arrays."""
         updates.fused(made, arrays, batch, settings, lengths, rounding=rounding)
 
     _call("fused", rule, BATCH, args, step)
@@ -56,7 +53,6 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """
 
     def step(made: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
-        """Step named rows of contiguous arrays as often as each missed."""
         updates.replay(made, arrays, missed, rounding)
 
     if not get_rule(rule).replays:

@@ -29,7 +29,6 @@ def reference(segments, rows, values, g, out):
 
 def _row(lane, u, segments, rows, values, g, out):
     def block(j, _):
-        """The sum of a column's entries, for one tile of the row."""
         entry = lambda k: (values[k], g.row(rows[k], j))  # noqa: E731
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], entry, rows.last))
 

@@ -28,7 +28,6 @@ def reference(segments, rows, g, out):
 
 def _row(lane, u, segments, rows, g, out):
     def block(j, _):
-        """The sum of a column's rows of g, for one tile of the row."""
         out.row(u, j).store(lane.sum(segments[u], segments[u + 1], lambda k: (None, g.row(rows[k], j)), rows.last))
 
     lane.blocks(block)

@@ -52,7 +52,6 @@ def _entry(lane, u, row, col, data, x, out):
     scale = lane.numbers.spread(data[u])
 
     def block(j, _):
-        """Add the entry's share to one tile of its row of the result."""
         place = out.row(row[u], j)
         pairs = zip(x.row(col[u], j).load(), place.load(), strict=True)
         place.store([scale.times_plus(vec, total) for vec, total in pairs])

@@ -37,11 +37,9 @@ def reference(indptr, indices, data, x, out):
 
 def _column(lane, u, starts, stops, columns, indices, data, x, out):
     def block(j, _):
-        """Add the column's entries to one tile of their rows; that of x stays in registers."""
         vectors = x.row(columns[u], j).load()
 
         def entry(k, _):
-            """Add one entry."""
             if lane.cut.far_state:
                 out.row(indices[(k + AHEAD).least(stops[u] - 1)], j).prefetch()
             place, scale = out.row(indices[k], j), lane.numbers.spread(data[k])

@@ -28,7 +28,6 @@ def reference(indptr, indices, data, x, out):
 
 def _row(lane, u, indptr, indices, data, x, out):
     def block(j, _):
-        """The sum of a row's entries, for one tile of the row."""
         total = lane.sum(indptr[u], indptr[u + 1], lambda k: (data[k], x.row(indices[k], j)), indices.last)
         out.row(u, j).store(total)
 

@@ -28,7 +28,6 @@ def reference(indptr, indices, x, out):
 
 def _row(lane, u, indptr, indices, x, out):
     def block(j, _):
-        """The sum of a row's rows of x, for one tile of the row."""
         out.row(u, j).store(lane.sum(indptr[u], indptr[u + 1], lambda k: (None, x.row(indices[k], j)), indices.last))
 
     lane.blocks(block)

@@ -32,13 +32,11 @@ def reference(indptr, indices, a, b, out):
 
 def _row(lane, u, indptr, indices, a, b, out):
     def entry(k, _):
-        """Entry k: the inner product of two rows, tile by tile."""
         column = indices[k]
         if lane.cut.far_rows:
             b.row(indices[(k + AHEAD).least(indices.last)], lane.integer(0)).prefetch()
 
         def block(j, sums):
-            """The sum so far with the products of one tile."""
             products = [x * y for x, y in zip(a.row(u, j).load(), b.row(column, j).load(), strict=True)]
             return [sums[0] + lane.total(products)]
 

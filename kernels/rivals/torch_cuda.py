@@ -56,7 +56,6 @@ def in_stream(work: Callable[[], object]) -> Callable[[], None]:
     """`work` in the stream that is CuPy's current one when it is called."""
 
     def call() -> None:
-        """Do it."""
         with stream():
             work()
 

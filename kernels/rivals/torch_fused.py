@@ -83,7 +83,6 @@ def _step(rule: Rule, tensors: list, named: dict[str, float]) -> Callable[[], No
     optimizer = _optimizer(rule, bag.weight, states, named)
 
     def call() -> None:
-        """Gradient and update."""
         optimizer.zero_grad(set_to_none=True)
         scores.backward(g, retain_graph=True)
         optimizer.step()
@@ -111,7 +110,6 @@ def _twin(rule: Rule, prepare: Callable[..., Callable[[], None]], names: list[st
     """A function with the parameters `names` that prepares a step and does it."""
 
     def twin(*args: Any) -> None:
-        """One step."""
         prepare(rule, *args)()
 
     twin.__module__ = __name__

@@ -29,7 +29,6 @@ def reference(values, index, out):
 
 def _row(lane, u, values, index, out):
     def block(j, _):
-        """Copy one tile of the row."""
         if lane.cut.far_rows:
             out.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(index[u], j).store(values.row(u, j).load())

@@ -30,7 +30,6 @@ def reference(source, index, out):
 
 def _row(lane, u, source, index, out):
     def block(j, _):
-        """Copy one tile of the row."""
         if lane.cut.far_rows:
             source.row(index[(u + AHEAD).least(index.last)], j).prefetch()
         out.row(u, j).store(source.row(index[u], j).load())

@@ -30,7 +30,6 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
         return
 
     def block(j, _):
-        """The step of one tile: all arrays are loaded before the first is stored."""
         for array in arrays if ahead is not None else ():
             array.row(ahead, j).prefetch()
         vectors = gradient(j)
@@ -51,13 +50,11 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
         state.prefetch(ahead)
 
     def read(j) -> list:
-        """(weight, gradient) vectors of the tile at `j`, kept where the row is one tile."""
         if not kept or lane.cut.full is not None:
             kept[:] = zip(weights.row(row, j).load(), gradient(j), strict=True)
         return kept
 
     def add(j, sums):
-        """The sum so far with what is averaged over one tile."""
         if ahead is not None:
             weights.row(ahead, j).prefetch()
         return [sums[0] + lane.total([rule.average(w, g, *settings) for w, g in read(j)])]
@@ -66,7 +63,6 @@ def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: t
     old = [state[row] for state in states]
 
     def apply(j, _):
-        """The step of one tile by the row's mean; the new states."""
         new = [rule.formula(w, *old, g, mean, *settings) for w, g in read(j)]
         weights.row(row, j).store([w for w, *_ in new])
         return new[0][1:]
@@ -84,12 +80,10 @@ def dense(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Row `u` by row `u` of the gradient."""
         arrays, gradient, settings = args[:count], args[count], args[count + 1 :]
         step(rule, lane, u, arrays, lambda j: gradient.row(u, j).load(), settings)
 
     def chunk(lane, u, *args):
-        """`CHUNK` elements from `u * CHUNK` on, fewer at the end."""
         start = u * CHUNK
         lane.width = (args[0].last + 1 - start).least(lane.integer(CHUNK))
         arrays = [array.moved(start) for array in args[: count + 1]]
@@ -104,7 +98,6 @@ def lazy(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Row `rows[u]` by row `u` of the gradient."""
         rows, gradient = args[count : count + 2]
         ahead = _ahead(lane, u, rows)
         step(rule, lane, rows[u], args[:count], lambda j: gradient.row(u, j).load(), args[count + 2 :], ahead)
@@ -117,11 +110,9 @@ def replay(rule) -> Callable:
     count, numbers = len(rule.written), len(rule.settings(*rule.example))
 
     def row(lane, u, *args):
-        """Row `rows[u]` by the steps that it missed."""
         arrays, (rows, since, table) = args[:count], args[count:]
 
         def again(k, carried: list) -> list:
-            """Weights and states after the step of row `k` of the table."""
             settings = [table[k * numbers + number] for number in range(numbers)]
             vectors = len(carried) // count
             old = [carried[vector::vectors] for vector in range(vectors)]
@@ -129,7 +120,6 @@ def replay(rule) -> Callable:
             return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
 
         def block(j, _):
-            """One tile, in registers from the first step to the last."""
             places = [array.row(rows[u], j) for array in arrays]
             old = [value for place in places for value in place.load()]
             new = lane.loop(since[u], table.last + 1, 1, old, again)
@@ -147,11 +137,9 @@ def fused(rule) -> Callable:
     count = len(rule.written)
 
     def row(lane, u, *args):
-        """Row `columns[u]` by its gradient, which is summed tile by tile."""
         columns, segments, rows, values, g = args[count : count + 5]
 
         def gradient(j) -> list:
-            """The gradient's vectors from column `j` on."""
             return lane.sum(segments[u], segments[u + 1], lambda k: (values[k], g.row(rows[k], j)), rows.last)
 
         step(rule, lane, columns[u], args[:count], gradient, args[count + 5 :], _ahead(lane, u, columns))

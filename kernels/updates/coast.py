@@ -29,7 +29,6 @@ def reference(weights, rows, factor):
 
 def _row(lane, u, weights, rows, factor):
     def block(j, _):
-        """Scale one tile of the row."""
         if lane.cut.far_state:
             weights.row(rows[(u + AHEAD).least(rows.last)], j).prefetch()
         place = weights.row(rows[u], j)

@@ -33,7 +33,6 @@ def _row(lane, u, weights, state, rows, matrix):
     a, b, c, d = [matrix[u * 4 + number] for number in range(4)]
 
     def block(j, _):
-        """Multiply one tile of weights and state by the row's matrix."""
         if lane.cut.far_state:
             ahead = rows[(u + AHEAD).least(rows.last)]
             for array in (weights, state):

@@ -46,7 +46,6 @@ def _exp_of_negative(x):
         return lambda x: math.exp(x)
 
     def exp32(x):
-        """exp(x) for x <= 0, float32, within 9e-8: exp(r) by a polynomial, times 2**n by its bits; zero when tiny."""
         rounded = np.float32(x * _LOG2_E + _ROUND)
         n = rounded - _ROUND
         r = (x - n * _LN2_HIGH) - n * _LN2_LOW
@@ -64,7 +63,6 @@ def _log1p_of_unit(u):
         return lambda u: math.log1p(u)
 
     def log1p32(u):
-        """log(1 + u) for 0 <= u <= 1, float32, within 1.8e-7: 2 atanh(u / (2 + u)) by its odd polynomial."""
         s = u / (np.float32(2) + u)
         y = s * s
         p = ((((_A13 * y + _A11) * y + _A9) * y + _A7) * y + _A5) * y + _A3
@@ -78,7 +76,6 @@ def maximum(typingctx, a, b):
     """The larger of two floats, NaN if either is: unlike `max`, a loop of it becomes vector code."""
 
     def code(context, builder, signature, args):
-        """LLVM's own `maximum`, which it has vector instructions for."""
         kind = context.get_value_type(signature.return_type)
         declared = builder.module.declare_intrinsic("llvm.maximum", [kind], ir.FunctionType(kind, [kind, kind]))
         return builder.call(declared, args)

@@ -39,7 +39,6 @@ made: list = []
 @functools.cache
 def _make(name: str) -> Callable:
     def run(bounds, width, *arguments):
-        """The program for the rows from `bounds[0]` to `bounds[-1]`, each part on one thread."""
         if bounds.size == 2:  # a region of one part would wake the other threads
             for u in range(bounds[0], bounds[1]):
                 emit(name, u, width, arguments)

@@ -151,7 +151,6 @@ class Lane:
         ahead = self._ahead(stop, last) if self.cut.far_rows else None
 
         def entries(k: Int, sums: list[Float], count: int) -> list[Float]:
-            """`sums` with the terms of `count` entries from `k` on, each added to sums of its own."""
             added = []
             for number in range(count):
                 at = k + number
@@ -255,7 +254,6 @@ def emit(typing_context, name, u, width, arguments):
         return None
 
     def generate(context, builder, signature, values):
-        """Write the program's code at the builder's place."""
         program = programs[name.literal_value]
         lane = Lane(context, builder, program, values[2])
         parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()

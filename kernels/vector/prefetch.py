@@ -14,7 +14,6 @@ def prefetch(typing_context, array, place):
     """`prefetch(array, place)`: fetch the cache line of that element. Nothing is read, so any place is harmless."""
 
     def generate(context, builder, signature, values):
-        """LLVM's own prefetch of the element's address."""
         data = context.make_array(signature.args[0])(context, builder, values[0]).data
         arguments = (_I8.as_pointer(), _I32, _I32, _I32)
         function = cgutils.get_or_insert_function(

@@ -40,6 +40,21 @@ def undocumented(source: str) -> list[str]:
     return found + [node.name for node in public if not ast.get_docstring(node)]
 
 
+def documented_inside(source: str) -> list[str]:
+    """Functions inside functions that have a docstring, which no help shows: a comment says what the name does not."""
+    outer = (node for node in definitions(ast.parse(source)) if not isinstance(node, ast.ClassDef))
+    return [node.name for function in outer for node in inner_functions(function) if ast.get_docstring(node)]
+
+
+def inner_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+    """Functions inside a function, those of classes left out."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield child
+        elif not isinstance(child, ast.ClassDef):
+            yield from inner_functions(child)
+
+
 @pytest.mark.parametrize("folder", ["kernels", "workbench", "tests"])
 def test_files_and_functions_are_short(folder):
     sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py")}
@@ -53,6 +68,13 @@ def test_every_public_name_has_a_docstring(folder):
     assert not {str(file): bare for file in files if (bare := undocumented(file.read_text(encoding="utf-8")))}
 
 
+@pytest.mark.parametrize("folder", ["kernels", "workbench"])
+def test_functions_inside_functions_have_no_docstring(folder):
+    files = list((ROOT / folder).rglob("*.py"))
+    inside = {str(file): documented_inside(file.read_text(encoding="utf-8")) for file in files}
+    assert not {file: names for file, names in inside.items() if names}
+
+
 def test_these_tests_can_fail():
     body = "\n".join(["    x = 1"] * LINES_FUNCTION)
     assert too_long(f"def f():\n{body}") == ["f"]
@@ -61,3 +83,4 @@ def test_these_tests_can_fail():
         "def _f():\n    def inner(): ...\n\nif True:\n    def g(): ...\n\nclass C:\n    def h(self):\n        'Told.'"
     )
     assert undocumented(source) == ["the module", "g", "C"]
+    assert documented_inside("def f():\n    if True:\n        def g():\n            'Told.'") == ["g"]

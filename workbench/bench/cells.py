@@ -150,7 +150,6 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepContender) -> Ready:
-        """The contender on the problem, ready to be timed."""
         return steps.ready(each.make(problem), problem, cell.batches, expected())
 
     found = _step_contenders(cell, on)

@@ -168,7 +168,6 @@ def _argsort(setting: Setting) -> Ready:
     indices = setting.batch.indices
 
     def call():
-        """Sort the batch's entries by column with NumPy; find where columns start."""
         order = np.argsort(indices, kind="stable")
         return np.unique(indices[order], return_index=True)
 
@@ -180,7 +179,6 @@ def _blas(task: str) -> Contender:
     kernel = kernels.get("blas.dense_dense")
 
     def make(setting: Setting) -> Ready:
-        """The batch made dense outside of the time, ready to be multiplied."""
         ours = kernels.get(task)
         *matrix, x, out = setting.arguments(ours)
         dense = np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -197,13 +195,11 @@ def _planned(task: str) -> Contender:
     kernel = kernels.get(task)
 
     def make(setting: Setting) -> Ready:
-        """The kernel on a batch without a plan, ready to be timed."""
         batch, args = setting.batch, setting.arguments(kernel)
         named = {name: arg for (name, _, _), arg in zip(kernel.parsed, args, strict=True)}
         from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
 
         def call() -> None:
-            """Build the plan, then compute with it."""
             made = plan.build(batch.indptr, batch.indices, batch.D)
             named.update({name: getattr(made, name) for name in from_plan}, values=made.in_order(batch.data))
             kernel.trusted(*named.values())
@@ -221,14 +217,12 @@ def _two_kernels(task: str) -> Contender:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
-        """Both kernels on one batch, ready to be timed."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         second[[name for name, _, _ in lazy.parsed].index("gradient")] = first[-1]
         gradient.trusted(*first)
         judged = judge(lazy, second)
 
         def call() -> None:
-            """The gradient into memory, then the update from it."""
             gradient.trusted(*first)
             lazy.trusted(*second)
 

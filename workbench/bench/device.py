@@ -98,7 +98,6 @@ def _ready(kernel: Kernel, on: Device, setting: Setting) -> Ready:
     once = perf_counter() - start if kernel.prepare else 0.0
 
     def judge_on_host(returned: Any) -> float:
-        """The error of what came back from the device."""
         _take_back(on, kernel, args, there)
         return judged(_on_host(on, returned))
 
@@ -125,7 +124,6 @@ def _dense(library: str, on: Device | None) -> Contender:
     kernel = kernels.get(f"{library}.dense_dense")
 
     def make(setting: Setting) -> Ready:
-        """The batch made dense outside of the time, ready to be multiplied on the device."""
         ours = kernels.get("csr_dense")
         *matrix, x, out = args = setting.arguments(ours)
         judged, dense = judge(ours, args), np.zeros((setting.sizes.R, setting.sizes.D), x.dtype)
@@ -133,7 +131,6 @@ def _dense(library: str, on: Device | None) -> Contender:
         there = _put(on, (dense, x, out))
 
         def judge_on_host(_: Any) -> float:
-            """The error of what came back from the device, by the precision that was asked for."""
             out[...] = on.read(there[2])  # synchronize!
             return judged(None) * (TF32_FACTOR if library == "cublas_tf32" else 1.0)
 
@@ -152,7 +149,6 @@ def _two_kernels(task: str, on: Device | None) -> Contender:
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:
-        """Both kernels on one batch on the device, ready to be timed."""
         first, second = setting.arguments(gradient), list(setting.arguments(lazy))
         place = [name for name, _, _ in lazy.parsed].index("gradient")
         there_first = _put(on, first)
@@ -162,12 +158,10 @@ def _two_kernels(task: str, on: Device | None) -> Contender:
         there[place] = there_first[-1]
 
         def call() -> None:
-            """The gradient into memory, then the update from it."""
             gradient.gpu(*there_first)
             lazy.gpu(*there)
 
         def judge_on_host(_: Any) -> float:
-            """The error of what came back from the device."""
             _take_back(on, lazy, second, there)
             return judged(None)
 

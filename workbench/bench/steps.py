@@ -136,7 +136,6 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
     once = perf_counter() - start if kept else 0.0
 
     def turn() -> None:
-        """A step on each batch of the problem."""
         for number in numbers:
             learner.step(kept[number] if kept else learner.prepare(number))
 

@@ -62,7 +62,6 @@ def _widened(table: np.ndarray) -> np.ndarray:
 
 def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
     def judge_on_host(_: Any) -> float:
-        """The error of what came back from the device."""
         args[-1][...] = on.read(there[-1])  # synchronize!
         return judged(None)
 

@@ -42,7 +42,6 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
     """A call that takes the plan as its last array."""
 
     def planned(*arrays: Any, out: np.ndarray | None) -> Any:
-        """The call, the last array as `plan`."""
         return call(*arrays[:-1], out=out, plan=arrays[-1])
 
     return planned
@@ -57,7 +56,6 @@ def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]
     """A loss that writes its slope along the way."""
 
     def both(*arrays: Any, out: np.ndarray) -> np.ndarray:
-        """The loss into `out`, the slope into its buffer."""
         out[...] = call(*arrays, slope=slope, **params)
         return out
 
@@ -101,7 +99,6 @@ def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed]:
     """A product X.T @ slope left as its factors."""
 
     def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed:
-        """X, slope and plan, for the update to sum."""
         return Unsummed(x, slope, plan, shape)
 
     return factors

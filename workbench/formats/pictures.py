@@ -155,7 +155,6 @@ def _or_none(show: Callable[[Any], str]) -> Callable[[Any], str | None]:
     """None instead of an error: the notebook then falls back to text."""
 
     def show_or_not(x: Any) -> str | None:
-        """What `show` gives, or None where it refuses `x`."""
         try:
             return show(x)
         except ValueError:

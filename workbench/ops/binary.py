@@ -53,7 +53,6 @@ def both(f: Callable, condition: str = EQUAL) -> list[Rule]:
     """Two of one sparse format, equal shapes: `f` over the union of what they store; f(0, 0) is zero."""
 
     def call(x: Any, y: Any, out: np.ndarray | None = None) -> Any:
-        """`f` over the union of what x and y store."""
         return stored.union(x, y, f)
 
     return [Rule((form, form), form, call, ON_BOTH, equal, condition) for form in stored.SPARSE]
@@ -73,7 +72,6 @@ def _at_stored(f: Callable, form: str, when: Callable | None, condition: str) ->
     """A sparse array and a dense one, at most it broadcast: `f` at the places of the sparse one."""
 
     def call(x: Any, y: np.ndarray, out: np.ndarray | None = None) -> Any:
-        """`f` at the places that x stores."""
         return stored.with_dense(x, y, f)
 
     return Rule((form, "dense"), form, call, ON_STORED, when, condition)
@@ -108,7 +106,6 @@ def _register(
     """`gradient(head, x, y, output)` gives the two, not yet summed back."""
 
     def gradients(head, output, inputs, params):
-        """The gradients towards x and y, each summed back to its shape."""
         sides = gradient(head, *inputs, output)
         return tuple(ops.sum_to_shape_of(side, like) for side, like in zip(sides, inputs, strict=True))
 
@@ -227,7 +224,6 @@ def _truth(ufunc: np.ufunc) -> Callable:
     """`ufunc` with ones and zeros of the inputs' type as its result."""
 
     def dense(x: np.ndarray, y: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-        """Ones where it holds, zeros elsewhere."""
         return ufunc(x, y, out=out) if out is not None else ufunc(x, y).astype(x.dtype)
 
     return dense

@@ -120,7 +120,6 @@ def rule(op: "Op", held: Sequence[str]) -> "Rule":
     from workbench.ops.contract import Rule  # the contract imports this module
 
     def call(*arrays: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
-        """Report what is made dense, then compute the dense meaning."""
         report(op.name, held, arrays)
         dense = [formats.to_format(array, "dense") for array in arrays]
         return op.dense(*dense, out=out, **params)

@@ -32,10 +32,7 @@ def _rules(made: Callable) -> tuple[Rule, ...]:
     """A rule for each format that may be asked for."""
 
     def rule(form: str) -> Rule:
-        """The rule for one format."""
-
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-            """Whether that format is asked for."""
             return params["format"] == form
 
         return Rule((), form, made, when=when, condition=f"format == {form!r}")
@@ -62,7 +59,6 @@ def _drawn(draw: Callable) -> Callable:
     def made(
         out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
     ) -> Any:
-        """Values drawn by `seed`, in the format asked for."""
         values = draw(generator(seed), tuple(shape), **params).astype(dtype, copy=False)
         if out is not None:
             np.copyto(out, values)

@@ -45,7 +45,6 @@ def of_dense_head(name: str, call: Callable[..., np.ndarray], *others: str) -> t
     dense, and reported."""
 
     def of_sparse_head(head: Any, *like: Any, out: np.ndarray | None = None, **params: Any) -> np.ndarray:
-        """The gradient by a head that is made dense first, which is reported."""
         fallback.report(name, (head.format,), (head,))
         return call(as_dense(head), *like, out=out, **params)
 

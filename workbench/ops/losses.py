@@ -74,12 +74,10 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
     """(the loss, the loss with its slope written in the same pass)."""
 
     def joint(scores, labels, slope):
-        """The loss; its slope by the scores goes into `slope`."""
         flat, ready = _ready(scores, labels, classes)
         return np.asarray(kernels.get(kernel).trusted(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
-        """The loss alone."""
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     return loss, joint
@@ -87,7 +85,6 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
 
 def _loss_shape(check: Callable) -> Callable:
     def shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-        """One number, of scores with labels that fit."""
         if not shapes[0]:
             raise OpError("A loss takes scores of rows; a single number came.")
         check(shapes, params)
@@ -100,7 +97,6 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
     loss, joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
-        """The slope times the head, towards scores and labels."""
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
         return slope, towards_labels(slope, inputs[1])
 
@@ -177,11 +173,9 @@ def _slope_of_output(output, label, out=None, kind=None, grad_scale=1.0):
 
 def _register_output(name: str, forward: Callable, kind: str, doc: str) -> None:
     def call(x, label, out=None, grad_scale=1.0):
-        """The output; labels and scale matter to its gradient alone."""
         return forward(x, out)
 
     def gradient(head, output, inputs, params):
-        """The slope of the loss that belongs to this output, whatever head comes."""
         return ops.slope_of_output(output, inputs[1], kind=kind, grad_scale=params["grad_scale"]), None
 
     register(

@@ -138,10 +138,7 @@ def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callab
     """For each way to hold x, the call of an operator whose parameters choose the reduction."""
 
     def call(way: str) -> Callable:
-        """The call for one way to hold x."""
-
         def run(x, out=None, axis=None, keepdims=False, **more):
-            """Reduce x over `axis` by what the other parameters choose."""
             return put(out, getattr(chosen(more), way)(x, axis, keepdims))
 
         return run

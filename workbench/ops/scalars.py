@@ -24,7 +24,6 @@ def _meaning(f: Callable) -> Callable:
     """`f(x, s)` as an operator's meaning. The number becomes a Python float: NumPy's own would widen the result."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """`f(x, scalar)` in the type of x."""
         result = f(x, float(scalar))
         if out is None:
             return np.asarray(result).astype(x.dtype, copy=False)
@@ -38,7 +37,6 @@ def _direct(ufunc: np.ufunc) -> Callable:
     """The same for a NumPy function, which writes to `out` itself."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """`ufunc(x, scalar)`, into `out` where given."""
         return ufunc(x, float(scalar), out=out)
 
     return dense
@@ -49,11 +47,9 @@ def _keeping_rules(dense: Callable, condition: Condition) -> list[Rule]:
     words, holds = condition
 
     def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
-        """Whether the result keeps the format, by the number."""
         return bool(holds(params["scalar"]))
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> Any:
-        """The meaning on the stored values."""
         return stored.mapped(x, lambda values: dense(values, scalar=scalar))
 
     narrowed = None if condition is ALWAYS else when
@@ -69,7 +65,6 @@ def _register(
     rules: Sequence[Rule] = (),
 ) -> None:
     def gradients(head, output, inputs, params):
-        """The gradient towards x."""
         return (gradient(head, inputs[0], output, params["scalar"]),)
 
     kept = [] if keeps is NEVER else _keeping_rules(dense, keeps)
@@ -93,7 +88,6 @@ def _filled(sign: int) -> list[Rule]:
     """Sums with a number other than zero: dense, made as such, without a dense copy of the input."""
 
     def call(x: Any, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
-        """A dense array of the number, x added."""
         return stored.onto_dense(np.asarray(sign * float(scalar), x.dtype), x, np.add, out)
 
     return [Rule((f,), "dense", call, "numpy onto a filled array", condition="scalar != 0") for f in stored.SPARSE]

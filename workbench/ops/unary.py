@@ -42,7 +42,6 @@ def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 def _register(name: str, f: Callable, gradient: Callable, doc: str, rules: tuple, dtype: Callable, **more: Any) -> None:
     def gradients(head, output, inputs, params):
-        """The gradient towards x."""
         return (gradient(head, inputs[0], output, **params),)
 
     shape = _along_an_axis if "axis" in more.get("params", {}) else same_shape

@@ -40,7 +40,6 @@ def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
     def shown(value: Any, tell: Any) -> str:
-        """A value in words, nothing where there is none."""
         return "" if value is None else tell(value)
 
     row = on_its_device(dict(row))

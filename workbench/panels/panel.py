@@ -72,10 +72,7 @@ class Panel:
         """Makes callbacks of actions: under the lock, and with an exception shown instead of lost."""
 
         def guard(what: str, action: Callable[[], Any]) -> Callable[..., None]:
-            """The callback that does `action`; `what` names it where it fails."""
-
             def call(*_: Any) -> None:
-                """Do the action, whatever the widget sends along."""
                 with lock:
                     try:
                         action()

@@ -46,7 +46,6 @@ def chart(study: LabState, name: str, **controls: Any) -> Shown:
     """A chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
 
     def make() -> Shown:
-        """The picture and its sentence."""
         drawn = picture.draw(name, study.frame, **controls)
         return Shown(drawn.html, f"{drawn.title}: {drawn.sentence}")
 
@@ -57,7 +56,6 @@ def verdict(study: LabState) -> Shown:
     """The answer and its grounds."""
 
     def make() -> Shown:
-        """The answer and its grounds, as a page and as text."""
         frame = study.frame
         return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
@@ -68,7 +66,6 @@ def break_evens(study: LabState) -> Shown:
     """Below which density each sparse configuration wins, in time and in memory."""
 
     def make() -> Shown:
-        """A table of break-evens, and a sentence for each."""
         frame = study.frame
         sentences = [even.sentence for measure in MEASURES for even in breakeven(frame, measure)]
         return Shown(pages.break_evens(frame), "\n".join(sentences))
@@ -80,7 +77,6 @@ def trials(study: LabState, most: int = 100) -> Shown:
     """The newest trials, failures with their reasons."""
 
     def make() -> Shown:
-        """A table of trials, and how many ended how."""
         text = "\n".join(f"{status}: {count}" for status, count in study.counts.items())
         return Shown(pages.latest_rows(study.rows, most), text)
 

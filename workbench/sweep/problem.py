@@ -82,7 +82,6 @@ def _cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
 
     def fingerprint(**parameters) -> str:
-        """Name, size and time of the files that the data is read from."""
         return origin.fingerprint(**_of_file(parameters)) if not is_synthetic(parameters["dataset"]) else ""
 
     derived = data.Source(f"{origin.name}-derived", _make, origin.origin, origin.licence, fingerprint)

@@ -41,7 +41,6 @@ def _named(known) -> Any:
     """A string that must be one of `known()`, which is asked late so that entries can be added."""
 
     def check(value: str) -> str:
-        """The name itself, or an error that lists the known ones."""
         if value not in known():
             raise ValueError(f"{value!r} is not known; there is: {', '.join(known())}.{_nearest(value, known())}")
         return value

@@ -81,7 +81,6 @@ def _with_matrices(call):
     """The call with vectors a and b made columns."""
 
     def wrapped(pattern, a, b, *, out=None, transpose_a=False, transpose_b=False):
-        """The call on a and b as matrices."""
         return call(pattern, as_matrix(a), as_matrix(b), bool(transpose_a), bool(transpose_b))
 
     return wrapped
@@ -117,17 +116,14 @@ def _whole(method):
     """A rule of `dot` under a pattern that is no pattern: the whole product."""
 
     def call(pattern, a, b, *, out=None, plan=None, transpose_a=False, transpose_b=False):
-        """The product of a and b, whatever the pattern."""
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return method(as_matrix(a), as_matrix(b), **whole)
 
     def wanted(transpose_b):
-        """The format that this product is asked for in."""
         usual = default_result(method.x, method.y, method.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
-        """Whether the method computes that product of these shapes."""
         return method.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
 
     if method.result not in map(wanted, (False, True)):
