@@ -29,9 +29,9 @@ def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
 
 def copy(array: np.ndarray, dtype: DTypeLike = None) -> np.ndarray:
     """A C-contiguous copy, of another type where `dtype` is given."""
-    made = empty(array.shape, array.dtype if dtype is None else dtype)
-    made[...] = array
-    return made
+    copied = empty(array.shape, array.dtype if dtype is None else dtype)
+    copied[...] = array
+    return copied
 
 
 def _cut(make, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:

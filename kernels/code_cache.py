@@ -168,15 +168,15 @@ _IMPORT = re.compile(r"^(?:from (kernels[\w.]*) )?import (\([^)]*\)|.*)", re.M)
 @functools.cache
 def files_of(module: str) -> frozenset[str]:
     """A module of this project and all that it imports of it, those that these import, and so on."""
-    found, waiting = set(), [module]
+    modules, waiting = set(), [module]
     while waiting:
-        if (name := waiting.pop()) in found:
+        if (name := waiting.pop()) in modules:
             continue
-        found.add(name)
+        modules.add(name)
         for package, names in _IMPORT.findall(Path(sys.modules[name].__file__).read_text(encoding="utf-8")):
             words = [f"{package}.{word}" if package else word for word in re.findall(r"[\w.]+", names)]
             waiting += [word for word in (package, *words) if word.startswith("kernels.") and word in sys.modules]
-    return frozenset(found)
+    return frozenset(modules)
 
 
 def digest_of_files(module: str) -> str:

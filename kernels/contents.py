@@ -38,8 +38,8 @@ class Content:
         """The limit in a call."""
         if self.source is None:
             return NO_LIMIT
-        given = args[self.source]
-        return self.more + int(given if self.axis is None else given.shape[self.axis])
+        operand = args[self.source]
+        return self.more + int(operand if self.axis is None else operand.shape[self.axis])
 
     def fault(self, args: Sequence[Any]) -> str:
         """What is wrong in a call, in words; nothing where all is right."""
@@ -94,8 +94,8 @@ def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
 def order_fault(name: str, indices: np.ndarray) -> str:
     """The first index that does not rise, in words."""
     at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
-    came = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
-    return f"{came}. Allowed: indices that rise, each once. Sort them with np.unique."
+    pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
+    return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
 
 
 def repeated_fault(name: str, indices: np.ndarray) -> str:

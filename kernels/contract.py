@@ -151,8 +151,8 @@ def check_declaration(kernel: Kernel) -> None:
     names = [name for name, _, _ in kernel.parsed]
     for twin in ("reference", "cpu", "gpu"):
         function = getattr(kernel, twin)
-        if function is not None and (came := list(inspect.signature(function).parameters)) != names:
-            raise KernelError(f"{kernel.name}.{twin} has the parameters {came}; its operands say {names}.")
+        if function is not None and (parameters := list(inspect.signature(function).parameters)) != names:
+            raise KernelError(f"{kernel.name}.{twin} has the parameters {parameters}; its operands say {names}.")
     if unknown := [name for name in kernel.writes if name not in names]:
         raise KernelError(f"{kernel.name} writes {unknown}, which are no parameters; the parameters are {names}.")
     module = (kernel.cpu or kernel.reference).__module__  # a rival takes its reference from the kernel it rivals

@@ -68,8 +68,8 @@ class Gpu:
         """
         if not self.present:
             return {}
-        told = {"CUDA driver": _version(self.driver), "CUDA runtime": _version(self.runtime), "cupy": self.cupy}
-        return {name: version for name, version in told.items() if version}
+        versions = {"CUDA driver": _version(self.driver), "CUDA runtime": _version(self.runtime), "cupy": self.cupy}
+        return {name: version for name, version in versions.items() if version}
 
 
 def _version(number: int) -> str:

@@ -29,8 +29,8 @@ def check_operands(kernel: "Kernel", args: tuple, array_type: type = np.ndarray)
         if kind == "s":
             continue
         if type(arg) is not array_type:
-            wanted = "numpy array" if array_type is np.ndarray else f"{array_type.__module__}.{array_type.__name__}"
-            raise KernelError(f"{kernel.name}: {name} must be a {wanted}, not {type(arg).__name__}.")
+            expected = "numpy array" if array_type is np.ndarray else f"{array_type.__module__}.{array_type.__name__}"
+            raise KernelError(f"{kernel.name}: {name} must be a {expected}, not {type(arg).__name__}.")
         dtype = kinds.setdefault(kind, arg.dtype)
         if arg.dtype != dtype or dtype not in KINDS[kind]:
             _refuse_dtype(kernel, name, kind, arg.dtype, dtype)
@@ -47,10 +47,10 @@ def check_operands(kernel: "Kernel", args: tuple, array_type: type = np.ndarray)
     return is_plain
 
 
-def _refuse_dtype(kernel: "Kernel", name: str, kind: str, came: np.dtype, first: np.dtype) -> None:
+def _refuse_dtype(kernel: "Kernel", name: str, kind: str, dtype: np.dtype, first: np.dtype) -> None:
     allowed = " or ".join(map(str, KINDS[kind]))
     raise KernelError(
-        f"{kernel.name}: {name} is {came}; operands of its kind are {allowed}, all the same (the first is {first}). "
+        f"{kernel.name}: {name} is {dtype}; operands of its kind are {allowed}, all the same (the first is {first}). "
         f"Convert with {name}.astype(...)."
     )
 

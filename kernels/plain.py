@@ -12,9 +12,9 @@ def plain(array: np.ndarray) -> np.ndarray:
         return array
     if flags.c_contiguous and flags.aligned:
         return np.asarray(_Alias(array))
-    made = np.empty(array.shape, array.dtype)
-    made[...] = array
-    return made
+    copied = np.empty(array.shape, array.dtype)
+    copied[...] = array
+    return copied
 
 
 class _Alias:

@@ -137,8 +137,8 @@ def sort_segments(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Group entries by column: (distinct columns int64 [U], where each starts [U + 1], permutation [z])."""
     starts = np.array([0, indices.size], index_type(indices.size, indices.dtype))
-    found = radix.sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
-    return found.columns, found.segments, found.permutation
+    ordered = radix.sort(starts, _plain(indices), n_columns, kind or index_type(indices.size))
+    return ordered.columns, ordered.segments, ordered.permutation
 
 
 def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:

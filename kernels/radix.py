@@ -180,7 +180,7 @@ def _split(words, word, first, last, following, rows, permutation):
 
 
 @compiled
-def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found):
+def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
     """Words sorted and split, on one thread. The passes write the two buffers in turn, the last one buffer 0."""
     target = (word.digits - 1) % 2
     _count_digits(keys, word, counts[0], later[:, 0])
@@ -191,11 +191,11 @@ def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, perm
         _later_cursors(later[digit - 1], cursors, edges[digit % 2])
         shift = word.column + digit * word.width
         _scatter_four(buffers[source], edges[1 - digit % 2], shift, cursors, buffers[target])
-    found[0] = _split(buffers[0], word, 0, keys.size, ~buffers[0][keys.size - 1], rows, permutation)
+    distinct[0] = _split(buffers[0], word, 0, keys.size, ~buffers[0][keys.size - 1], rows, permutation)
 
 
 @compiled_parallel
-def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found):
+def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
     """`_sort` with a thread for each part of the entries, and for every four streams."""
     parts, last = counts.shape[0], (word.digits - 1) % 2
     bounds = np.arange(parts + 1) * keys.size // parts
@@ -216,7 +216,7 @@ def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows
     for part in range(parts):
         following[part] = words[bounds[part + 1]] if bounds[part + 1] < keys.size else ~words[keys.size - 1]
     for part in prange(parts):
-        found[part] = _split(words, word, bounds[part], bounds[part + 1], following[part], rows, permutation)
+        distinct[part] = _split(words, word, bounds[part], bounds[part + 1], following[part], rows, permutation)
 
 
 @compiled
@@ -231,11 +231,11 @@ def _unpack(words, word, columns, ends):
 
 
 @compiled
-def _unpack_parts(words, word, found, columns, segments):
+def _unpack_parts(words, word, distinct, columns, segments):
     """`_unpack` for the words that each part has left where it began."""
     u = segments[0] = 0
-    for part in range(found.size):
-        first, count = words.size * part // found.size, found[part]
+    for part in range(distinct.size):
+        first, count = words.size * part // distinct.size, distinct[part]
         _unpack(words[first : first + count], word, columns[u : u + count], segments[u + 1 : u + 1 + count])
         u += count
 
@@ -270,10 +270,10 @@ def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype) -> S
     spare = np.empty(keys.size * kind.itemsize // 4, np.uint64)  # [z] or [2 z]; becomes the rows and the permutation
     rows, permutation = spare.view(kind)[: keys.size], spare.view(kind)[-keys.size :]
     buffers = _scratch(keys.size), spare[: keys.size]
-    found = _run(starts, keys, word, parts, buffers, rows, permutation)
-    touched = int(found.sum())
+    distinct = _run(starts, keys, word, parts, buffers, rows, permutation)
+    touched = int(distinct.sum())
     columns, segments = np.empty(touched, np.int64), np.empty(touched + 1, kind)
-    _unpack_parts(buffers[0], word, found, columns, segments)
+    _unpack_parts(buffers[0], word, distinct, columns, segments)
     return Sorted(columns, segments, rows if word.row < word.column else None, permutation)
 
 
@@ -282,10 +282,10 @@ def _run(starts, keys, word: Word, parts: int, buffers: tuple, rows: np.ndarray,
     values, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
     counts, cursors = np.zeros((parts, values), kind), np.empty((max(streams, parts), values), kind)
     later = np.zeros((word.digits - 1, parts, values * streams), kind)
-    edges, found = np.empty((2, streams + 1), np.int64), np.empty(parts, np.int64)
+    edges, distinct = np.empty((2, streams + 1), np.int64), np.empty(parts, np.int64)
     function = _sort if parts == 1 else _sort_parts
-    function(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, found)
-    return found
+    function(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct)
+    return distinct
 
 
 def _sort_wide(keys: np.ndarray, kind: np.dtype) -> Sorted:

@@ -56,11 +56,11 @@ def _group(places, indices, values, edges, indices_out, values_out, bounds):
         for r in range(bounds[part], bounds[part + 1]):
             cursors[:] = places[:-1, r]
             for k in range(np.uint64(places[0, r]), np.uint64(places[edges.size + 1, r])):
-                found = 0
+                range_number = 0
                 for number in range(edges.size):
-                    found += indices[k] >= edges[number]
-                place = np.uint64(cursors[found])
-                cursors[found] += 1
+                    range_number += indices[k] >= edges[number]
+                place = np.uint64(cursors[range_number])
+                cursors[range_number] += 1
                 indices_out[place] = indices[k]
                 values_out[place] = values[k]
 
@@ -69,6 +69,6 @@ def group(
     places: np.ndarray, indices: np.ndarray, values: np.ndarray, edges: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray]:
     """Entries (indices, values) of each row in the order of ranges, at `places`; stable."""
-    made = np.empty_like(indices), np.empty_like(values)
-    _group(places, indices, values, edges, *made, equal_count(places.shape[1], parts()))
-    return made
+    grouped = np.empty_like(indices), np.empty_like(values)
+    _group(places, indices, values, edges, *grouped, equal_count(places.shape[1], parts()))
+    return grouped

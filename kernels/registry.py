@@ -47,9 +47,9 @@ class Registry(Generic[Entry]):
         A file that is imported again, after its import was interrupted, takes its own names once more.
         """
         if entry.name in self.entries and _is_live(self._origins[entry.name]):
-            taken = ", ".join(sorted(self.entries))
+            names = ", ".join(sorted(self.entries))
             raise self.error(
-                f"A {self.kind} named {entry.name!r} is already registered; choose another name. Taken are: {taken}."
+                f"A {self.kind} named {entry.name!r} is already registered; choose another name. Taken are: {names}."
             )
         self._origins[entry.name] = _namespace_on_its_way_in()
         self.entries[entry.name] = entry
@@ -117,13 +117,13 @@ def _interrupts_held() -> Iterator[None]:
     if threading.current_thread() is not threading.main_thread() or not callable(handler):
         yield
         return
-    held: list[tuple] = []
-    signal.signal(signal.SIGINT, lambda *signalled: held.append(signalled))
+    interrupts: list[tuple] = []
+    signal.signal(signal.SIGINT, lambda *signalled: interrupts.append(signalled))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, handler)
-        for signalled in held[:1]:
+        for signalled in interrupts[:1]:
             handler(*signalled)
 
 

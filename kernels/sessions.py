@@ -126,11 +126,11 @@ class CudaSession(Session):
 
     def copy(self, array: np.ndarray, work: Beside) -> Any:
         """Through pinned memory, without which the driver would wait for the copy."""
-        made, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
+        copied, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
         pinned[...] = array
         work.host.append(pinned)
-        self.fill(made, pinned)
-        return made
+        self.fill(copied, pinned)
+        return copied
 
     def mark(self) -> Mark:
         """An event of the current stream."""

@@ -47,10 +47,10 @@ def _count(dense, counts, first, last):
 @compiled
 def _holds_any(block):
     """A whole block in few vector instructions: with 8 to 32 values LLVM makes scalar code, 3 times as slow."""
-    found = np.int32(0)
+    nonzero = np.int32(0)
     for c in range(BLOCK):
-        found |= np.int32(block[c] != 0)
-    return found != 0
+        nonzero |= np.int32(block[c] != 0)
+    return nonzero != 0
 
 
 @compiled

@@ -120,9 +120,9 @@ def gpu(indptr, indices, data, rows):
     stored = int(device.read(starts[count:])[0])
     kind = index_type(stored, indptr.dtype)
     out_indices, out_data = device.empty(stored, kind), device.empty(stored, data.dtype)
-    made = out_indices, on_device.is_wide(out_indices), out_data, stored
+    results = out_indices, on_device.is_wide(out_indices), out_data, stored
     name = f"copy_rows<{c_name(data.dtype)}>"
-    device.launch(_CUDA, name, blocks(stored), indptr, indices, wide, data, rows, count, starts, *made)
+    device.launch(_CUDA, name, blocks(stored), indptr, indices, wide, data, rows, count, starts, *results)
     return on_device.scan(lengths, kind) if kind != np.int64 else starts, out_indices, out_data
 
 

@@ -61,9 +61,9 @@ def sort(keys: Any, limit: int, kind: np.dtype) -> tuple[Any, Any]:
 def survey(keys: Any, limit: int) -> tuple[int, int, int]:
     """(the first place whose key is not in 0..limit-1 or -1, the least key if below 0 else 0, the largest or 0)."""
     device, size = devices.of(keys), keys.size
-    found = device.zeros(3, np.int64)
-    device.launch(_CODE, "survey", blocks(size), keys, is_wide(keys), size, limit, found)
-    first, low, high = map(int, device.read(found))  # synchronize!
+    numbers = device.zeros(3, np.int64)
+    device.launch(_CODE, "survey", blocks(size), keys, is_wide(keys), size, limit, numbers)
+    first, low, high = map(int, device.read(numbers))  # synchronize!
     return size - first if first else -1, low, high
 
 
@@ -122,7 +122,9 @@ def group(key: Any, other: Any, data: Any, n_keys: int, word: str) -> tuple[Any,
     kind = index_type(key.size, key.dtype)
     wrong, _, _ = survey(key, n_keys)
     if wrong >= 0:
-        came = int(devices.of(key).read(key[wrong : wrong + 1])[0])
-        raise KernelError(f"Entry {wrong} has {word} {came}; allowed are 0 to {n_keys - 1}. Check where it comes from.")
+        value = int(devices.of(key).read(key[wrong : wrong + 1])[0])
+        raise KernelError(
+            f"Entry {wrong} has {word} {value}; allowed are 0 to {n_keys - 1}. Check where it comes from."
+        )
     ordered, places = sort(key, n_keys, kind)
     return starts_of(ordered, n_keys, kind), gathered(other, places, kind), gathered(data, places)

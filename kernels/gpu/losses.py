@@ -57,8 +57,8 @@ def each_element(
     Rows from `counted` on, int64 [1] on the device, have no part in either; by default all have.
     """
     name, count = f"{kernel}<{c_name(gradient.dtype)}>", sums.size
-    given = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
-    devices.of(gradient).launch(code, name, grid(count), *given)
+    arguments = scores, targets, gradient, *scores.shape, *rows_of(counted, sums), sums, count
+    devices.of(gradient).launch(code, name, grid(count), *arguments)
 
 
 def mean_loss(code: Source, kernel: str, scores: Any, targets: Any, gradient: Any) -> float:

@@ -64,13 +64,13 @@ def launch(name: str, operands: str, writes: tuple[str, ...], args: tuple, funct
     return result
 
 
-def _check_type(name: str, operand: str, kind: str, came: str, kinds: dict[str, str]) -> None:
+def _check_type(name: str, operand: str, kind: str, dtype: str, kinds: dict[str, str]) -> None:
     """Refuse a type that the kind has not, or that differs from that of the kind's first; `kinds` keeps those."""
     allowed, words = _ALLOWED[kind]
-    of_table = "h" if kind == "m" and came != "float32" else kind
-    if came not in allowed or kinds.setdefault(of_table, came) != came:
+    of_table = "h" if kind == "m" and dtype != "float32" else kind
+    if dtype not in allowed or kinds.setdefault(of_table, dtype) != dtype:
         first = f"; the first is {kinds[of_table]}" if of_table in kinds else ""
-        raise KernelError(f"{name}: {operand} is {came}; allowed is {words}{first}.")
+        raise KernelError(f"{name}: {operand} is {dtype}; allowed is {words}{first}.")
 
 
 def _check_shape(name: str, operand: str, axes: list[str], shape: tuple, sizes: dict[str, int], operands: str) -> None:
@@ -80,5 +80,5 @@ def _check_shape(name: str, operand: str, axes: list[str], shape: tuple, sizes: 
     for length, (letter, _, more) in zip(shape, [axis.partition("+") for axis in axes], strict=True):
         size = length - int(more or 0)
         if size < 0 or sizes.setdefault(letter, size) != size:
-            wanted = f"{letter} is {sizes[letter]} by the operands before it" if size >= 0 else "it is too short"
-            raise KernelError(f"{name}: {operand} has shape {list(shape)}, but {wanted} ({operands}).")
+            expected = f"{letter} is {sizes[letter]} by the operands before it" if size >= 0 else "it is too short"
+            raise KernelError(f"{name}: {operand} has shape {list(shape)}, but {expected} ({operands}).")

@@ -19,8 +19,8 @@ from kernels.rules.rule import BATCH, Rule, get_rule
 def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step every row: weights [D, N], states, gradient [D, N], then the rule's numbers."""
 
-    def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        updates.lazy(made, arrays, None, *gradient, settings, rounding)
+    def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        updates.lazy(update_rule, arrays, None, *gradient, settings, rounding)
 
     _call("dense", rule, "gradient:f[D,N]", args, step)
 
@@ -28,8 +28,8 @@ def dense(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 def lazy(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     """Step the rows named: weights [D, N], states, rows int64 [U], gradient [U, N], then the rule's numbers."""
 
-    def step(made: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
-        updates.lazy(made, arrays, *gradient, settings, rounding)
+    def step(update_rule: Rule, arrays: tuple, gradient: tuple, settings: tuple) -> None:
+        updates.lazy(update_rule, arrays, *gradient, settings, rounding)
 
     _call("lazy", rule, "rows:l[U] gradient:f[U,N]", args, step)
 
@@ -40,8 +40,8 @@ def fused(rule: str, *args: Any, rounding: Rounding = NEAREST, lengths: Lengths 
     Each of these rows is read and written once. `lengths` is what is known of the columns.
     """
 
-    def step(made: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
-        updates.fused(made, arrays, batch, settings, lengths, rounding=rounding)
+    def step(update_rule: Rule, arrays: tuple, batch: tuple, settings: tuple) -> None:
+        updates.fused(update_rule, arrays, batch, settings, lengths, rounding=rounding)
 
     _call("fused", rule, BATCH, args, step)
 
@@ -52,8 +52,8 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
     The weights are rounded once, after the last step. `KernelError` for a rule that does not replay.
     """
 
-    def step(made: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
-        updates.replay(made, arrays, missed, rounding)
+    def step(update_rule: Rule, arrays: tuple, missed: tuple, _: tuple) -> None:
+        updates.replay(update_rule, arrays, missed, rounding)
 
     if not get_rule(rule).replays:
         raise KernelError(f"There is no {rule}_replay: a step of {rule} without a gradient is not repeated.")
@@ -62,19 +62,19 @@ def replay(rule: str, *args: Any, rounding: Rounding = NEAREST) -> None:
 
 def _call(kind: str, rule: str, gradient: str, args: tuple, step: Callable) -> None:
     """Check a call and hand weights and states, what gives the gradient, and settings on to `step`."""
-    made = get_rule(rule)
-    numbers = made.numbers if kind != "replay" else ()
-    operands = [text for text in made.operands(gradient).split() if "[" in text]
+    update_rule = get_rule(rule)
+    numbers = update_rule.numbers if kind != "replay" else ()
+    operands = [text for text in update_rule.operands(gradient).split() if "[" in text]
     operands[0] = operands[0].replace(":f", ":h")
-    count, name, first = len(operands), f"{rule}_{kind}", len(made.written)
+    count, name, first = len(operands), f"{rule}_{kind}", len(update_rule.written)
     if len(args) != count + len(numbers):
-        wanted = " ".join((*operands, *numbers))
-        raise KernelError(f"{name} takes {count + len(numbers)} arguments ({wanted}), not {len(args)}.")
-    settings = tuple(map(float, made.settings(*args[count:]))) if numbers else ()
+        signature = " ".join((*operands, *numbers))
+        raise KernelError(f"{name} takes {count + len(numbers)} arguments ({signature}), not {len(args)}.")
+    settings = tuple(map(float, update_rule.settings(*args[count:]))) if numbers else ()
     launch(
         name,
         " ".join(operands),
-        made.written,
+        update_rule.written,
         args[:count],
-        lambda *ready: step(made, ready[:first], ready[first:], settings),
+        lambda *ready: step(update_rule, ready[:first], ready[first:], settings),
     )

@@ -34,8 +34,8 @@ def build(indptr: Any, indices: Any, n_columns: int, in_order_of_length: bool = 
         )
     wrong, _, _ = on_device.survey(indices, n_columns)
     if wrong >= 0:
-        came = int(device.read(indices[wrong : wrong + 1])[0])
-        raise ValueError(f"Entry {wrong} has column {came}; allowed are 0 to {n_columns - 1}.")
+        column = int(device.read(indices[wrong : wrong + 1])[0])
+        raise ValueError(f"Entry {wrong} has column {column}; allowed are 0 to {n_columns - 1}.")
     kind = index_type(max(size, rows + 1))
     ordered, permutation = on_device.sort(indices, n_columns, kind)
     columns, segments = on_device.runs(ordered, kind)
@@ -62,12 +62,12 @@ def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
 def _longest(*each: Any) -> list[int]:
     """The most entries between neighbouring starts, of each of some arrays."""
     device = devices.of(each[0])
-    found = device.zeros(len(each), np.int64)
+    most = device.zeros(len(each), np.int64)
     for place, starts in enumerate(each):
         count = starts.size - 1
-        given = starts, on_device.is_wide(starts), count, found[place : place + 1]
-        device.launch(_CUDA, "longest_of", blocks(count), *given)
-    return list(map(int, device.read(found)))  # synchronize!
+        arguments = starts, on_device.is_wide(starts), count, most[place : place + 1]
+        device.launch(_CUDA, "longest_of", blocks(count), *arguments)
+    return list(map(int, device.read(most)))  # synchronize!
 
 
 def _order(starts: Any, entries: int, longest: int) -> Any:
@@ -76,6 +76,6 @@ def _order(starts: Any, entries: int, longest: int) -> Any:
     if longest * count < LONG_TAIL * entries or longest < LONG_TAIL or index_type(count) != np.int32:
         return None
     keys = device.empty(count, np.int32)
-    given = starts, on_device.is_wide(starts), count, np.int32(limit), keys
-    device.launch(_CUDA, "length_keys", blocks(count), *given)
+    arguments = starts, on_device.is_wide(starts), count, np.int32(limit), keys
+    device.launch(_CUDA, "length_keys", blocks(count), *arguments)
     return on_device.sort(keys, limit + 1, np.dtype(np.int32))[1]

@@ -142,9 +142,9 @@ def row_sums(
     if partial is None:
         partial = device.empty((2 * pieces, width), out.dtype)  # [2 * pieces, N]
     results, columns = results_of(starts, rows, entries[0].size, lengths, counted), np.int32(width)
-    held = "" if table.dtype == out.dtype else f", {c_name(table.dtype)}"
+    table_type = "" if table.dtype == out.dtype else f", {c_name(table.dtype)}"
     first = *results, *entries, table, out, partial, columns, table.nbytes <= KEPT_BYTES
-    device.launch(code, f"{kernel}<{tile.name(value)}{held}>", blocks((rows + pieces) * tile.group), *first)
+    device.launch(code, f"{kernel}<{tile.name(value)}{table_type}>", blocks((rows + pieces) * tile.group), *first)
     if pieces:
         second = f"add_pieces<{tile.name(value)}>"
         device.launch(_SECOND, second, blocks(rows * tile.group), *results, partial, out, columns)

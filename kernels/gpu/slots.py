@@ -62,16 +62,16 @@ class Layout:
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         targets = ((rows,), np.int64) if self.has_labels else ((rows, self.width), self.dtype)
-        found = {"indptr": ((rows + 1,), of_csr), "indices": ((entries,), of_csr), "data": ((entries,), self.dtype)}
-        found |= {"columns": ((touched,), np.int64), "segments": ((touched + 1,), of_plan)}
-        found |= {"rows": ((entries,), of_plan), "values": ((entries,), self.dtype)}
-        found |= {"targets": targets, "counted": ((2,), np.int64)}
-        return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in found.items()}
+        kinds = {"indptr": ((rows + 1,), of_csr), "indices": ((entries,), of_csr), "data": ((entries,), self.dtype)}
+        kinds |= {"columns": ((touched,), np.int64), "segments": ((touched + 1,), of_plan)}
+        kinds |= {"rows": ((entries,), of_plan), "values": ((entries,), self.dtype)}
+        kinds |= {"targets": targets, "counted": ((2,), np.int64)}
+        return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
         """`KernelError` for a batch of so many rows, entries and touched columns without room, and for wrong labels."""
         room = self.room.rows, self.room.entries, self.room.touched
-        if any(came > most for came, most in zip(batch, room, strict=True)):
+        if any(size > most for size, most in zip(batch, room, strict=True)):
             raise KernelError(
                 f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} touched columns came; there is room "
                 f"for {room[0]}, {room[1]} and {room[2]}. Make the step with more room."
@@ -119,12 +119,12 @@ class Slot:
             self.session.wait_for(self.used)
             work.marks["start"] = self.session.mark()
             starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
-            given = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
-            given |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
-            given |= {"values": plan.in_order(data), "counted": np.array([plan.touched, count])}
-            for name, array in given.items():
+            arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
+            arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
+            arrays |= {"values": plan.in_order(data), "counted": np.array([plan.touched, count])}
+            for name, array in arrays.items():
                 np.copyto(host[name][: len(array)], array, casting="same_kind")
-            for name, array in given.items():
+            for name, array in arrays.items():
                 self.session.fill(self.arrays[name], host[name][: len(array)])
             work.marks["copied"] = self.session.mark()
         self.arrived, self.count = work.marks["end"], count
@@ -134,6 +134,6 @@ class Slot:
 
 def make_slots(session: Session, layout: Layout, count: int) -> list[Slot]:
     """So many slots, with two sets of pinned buffers between them."""
-    made = [{name: session.pinned(*kind) for name, kind in layout.arrays().items()} for _ in range(2)]
-    buffers = Turns(session, made)
+    pinned = [{name: session.pinned(*kind) for name, kind in layout.arrays().items()} for _ in range(2)]
+    buffers = Turns(session, pinned)
     return [Slot(session, layout, buffers) for _ in range(count)]

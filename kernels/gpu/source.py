@@ -73,10 +73,10 @@ sources: dict[str, Source] = {}
 def source(python_file: str, names: list[str], file: str = "", title: str = "", before: str = "") -> Source:
     """The `.cu` file beside a `.py` file that launches the kernels `names` from it, or the one called `file` there."""
     path = Path(python_file).with_name(file) if file else Path(python_file).with_suffix(".cu")
-    made = Source(path, tuple(names), title, before)
-    if sources.setdefault(made.title, made) != made:
-        raise KernelError(f"{made.file} has the title {made.title!r} of {sources[made.title].file}; choose another.")
-    return made
+    entry = Source(path, tuple(names), title, before)
+    if sources.setdefault(entry.title, entry) != entry:
+        raise KernelError(f"{entry.file} has the title {entry.title!r} of {sources[entry.title].file}; choose another.")
+    return entry
 
 
 def c_name(dtype: np.dtype) -> str:

@@ -120,12 +120,12 @@ class Step:
         entries = of["indices"], of["data"]
         sums = of["indptr"], entries, self.arrays[0], self.scores, self.partial
         row_sums(csr_dense.CUDA, "csr_dense", *sums, lengths=slot.layout.room.lengths, counted=slot.counted)
-        given = self.scores, of["targets"], self.gradient, self.sums
+        arguments = self.scores, of["targets"], self.gradient, self.sums
         if self.loss_name == "softmax":
-            softmax.on_device(*given, self.wrong, slot.counted)
+            softmax.on_device(*arguments, self.wrong, slot.counted)
         else:
             code = {"logistic": logistic.CUDA, "squared": squared.CUDA}[self.loss_name]
-            losses.each_element(code, self.loss_name, *given, slot.counted)
+            losses.each_element(code, self.loss_name, *arguments, slot.counted)
         losses.add_up(self.sums, self.parts, self.result)
 
     def loss(self) -> float:

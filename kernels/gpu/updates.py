@@ -84,8 +84,8 @@ def gpu_dense(rule: "Rule", *args: Any) -> None:
     elif size := gradient.size:
         device, value = devices.of(gradient), c_name(gradient.dtype)
         pack = _pack(device, (*arrays, gradient), size, value)
-        given = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
-        device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *given)
+        arguments = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
+        device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *arguments)
 
 
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
@@ -105,9 +105,9 @@ def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple,
     pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
     lanes = GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
     named = device.empty(0, np.int64) if rows is None else rows
-    given = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
+    arguments = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
     name = f"lazy<{value}, {pack}, {lanes}{_held(arrays[0])}>"
-    device.launch(_sources[rule.name], name, blocks(count * lanes), *given, *_settings(settings, gradient.dtype))
+    device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
@@ -128,8 +128,8 @@ def replay(rule: "Rule", arrays: tuple, missed: tuple, rounding: Rounding = NEAR
         return
     device, lanes = devices.of(table), GROUPS[0] if width <= GROUPS[0] else GROUPS[1]
     name = f"replay<{c_name(table.dtype)}, {lanes}{_held(arrays[0])}>"
-    given = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
-    device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *given)
+    arguments = rows, since, table, steps, rows.size, width, *rounding.arguments(table)
+    device.launch(_sources[rule.name], name, blocks(rows.size * lanes), *_arrays(arrays), *arguments)
 
 
 def gpu_fused(rule: "Rule", *args: Any) -> None:
@@ -165,12 +165,12 @@ def fused(
     if partial is None:
         partial = device.empty((2 * pieces, width), g.dtype)  # [2 * pieces, N]
     results = results_of(segments, count, rows.size, lengths, counted)
-    given = *_arrays(arrays), *results, columns
+    leading = *_arrays(arrays), *results, columns
     ends = np.int32(width), (g if live is None else live), live is not None
-    code, held = _sources[rule.name], _held(arrays[0])
+    code, weights_type = _sources[rule.name], _held(arrays[0])
     numbers = *rounding.arguments(g), *_settings(settings, g.dtype)
-    first = *given, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers
-    device.launch(code, f"fused<{tile.name(value)}{held}>", blocks((count + pieces) * tile.group), *first)
+    first = *leading, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers
+    device.launch(code, f"fused<{tile.name(value)}{weights_type}>", blocks((count + pieces) * tile.group), *first)
     if pieces:
-        name, grid = f"fused_pieces<{last.name(value)}{held}>", blocks(count * last.group)
-        device.launch(code, name, grid, *given, partial, *ends, *numbers)
+        name, grid = f"fused_pieces<{last.name(value)}{weights_type}>", blocks(count * last.group)
+        device.launch(code, name, grid, *leading, partial, *ends, *numbers)

@@ -156,8 +156,8 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
     rows, width = scores.shape
     group, kept = next((shape for shape in _SHAPES if shape[0] * shape[1] >= width), _SHAPES[-1])
     name = f"softmax<{c_name(gradient.dtype)}, {group}, {kept}>"
-    given = scores, labels, gradient, rows, width, *rows_of(counted, wrong), losses, wrong
-    devices.of(gradient).launch(_CUDA, name, blocks(rows * group), *given)
+    operands = scores, labels, gradient, rows, width, *rows_of(counted, wrong), losses, wrong
+    devices.of(gradient).launch(_CUDA, name, blocks(rows * group), *operands)
 
 
 def cost(s: Sizes) -> Cost:

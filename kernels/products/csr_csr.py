@@ -203,8 +203,8 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     starts, of_entry = on_device.scan(counts, i64), on_device.rows_of(a_indptr, entries, i64)
     terms = int(device.read(starts[entries:])[0])  # synchronize!
     row, column, values = device.empty(terms, i64), device.empty(terms, i64), device.empty(terms, a_data.dtype)
-    given = starts, of_entry, a_indices, b_indptr, b_indices, wide, a_data, b_data, entries, terms
-    device.launch(_CUDA, f"expand_terms<{value}>", blocks(terms), *given, row, column, values)
+    operands = starts, of_entry, a_indices, b_indptr, b_indices, wide, a_data, b_data, entries, terms
+    device.launch(_CUDA, f"expand_terms<{value}>", blocks(terms), *operands, row, column, values)
     _, by_column = on_device.sort(column, on_device.survey(column, 0)[2] + 1, i64)
     ordered, turn = on_device.sort(on_device.gathered(row, by_column), max(rows, 1), i64)
     places, flags = on_device.gathered(by_column, turn), device.empty(terms, i64)
@@ -213,8 +213,8 @@ def gpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     stored = int(device.read(ranks[terms:])[0])  # synchronize!
     kind = index_type(stored, a_indptr.dtype)
     out_row, indices, data = device.empty(stored, i64), device.empty(stored, kind), device.empty(stored, a_data.dtype)
-    made = ranks, terms, out_row, indices, on_device.is_wide(indices), data
-    device.launch(_CUDA, f"add_terms<{value}>", blocks(terms), ordered, column, places, values, *made)
+    results = ranks, terms, out_row, indices, on_device.is_wide(indices), data
+    device.launch(_CUDA, f"add_terms<{value}>", blocks(terms), ordered, column, places, values, *results)
     return on_device.starts_of(out_row, rows, kind), indices, data
 
 

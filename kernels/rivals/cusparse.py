@@ -73,10 +73,10 @@ class _Product:
         handle = self.cupy.cuda.device.get_cusparse_handle()
         one, nought = self.one.ctypes.data, self.nought.ctypes.data
         operands = one, self.matrix, self.dense[0], nought, self.dense[1]
-        given = handle, self.operation, _NO_TRANSPOSE, *operands, self.kind, algorithm
+        arguments = handle, self.operation, _NO_TRANSPOSE, *operands, self.kind, algorithm
         if algorithm not in self.buffers:
-            self.buffers[algorithm] = self.cupy.empty(self.library.spMM_bufferSize(*given), np.int8)
-        self.library.spMM(*given, self.buffers[algorithm].data.ptr)
+            self.buffers[algorithm] = self.cupy.empty(self.library.spMM_bufferSize(*arguments), np.int8)
+        self.library.spMM(*arguments, self.buffers[algorithm].data.ptr)
 
 
 def _best(product: _Product) -> int:

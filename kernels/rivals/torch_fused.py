@@ -52,13 +52,13 @@ def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) 
     if rule.name == "sgd":
         return optim.SGD([weights], lr=named["learning_rate"])
     if rule.name == "adagrad":
-        made = optim.Adagrad([weights], lr=named["learning_rate"], eps=named["epsilon"])
-        made.state[weights]["sum"] = states[0]
-        return made
+        optimizer = optim.Adagrad([weights], lr=named["learning_rate"], eps=named["epsilon"])
+        optimizer.state[weights]["sum"] = states[0]
+        return optimizer
     betas = named["beta1"], named["beta2"]
-    made = optim.SparseAdam([weights], lr=named["learning_rate"], betas=betas, eps=named["epsilon"])
-    made.state[weights] = {"step": int(named["step"]) - 1, "exp_avg": states[0], "exp_avg_sq": states[1]}
-    return made
+    optimizer = optim.SparseAdam([weights], lr=named["learning_rate"], betas=betas, eps=named["epsilon"])
+    optimizer.state[weights] = {"step": int(named["step"]) - 1, "exp_avg": states[0], "exp_avg_sq": states[1]}
+    return optimizer
 
 
 def _by_row(columns: Any, segments: Any, rows: Any, values: Any, count: int) -> tuple[Any, Any, Any]:

@@ -43,11 +43,11 @@ def _intersect(indices, wanted, places):
     """Where the indices stand that are wanted; returns their number."""
     u = v = count = np.uint64(0)
     while u < np.uint64(indices.size) and v < np.uint64(wanted.size):
-        stored, asked = indices[u], wanted[v]
+        stored, sought = indices[u], wanted[v]
         places[count] = u
-        count += np.uint64(stored == asked)
-        u += np.uint64(stored <= asked)
-        v += np.uint64(asked <= stored)
+        count += np.uint64(stored == sought)
+        u += np.uint64(stored <= sought)
+        v += np.uint64(sought <= stored)
     return np.int64(count)
 
 

@@ -99,13 +99,13 @@ class Rule:
 
 def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable:
     """`function` with `bound` filled in, under the parameters `names` and the module of the rule."""
-    made = functools.partial(function, rule, *bound)
-    functools.update_wrapper(made, function)
-    made.__module__ = rule.formula.__module__
-    made.__signature__ = inspect.Signature(
+    twin = functools.partial(function, rule, *bound)
+    functools.update_wrapper(twin, function)
+    twin.__module__ = rule.formula.__module__
+    twin.__signature__ = inspect.Signature(
         [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     )
-    return made
+    return twin
 
 
 def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable) -> None:

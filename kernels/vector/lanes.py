@@ -258,8 +258,8 @@ def emit(typing_context, name, u, width, arguments):
         lane = Lane(context, builder, program, values[2])
         parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
         names = program.names(len(arguments))
-        made = [argument(lane, *each) for each in zip(arguments, parts, names, strict=True)]
-        program.row(lane, Int(lane, values[1]), *made)
+        operands = [argument(lane, *each) for each in zip(arguments, parts, names, strict=True)]
+        program.row(lane, Int(lane, values[1]), *operands)
         return context.get_dummy_value()
 
     return types.void(name, types.int64, types.int64, arguments), generate

@@ -23,8 +23,8 @@ def features() -> frozenset[str]:
     """The vector extensions that Numba compiles for on this machine."""
     if numba.config.CPU_FEATURES is not None:
         return frozenset(entry[1:] for entry in numba.config.CPU_FEATURES.split(",") if entry.startswith("+"))
-    found = llvmlite.binding.get_host_cpu_features()
-    return frozenset(name for name, there in found.items() if there)
+    host_features = llvmlite.binding.get_host_cpu_features()
+    return frozenset(name for name, there in host_features.items() if there)
 
 
 @functools.cache
