@@ -176,7 +176,7 @@ class LocalStore(Store):
         if self.updater is not None:
             rows = dict.fromkeys(self.values) if rows is None else rows
             weights = {_name(key): self._stored(key) for key in rows}
-            caught_up(self.updater, weights, {_name(key): wanted for key, wanted in rows.items()})
+            caught_up(self.updater, weights, {_name(key): touched for key, touched in rows.items()})
 
     def state_dict(self) -> dict[str, Any]:
         """Names: `value:` or `optimizer:`, then the key in JSON or the optimizer's own name."""
@@ -228,8 +228,8 @@ class LocalStore(Store):
         stored = self.values[key]
         for array in arrays:
             if tuple(array.shape) != stored.shape or array.dtype != stored.dtype:
-                came, there = f"{array.dtype} {tuple(array.shape)}", f"{stored.dtype} {stored.shape}"
-                raise StoreError(f"{came} was pushed to {key!r}, which is {there}; shape and type must be the same.")
+                actual, own = f"{array.dtype} {tuple(array.shape)}", f"{stored.dtype} {stored.shape}"
+                raise StoreError(f"{actual} was pushed to {key!r}, which is {own}; shape and type must be the same.")
         return arrays[0] if len(arrays) == 1 else added(arrays)
 
 
@@ -237,8 +237,8 @@ def caught_up(updater: Updater, weights: Mapping[str, Any], rows: Mapping[str, n
     """Bring these rows of the weights up to date, None for all rows, where the optimizer is lazy and exact."""
     if updater.lazy != "exact":
         return
-    updater.catch_up({name: weights[name] for name, wanted in rows.items() if wanted is None})
-    some = {name: wanted for name, wanted in rows.items() if wanted is not None}
+    updater.catch_up({name: weights[name] for name, touched in rows.items() if touched is None})
+    some = {name: touched for name, touched in rows.items() if touched is not None}
     updater.catch_up({name: weights[name] for name in some}, some)
 
 

@@ -204,6 +204,6 @@ def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
     return order[np.argsort(first[inverse], kind="stable")]
 
 
-def _check_count(what: str, wanted: int, total: int) -> None:
-    if not 1 <= wanted <= total:
-        raise DataError(f"{wanted} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")
+def _check_count(what: str, count: int, total: int) -> None:
+    if not 1 <= count <= total:
+        raise DataError(f"{count} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")

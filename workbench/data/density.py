@@ -41,11 +41,11 @@ def _entries(dataset: Dataset, density: float) -> int:
 
 
 def _thinned(dataset: Dataset, density: float, seed: int) -> Dataset:
-    x, wanted = dataset.x, _entries(dataset, density)
-    if wanted == x.nnz:
+    x, count = dataset.x, _entries(dataset, density)
+    if count == x.nnz:
         return dataset
     mask = np.zeros(x.nnz, bool)
-    mask[np.random.default_rng(seed).permutation(x.nnz)[:wanted]] = True
+    mask[np.random.default_rng(seed).permutation(x.nnz)[:count]] = True
     return dataclasses.replace(dataset, x=with_entries(x, mask, x.indices, x.shape))
 
 
@@ -125,9 +125,9 @@ def _joined(dataset: Dataset, m: int) -> Dataset:
 
 def _scales(x: scipy.sparse.csr_array, joined: scipy.sparse.csr_array, new_rows: np.ndarray) -> np.ndarray:
     """Factors that give each joined row the mean 2-norm of its rows, float32."""
-    wanted = np.bincount(new_rows, _norms(x)) / np.bincount(new_rows)
+    mean_norms = np.bincount(new_rows, _norms(x)) / np.bincount(new_rows)
     norms = _norms(joined)
-    return np.divide(wanted, norms, out=np.ones_like(norms), where=norms > 0).astype(np.float32)
+    return np.divide(mean_norms, norms, out=np.ones_like(norms), where=norms > 0).astype(np.float32)
 
 
 def _norms(x: scipy.sparse.csr_array) -> np.ndarray:

@@ -79,8 +79,8 @@ class Recipe:
         if not 0 < self.density <= 1:
             raise DataError(f"density is {self.density}; it is nnz / size, above 0 and at most 1.")
         if self.sigma < 0 or self.slope < 0 or self.shift <= 0:
-            given = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
-            raise DataError(f"{given}; sigma and slope are 0 or more, shift is above 0.")
+            figures = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
+            raise DataError(f"{figures}; sigma and slope are 0 or more, shift is above 0.")
         if self.classes is not None and self.classes < 2:
             raise DataError(f"classes is {self.classes}; it is 2 or more, or None for float targets.")
         if self.values not in ("normal", "ones"):

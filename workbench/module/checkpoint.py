@@ -90,9 +90,9 @@ def _check_weights(path: str | os.PathLike, weights: Mapping[str, Any], own: Map
     if set(weights) != set(own):
         raise ModuleError(f"{path} has the parameters {sorted(weights)}; the module's are {sorted(own)}.")
     for name, weight in own.items():
-        came, wanted = (f"{formats.format_of(x)} {x.dtype} {tuple(x.shape)}" for x in (weights[name], weight))
-        if came != wanted:
-            raise ModuleError(f"{path} has the parameter {name} as {came}; the module's is {wanted}.")
+        actual, expected = (f"{formats.format_of(x)} {x.dtype} {tuple(x.shape)}" for x in (weights[name], weight))
+        if actual != expected:
+            raise ModuleError(f"{path} has the parameter {name} as {actual}; the module's is {expected}.")
 
 
 def _take(self: "Module", weights: dict[str, Any], steps: dict[str, Any] | None, optimizer: dict[str, Any]) -> None:
@@ -152,8 +152,8 @@ WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
     """What a checkpoint says, and its arrays by kind and name."""
-    held = formats.load(path)
-    about = _about(held.pop("about", None))
+    contents = formats.load(path)
+    about = _about(contents.pop("about", None))
     if about is None or about.get("kind") != KIND:
         raise ModuleError(f"{path} is no checkpoint of a module; those are written by Module.save.")
     if about.get("version") != VERSION:
@@ -162,7 +162,7 @@ def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, 
         if key not in about or not is_right(about[key]):
             raise ModuleError(f"{path} says that {key} is {about.get(key)!r:.80}; it should be {allowed}.")
     arrays: dict[str, dict[str, Any]] = {kind: {} for kind in ("parameter", "current", "optimizer", "metric")}
-    for name, array in held.items():
+    for name, array in contents.items():
         kind, _, rest = name.partition(":")
         if kind not in arrays:
             raise ModuleError(

@@ -97,12 +97,12 @@ class Module:
         known = self.layout.known(arrays, dtype, convert)
         facts = self.layout.symbol.infer(**known)
         self.per_row = self.layout.per_row(known)
-        found = reads.find(self.layout.symbol, facts.facts, list(arrays))
+        row_reads = reads.find(self.layout.symbol, facts.facts, list(arrays))
         options = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
         options["grad_req"] = dict.fromkeys(self.trained, "write")
         for _ in range(self.count):
             weights = {name: _zeros(facts.arguments[name]) for name in self.layout.parameters}
-            self.workers.append(Worker(self.layout.symbol, arrays, weights, found, **options))
+            self.workers.append(Worker(self.layout.symbol, arrays, weights, row_reads, **options))
         return self
 
     def initialise(self, default: Spec = "uniform", seed: int = 0, values: Mapping[str, Any] | None = None) -> "Module":
@@ -168,8 +168,10 @@ class Module:
         borders = slices_of(rows, self.count)
         parts = [arrays] if len(borders) == 1 else cut(arrays, borders, self.workers[0].executor.known)
         plans = plans or self.store is not None or self._lags
-        made = [worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)]
-        return Prepared(batch, parts, made, [(stop - start) / rows if rows else 1.0 for start, stop in borders])
+        worker_plans = [
+            worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)
+        ]
+        return Prepared(batch, parts, worker_plans, [(stop - start) / rows if rows else 1.0 for start, stop in borders])
 
     @property
     def _lags(self) -> bool:
@@ -186,8 +188,8 @@ class Module:
         ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False)
         lacks = bool(self.layout.label_names) and not ready.batch.labels
         if training and lacks:
-            wanted = ", ".join(self.layout.label_names)
-            raise ModuleError(f"Training reads the labels {wanted}; the batch has none. forward(..., training=False).")
+            names = ", ".join(self.layout.label_names)
+            raise ModuleError(f"Training reads the labels {names}; the batch has none. forward(..., training=False).")
         return self.run(ready, training, self.layout.without_labels if lacks else None)
 
     def run(self, ready: Prepared, training: bool, wanted: Sequence[int] | None = None) -> list[Any]:
@@ -215,19 +217,19 @@ class Module:
 
     def _together(self, outputs: list[list[Any]]) -> list[Any]:
         """Outputs of all workers: rows one after the other, numbers as `slices` says."""
-        made = []
+        results = []
         for place, per_row in enumerate(self.per_row):
             parts = [output[place] for output in outputs]
             if parts[0] is None:
-                made.append(None)
+                results.append(None)
             elif per_row:
                 dense = all(isinstance(part, np.ndarray) for part in parts)
-                made.append(np.concatenate(parts) if dense else ops.get("concat")(*parts, axis=0))
+                results.append(np.concatenate(parts) if dense else ops.get("concat")(*parts, axis=0))
             elif self.slices == "mean":
-                made.append(sum(part * share for part, share in zip(parts, self.ready.shares, strict=True)))
+                results.append(sum(part * share for part, share in zip(parts, self.ready.shares, strict=True)))
             else:
-                made.append(sum(parts))
-        return made
+                results.append(sum(parts))
+        return results
 
     def backward(self) -> list[dict[str, Any]]:
         """The gradients of the last `forward(training=True)`: for each worker a dict by parameter."""
@@ -260,7 +262,7 @@ class Module:
         if self.store is None:
             self.updater.update(self.workers[0].weights, self.gradients[0])
         else:
-            self.store.push_all({name: [found[name] for found in self.gradients] for name in self.trained})
+            self.store.push_all({name: [gradients[name] for gradients in self.gradients] for name in self.trained})
             self.version += 1
 
     def weights(self) -> dict[str, Any]:

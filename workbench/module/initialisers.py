@@ -31,23 +31,23 @@ class ModuleError(ValueError):
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
-    made = aligned.empty(shape, dtype)
-    made[...] = value
-    return made
+    weights = aligned.empty(shape, dtype)
+    weights[...] = value
+    return weights
 
 
 def _uniform(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, scale: float) -> np.ndarray:
-    made = random.random(dtype=dtype, out=aligned.empty(shape, dtype))
-    made *= 2
-    made -= 1
-    made *= dtype.type(scale)
-    return made
+    weights = random.random(dtype=dtype, out=aligned.empty(shape, dtype))
+    weights *= 2
+    weights -= 1
+    weights *= dtype.type(scale)
+    return weights
 
 
 def _normal(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, deviation: float) -> np.ndarray:
-    made = random.standard_normal(dtype=dtype, out=aligned.empty(shape, dtype))
-    made *= dtype.type(deviation)
-    return made
+    weights = random.standard_normal(dtype=dtype, out=aligned.empty(shape, dtype))
+    weights *= dtype.type(deviation)
+    return weights
 
 
 def _xavier(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, gain: float) -> np.ndarray:
@@ -72,16 +72,16 @@ def read(spec: Spec, name: str) -> tuple[_Draw, float]:
     """What `spec` says, or `ModuleError`."""
     if isinstance(spec, int | float) and not isinstance(spec, bool):
         spec = ("constant", spec)
-    given = spec if isinstance(spec, list | tuple) else (spec,)
-    if not given or len(given) > 2 or not isinstance(given[0], str) or given[0] not in KINDS:
+    parts = spec if isinstance(spec, list | tuple) else (spec,)
+    if not parts or len(parts) > 2 or not isinstance(parts[0], str) or parts[0] not in KINDS:
         raise ModuleError(
             f"{name} starts as {spec!r}; write one of {', '.join(KINDS)}, or ('normal', 0.1), or a number."
         )
-    draw, number = KINDS[given[0]]
-    if len(given) == 2:
-        if given[0] == "zeros" or not isinstance(given[1], int | float) or not np.isfinite(given[1]):
+    draw, number = KINDS[parts[0]]
+    if len(parts) == 2:
+        if parts[0] == "zeros" or not isinstance(parts[1], int | float) or not np.isfinite(parts[1]):
             raise ModuleError(f"{name} starts as {spec!r}; zeros takes no number, the others a finite one.")
-        number = float(given[1])
+        number = float(parts[1])
     if number is None:
         raise ModuleError(f"{name} starts as {spec!r}; a constant needs its number: ('constant', 0.5).")
     return draw, number

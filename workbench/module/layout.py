@@ -69,8 +69,8 @@ class Layout:
         """
         missing = [name for name in self.data_names if name not in batch.data]
         if missing or len(batch.data) > len(self.data_names):
-            came, wanted = ", ".join(batch.data) or "none", ", ".join(self.data_names) or "none"
-            raise ModuleError(f"The batch has the data {came}; the module takes {wanted}. Name them alike.")
+            batch_names, own_names = ", ".join(batch.data) or "none", ", ".join(self.data_names) or "none"
+            raise ModuleError(f"The batch has the data {batch_names}; the module takes {own_names}. Name them alike.")
         arrays = {name: batch.data[name] for name in self.data_names}
         for name in self.label_names:
             if name in batch.labels:
@@ -79,8 +79,10 @@ class Layout:
                 facts = known[name]
                 arrays[name] = formats.zeros((len(batch.rows_index), *facts.shape[1:]), facts.format, facts.dtype)
             else:
-                came = ", ".join(batch.labels) or "none"
-                raise ModuleError(f"The batch has the labels {came}; the module takes {', '.join(self.label_names)}.")
+                batch_names = ", ".join(batch.labels) or "none"
+                raise ModuleError(
+                    f"The batch has the labels {batch_names}; the module takes {', '.join(self.label_names)}."
+                )
         return arrays
 
     @functools.cached_property
@@ -105,10 +107,10 @@ class Layout:
         variables = self.symbol.variables()
         undeclared = [name for name, node in variables.items() if node.attributes["dtype"] is None]
         own = {name: chosen for name in self.parameters if name in undeclared}
-        came = {name: array.dtype for name, array in arrays.items() if not convert or name in undeclared}
+        dtypes = {name: array.dtype for name, array in arrays.items() if not convert or name in undeclared}
         return {
             "shapes": {name: array.shape for name, array in arrays.items()},
-            "dtypes": came | own,
+            "dtypes": dtypes | own,
             "formats": {} if convert else {name: formats.format_of(array) for name, array in arrays.items()},
         }
 
@@ -121,9 +123,9 @@ class Layout:
     def multipliers(self, names: list[str]) -> dict[str, Multiplier]:
         """What the variables declare for the optimizer, where it is not 1."""
         variables = self.symbol.variables()
-        made = {}
+        multipliers = {}
         for name in names:
             declared = variables[name].attributes
             if (declared["rate_multiplier"], declared["decay_multiplier"]) != (1.0, 1.0):
-                made[name] = Multiplier(declared["rate_multiplier"], declared["decay_multiplier"])
-        return made
+                multipliers[name] = Multiplier(declared["rate_multiplier"], declared["decay_multiplier"])
+        return multipliers

@@ -87,8 +87,8 @@ def _columns(x: Symbol, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> R
         if x.op.family not in ("unary", "scalars") and x.kind not in KEPT:
             return None
         x = x.inputs[0]
-    held = x.kind == "variable" and x.given in data and facts[x].format == "csr"
-    return frozenset([Source("columns", x.given)]) if held else None
+    is_csr_data = x.kind == "variable" and x.given in data and facts[x].format == "csr"
+    return frozenset([Source("columns", x.given)]) if is_csr_data else None
 
 
 def _rows_of(facts: Facts) -> int | None:

@@ -74,13 +74,13 @@ def fit(
         raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
     _check_feed(self, train)
     gathered = _metric(self, metric, average)
-    told = _listed(batch_end), _listed(epoch_end)
+    callbacks = _listed(batch_end), _listed(epoch_end)
     history: list[EpochEnd] = []
     try:
         while self.position.epoch < epochs:
-            _epoch(self, train, gathered, told[0], ahead)
+            _epoch(self, train, gathered, callbacks[0], ahead)
             history.append(_end_of_epoch(self, validation, gathered))
-            for call in told[1]:
+            for call in callbacks[1]:
                 call(history[-1])
     except StopTraining:
         pass
@@ -89,10 +89,10 @@ def fit(
     return history
 
 
-def _epoch(self: "Module", train: Feed, metric: Accumulator | None, told: list[Callable], ahead: bool) -> None:
+def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: list[Callable], ahead: bool) -> None:
     epoch, first = self.position
     prepared = loaded_ahead(train.epoch(epoch, first), lambda batch: self.prepare(batch, ahead), depth=int(ahead))
-    batches = train.count(epoch) if told else 0
+    batches = train.count(epoch) if callbacks else 0
     for number, ready in enumerate(prepared, first):
         batch = ready.value.batch
         outputs = self.forward(ready.value)
@@ -101,7 +101,7 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, told: list[C
         if metric is not None:  # of the outputs before the update
             metric.update(*scored(self, batch, outputs))
         self.position = Position(epoch, number + 1)
-        for call in told:
+        for call in callbacks:
             call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
 
 
@@ -119,16 +119,16 @@ def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator |
 
 def _metric(self: "Module", metric: MetricLike, average: str) -> Accumulator | None:
     """The metric to gather, with what a restored module had gathered of the epoch that it is in."""
-    made = None if metric is None else metrics.create(metric, average)
-    if made is not None:
+    accumulator = None if metric is None else metrics.create(metric, average)
+    if accumulator is not None:
         if self.gathered is not None and self.position.batch:
-            made.load_state_dict(self.gathered)
+            accumulator.load_state_dict(self.gathered)
         else:
-            made.reset()
+            accumulator.reset()
     elif self.gathered:
         raise ModuleError(f"The training stopped amid an epoch with the metric {sorted(self.gathered)}; give it again.")
-    self.gathered, self.metric = None, made
-    return made
+    self.gathered, self.metric = None, accumulator
+    return accumulator
 
 
 def _check_feed(self: "Module", train: Feed) -> None:
@@ -150,8 +150,8 @@ def scored(self: "Module", batch: Batch, outputs: list[Any]) -> tuple[Any, Any]:
     """Prediction and target of a batch, without rows that repeat others; `ModuleError` where there is no target."""
     target = self.layout.target
     if target is None or target not in batch.labels:
-        came = ", ".join(batch.labels) or "none"
-        raise ModuleError(f"A metric compares with the label {target!r}; the batch has the labels {came}.")
+        names = ", ".join(batch.labels) or "none"
+        raise ModuleError(f"A metric compares with the label {target!r}; the batch has the labels {names}.")
     return _prediction(self, batch, outputs), batch.labels[target][: batch.real_rows]
 
 

@@ -43,8 +43,8 @@ class Worker:
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
         """The rows of a parameter that a slice reads, sorted and unique, int64; None for all of them."""
-        found = self.reads[name]
-        return None if found is None else reading.rows(found, arrays, plans)
+        sources = self.reads[name]
+        return None if sources is None else reading.rows(sources, arrays, plans)
 
     def forward(
         self, arrays: Mapping[str, Any], training: bool, plans: Plans | None, wanted: Sequence[int] | None
@@ -84,12 +84,12 @@ def cut(
     """
     parts: list[dict[str, Any]] = [{} for _ in borders]
     for name, array in arrays.items():
-        held = formats.format_of(array)
-        by_rows = held if held in FORMATS else "csr"
+        own_format = formats.format_of(array)
+        by_rows = own_format if own_format in FORMATS else "csr"
         source = formats.to_format(array, by_rows)
         for part, border in zip(parts, borders, strict=True):
             rows = ranged(by_rows, source, *border)
-            part[name] = formats.to_format(rows, held) if known[name].format == held != by_rows else rows
+            part[name] = formats.to_format(rows, own_format) if known[name].format == own_format != by_rows else rows
     return parts
 
 

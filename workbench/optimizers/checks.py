@@ -15,8 +15,8 @@ GRADIENTS = (np.ndarray, RowSparse, Unsummed)
 def check_weights(name: str, weights: Any) -> None:
     """Refuse weights of another kind or type, with gaps, or read-only; indices are not looked at."""
     if not isinstance(weights, WEIGHTS) or weights.dtype not in FLOATS:
-        came = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
-        raise OptimizerError(f"The weights {name} are a {came}; they are dense or row_sparse, float32 or float64.")
+        kind = f"{type(weights).__name__} of {getattr(weights, 'dtype', 'no type')}"
+        raise OptimizerError(f"The weights {name} are a {kind}; they are dense or row_sparse, float32 or float64.")
     if weights.ndim > 2 and not (isinstance(weights, RowSparse) or weights.flags.c_contiguous):
         raise OptimizerError(f"The weights {name} have {weights.ndim} axes and gaps; take np.ascontiguousarray of it.")
     if not (weights if isinstance(weights, np.ndarray) else weights.values).flags.writeable:
@@ -26,9 +26,9 @@ def check_weights(name: str, weights: Any) -> None:
 def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) -> None:
     """Refuse a gradient of another kind, shape or type than the weights, or with malformed indices."""
     if not isinstance(gradient, GRADIENTS):
-        came = type(gradient).__name__
+        kind = type(gradient).__name__
         raise OptimizerError(
-            f"The gradient of {name} is a {came}; it is dense, row_sparse or Unsummed. Call formats.to_format."
+            f"The gradient of {name} is a {kind}; it is dense, row_sparse or Unsummed. Call formats.to_format."
         )
     if gradient.shape != weights.shape or gradient.dtype != weights.dtype:
         raise OptimizerError(

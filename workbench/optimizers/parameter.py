@@ -172,28 +172,28 @@ class Parameter:
         """Let row_sparse weights and states hold `rows`, sorted, or every row; new ones have missed nothing."""
         if self.format == "dense":
             return
-        arrays, wanted = [weights, *self.states], weights.indices
+        arrays, indices = [weights, *self.states], weights.indices
         if rows is None:
-            wanted = np.arange(self.rows)
-        elif not self._holds(wanted, rows):
-            wanted = np.union1d(wanted, rows)
+            indices = np.arange(self.rows)
+        elif not self._holds(indices, rows):
+            indices = np.union1d(indices, rows)
         for state in self.states:
-            wanted = wanted if _same(state.indices, wanted) else np.union1d(wanted, state.indices)
-        if self.missed is not None and wanted is not weights.indices:
-            self.missed.last[np.setdiff1d(wanted, weights.indices, assume_unique=True)] = self.step
-        wanted = _fixed(wanted)
+            indices = indices if _same(state.indices, indices) else np.union1d(indices, state.indices)
+        if self.missed is not None and indices is not weights.indices:
+            self.missed.last[np.setdiff1d(indices, weights.indices, assume_unique=True)] = self.step
+        indices = _fixed(indices)
         for array in arrays:
-            if not _same(array.indices, wanted):
-                unite(array, wanted)
-            elif array.indices is not wanted:  # one array for all of them: a comparison costs nothing then
-                formats.get("row_sparse").replace(array, {"values": array.values, "indices": wanted})
+            if not _same(array.indices, indices):
+                unite(array, indices)
+            elif array.indices is not indices:  # one array for all of them: a comparison costs nothing then
+                formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
     @staticmethod
-    def _holds(held: np.ndarray, rows: np.ndarray) -> bool:
+    def _holds(indices: np.ndarray, rows: np.ndarray) -> bool:
         if not rows.size:
             return True
-        places = np.searchsorted(held, rows)
-        return bool(places[-1] < held.size and (held[places] == rows).all())
+        places = np.searchsorted(indices, rows)
+        return bool(places[-1] < indices.size and (indices[places] == rows).all())
 
     def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
         """Where rows, all held, stand in the tables."""
@@ -230,9 +230,9 @@ class Parameter:
     def _apply_to_all(self, weights, gradient: RowSparse, numbers: list[float]) -> None:
         self.hold(weights, gradient.indices)
         rows = self.places(weights, gradient.indices)
-        held = self.rows if self.format == "dense" else weights.indices.size
-        if self.buffer is None or len(self.buffer) != held:
-            self.buffer = np.empty((held, self.width), self.dtype)
+        row_count = self.rows if self.format == "dense" else weights.indices.size
+        if self.buffer is None or len(self.buffer) != row_count:
+            self.buffer = np.empty((row_count, self.width), self.dtype)
         values = gradient.values.reshape(rows.size, self.width)
         self._run("dense", weights, [spread(rows, values, self.buffer)], numbers)
 

@@ -83,13 +83,13 @@ def read_state(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Param
     What does not fit the optimizer, or does not fit together, is an `OptimizerError` that names it.
     """
     abouts = _read_about(updater, arrays)
-    wanted = {
+    expected = {
         f"{name}/{key}": like for name, one in abouts.items() for key, like in _wanted(updater.optimizer, one).items()
     }
-    unknown, missing = sorted(set(arrays) - set(wanted) - {"about"}), sorted(set(wanted) - set(arrays))
+    unknown, missing = sorted(set(arrays) - set(expected) - {"about"}), sorted(set(expected) - set(arrays))
     if unknown or missing:
         raise OptimizerError(f"The state has unknown arrays {unknown} and lacks {missing}.")
-    for key, (dtype, shape) in wanted.items():
+    for key, (dtype, shape) in expected.items():
         _check(key, arrays[key], dtype, shape)
     return {name: _parameter(updater, name, about, arrays) for name, about in abouts.items()}
 
@@ -118,32 +118,32 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
 def _checked(name: str, about: Any, updater: "Updater") -> About:
     """What is said of a parameter, or `OptimizerError` with what should be there."""
     own = updater.way_of(name)
-    given = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
-    shape, way = given.get("shape"), given.get("way")
-    step, base, count = (given.get(key) for key in ("step", "base", "count"))
+    fields = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
+    shape, way = fields.get("shape"), fields.get("way")
+    step, base, count = (fields.get(key) for key in ("step", "base", "count"))
     lengths = shape if isinstance(shape, list) and len(shape) <= MOST_AXES else [None]
     known = ["", *missed.ways(updater.optimizer.rule)] if updater.lazy == "exact" else [""]
     before = step - count if is_whole(step) and is_whole(count) else 0
     for key, is_right, allowed in (
         ("step", is_whole(step), "a whole number from 0"),
         ("shape", all(is_whole(n) for n in lengths) and math.prod(lengths) <= 2**62, "a list of lengths"),
-        ("dtype", given.get("dtype") in DTYPES, " or ".join(DTYPES)),
-        ("format", given.get("format") in FORMATS, " or ".join(FORMATS)),
-        ("shape", given.get("format") == "dense" or bool(shape), "one or more lengths where it is row_sparse"),
+        ("dtype", fields.get("dtype") in DTYPES, " or ".join(DTYPES)),
+        ("format", fields.get("format") in FORMATS, " or ".join(FORMATS)),
+        ("shape", fields.get("format") == "dense" or bool(shape), "one or more lengths where it is row_sparse"),
         ("way", way in known, ", ".join(map(repr, known))),
         ("count", is_whole(count, 0, missed.STEPS - 1), f"below {missed.STEPS}, the steps that are kept"),
         ("base", is_whole(base) and (not way or base == before), f"{before}, the step less count"),
     ):
         if not is_right:
             raise OptimizerError(
-                f"The state says of {name} that {key} is {given.get(key)!r:.80}; it should be {allowed}."
+                f"The state says of {name} that {key} is {fields.get(key)!r:.80}; it should be {allowed}."
             )
     if count and own and way != own:
         raise OptimizerError(
             f"The state says of {name} that rows catch up in the way {way!r}; under these options it is {own!r}. Give "
             "the updater the options that the state was saved with."
         )
-    return About(step, tuple(shape), np.dtype(given["dtype"]), given["format"], way, base, count)
+    return About(step, tuple(shape), np.dtype(fields["dtype"]), fields["format"], way, base, count)
 
 
 # The arrays
@@ -152,39 +152,39 @@ def _checked(name: str, about: Any, updater: "Updater") -> About:
 def _wanted(optimizer: Optimizer, about: About) -> dict[str, tuple[np.dtype, tuple[int | None, ...]]]:
     """Type and shape of every array of a parameter; None is a length that may be any."""
     long, shape = np.dtype(np.int64), about.shape[:1] if optimizer.states_by_row else about.shape
-    wanted: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
+    arrays: dict[str, tuple[np.dtype, tuple[int | None, ...]]] = {}
     for state in optimizer.states:
         if about.format == "dense":
-            wanted[state] = about.dtype, shape
+            arrays[state] = about.dtype, shape
         else:
-            wanted |= {f"{state}/values": (about.dtype, (None, *shape[1:])), f"{state}/indices": (long, (None,))}
+            arrays |= {f"{state}/values": (about.dtype, (None, *shape[1:])), f"{state}/indices": (long, (None,))}
     if about.way:
-        wanted["last"] = long, (about.shape[0] if about.shape else 1,)
+        arrays["last"] = long, (about.shape[0] if about.shape else 1,)
         numbers = missed.numbers_kept(optimizer.rule, about.way)
         steps = None if about.way == "settle" else about.count
-        wanted["record"] = about.dtype if about.way == "replay" else np.dtype(np.float64), (steps, numbers)
-    return wanted
+        arrays["record"] = about.dtype if about.way == "replay" else np.dtype(np.float64), (steps, numbers)
+    return arrays
 
 
-def _check(key: str, came: Any, dtype: np.dtype, shape: tuple[int | None, ...]) -> None:
-    if not isinstance(came, np.ndarray):
-        raise OptimizerError(f"{key} is a {type(came).__name__}; it should be a dense array, {dtype} {shape}.")
-    fits = len(came.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, came.shape, strict=True))
-    if came.dtype != dtype or not fits:
+def _check(key: str, array: Any, dtype: np.dtype, shape: tuple[int | None, ...]) -> None:
+    if not isinstance(array, np.ndarray):
+        raise OptimizerError(f"{key} is a {type(array).__name__}; it should be a dense array, {dtype} {shape}.")
+    fits = len(array.shape) == len(shape) and all(n in (None, m) for n, m in zip(shape, array.shape, strict=True))
+    if array.dtype != dtype or not fits:
         known = tuple("any" if length is None else length for length in shape)
-        raise OptimizerError(f"{key} is {came.dtype} {came.shape}; it should be {dtype} {known}.")
+        raise OptimizerError(f"{key} is {array.dtype} {array.shape}; it should be {dtype} {known}.")
 
 
 def _parameter(updater: "Updater", name: str, about: About, arrays: Mapping[str, np.ndarray]) -> Parameter:
     own = {key: aligned.copy(arrays[f"{name}/{key}"]) for key in _wanted(updater.optimizer, about)}
     states = _states(updater.optimizer, name, about, own)
     way = about.way
-    made = Parameter(updater.optimizer, updater.lazy, way, about.shape, about.dtype, about.format, states)
-    made.step = about.step
+    parameter = Parameter(updater.optimizer, updater.lazy, way, about.shape, about.dtype, about.format, states)
+    parameter.step = about.step
     if way:
         _check_last(name, about, own, states)
-        made.missed.restore(own["last"], about.base, about.count, own["record"])
-    return made
+        parameter.missed.restore(own["last"], about.base, about.count, own["record"])
+    return parameter
 
 
 def _states(

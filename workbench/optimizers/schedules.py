@@ -28,14 +28,14 @@ class Schedule(ABC):
 def _check(schedule: Schedule, steps: str) -> None:
     """Refuse fields that are no numbers, and a number of `steps`, the field of that name, below 1."""
     for field in dataclasses.fields(schedule):
-        came = getattr(schedule, field.name)
-        what = f"{type(schedule).__name__}: {field.name} is {came!r:.80}"
+        value = getattr(schedule, field.name)
+        what = f"{type(schedule).__name__}: {field.name} is {value!r:.80}"
         if field.name == "then":
-            if not isinstance(came, Schedule):
+            if not isinstance(value, Schedule):
                 raise OptimizerError(f"{what}; it is a schedule.")
-        elif not math.isfinite(number(came)):
+        elif not math.isfinite(number(value)):
             raise OptimizerError(f"{what}; it is a finite number.")
-        elif field.name == steps and not came >= 1:
+        elif field.name == steps and not value >= 1:
             raise OptimizerError(f"{what}; it is 1 or more.")
 
 
@@ -131,7 +131,7 @@ KINDS: dict[str, type[Schedule]] = {
 
 def to_json(schedule: Schedule) -> dict[str, Any]:
     """A dictionary of plain values, for JSON: the kind's name and the fields."""
-    kind = next(name for name, made in KINDS.items() if made is type(schedule))
+    kind = next(name for name, cls in KINDS.items() if cls is type(schedule))
     values = {field.name: getattr(schedule, field.name) for field in dataclasses.fields(schedule)}
     return {"kind": kind} | {k: to_json(v) if isinstance(v, Schedule) else v for k, v in values.items()}
 

@@ -44,14 +44,14 @@ def from_json(settings: Any) -> dict[str, Any]:
     """What `Updater` takes, its name among it, of what `to_json` gave; anything else is an `OptimizerError`."""
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
-    given = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
-    if not isinstance(given.get("name"), str):
-        raise OptimizerError(f"The settings of an updater name it; their name is {given.get('name')!r:.80}.")
-    if not isinstance(given["multipliers"], Mapping):
-        raise OptimizerError(f"The multipliers are {given['multipliers']!r:.80}; they are objects by parameter.")
-    given["schedule"] = schedules.from_json(given["schedule"])
-    given["multipliers"] = {name: _multiplier(name, values) for name, values in given["multipliers"].items()}
-    return given
+    options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}
+    if not isinstance(options.get("name"), str):
+        raise OptimizerError(f"The settings of an updater name it; their name is {options.get('name')!r:.80}.")
+    if not isinstance(options["multipliers"], Mapping):
+        raise OptimizerError(f"The multipliers are {options['multipliers']!r:.80}; they are objects by parameter.")
+    options["schedule"] = schedules.from_json(options["schedule"])
+    options["multipliers"] = {name: _multiplier(name, values) for name, values in options["multipliers"].items()}
+    return options
 
 
 def _multiplier(name: str, values: Any) -> Multiplier:

@@ -168,8 +168,8 @@ class Updater:
 
     def _parameter(self, name: str, weights: np.ndarray | RowSparse) -> Parameter:
         if name not in self.parameters:
-            held = weights.shape, weights.dtype, _format(weights)
-            self.parameters[name] = self.new_parameter(name, *held)
+            traits = weights.shape, weights.dtype, _format(weights)
+            self.parameters[name] = self.new_parameter(name, *traits)
         return self.parameters[name]
 
     def new_parameter(self, name: str, shape: tuple[int, ...], dtype: np.dtype, format: str) -> Parameter:
@@ -225,10 +225,10 @@ class Updater:
 
     @staticmethod
     def _check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
-        wanted = parameter.shape, parameter.dtype, parameter.format
-        came = tuple(weights.shape), weights.dtype, _format(weights)
-        if came != wanted:
-            raise OptimizerError(f"The weights {name} were {_words(*wanted)} before and are {_words(*came)} now.")
+        expected = parameter.shape, parameter.dtype, parameter.format
+        actual = tuple(weights.shape), weights.dtype, _format(weights)
+        if actual != expected:
+            raise OptimizerError(f"The weights {name} were {_words(*expected)} before and are {_words(*actual)} now.")
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuse multipliers for parameters that are not among `names` (`OptimizerError`)."""
@@ -245,8 +245,8 @@ class Updater:
     @classmethod
     def from_settings(cls, settings: Mapping[str, Any]) -> "Updater":
         """An updater without steps, from what `settings` gave; what is no such thing is an `OptimizerError`."""
-        given = settings_from_json(settings)
-        return cls(given.pop("name"), **given)
+        options = settings_from_json(settings)
+        return cls(options.pop("name"), **options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """Steps, states and what rows have missed, as plain arrays by name, copied; `formats.save` writes them."""

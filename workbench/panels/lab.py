@@ -42,12 +42,12 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
     papermill sets names that a notebook does not know without an error; here they are one (`ChoiceError`). Densities,
     widths and features that are None are left out, so that they follow the data set.
     """
-    taken = (*BY_NAME, "smoke", "run_dir")
+    names = (*BY_NAME, "smoke", "run_dir")
     for name in injected(sources(namespace)):
-        if name not in (*taken, "show_widgets"):
-            raise ChoiceError(unknown("parameter", name, [*taken, "show_widgets"]))
-    given = {name: namespace[name] for name in taken if name in namespace}
-    return {name: value for name, value in given.items() if value is not None or name not in suited.OF_FILES}
+        if name not in (*names, "show_widgets"):
+            raise ChoiceError(unknown("parameter", name, [*names, "show_widgets"]))
+    values = {name: namespace[name] for name in names if name in namespace}
+    return {name: value for name, value in values.items() if value is not None or name not in suited.OF_FILES}
 
 
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:

@@ -64,10 +64,10 @@ def following(given: Mapping[str, Any]) -> str:
     choices = completed(given)
     own = _own(choices["dataset"])
     kept = [name for name in own if _is_natural(choices[name])]
-    asked = [name for name in own if name not in kept]
+    others = [name for name in own if name not in kept]
     verb = "follow" if len(kept) > 1 else "follows"
     follow = f"{words.join(_told(name, own[name]) for name in kept)} {verb} the data set." if kept else ""
-    instead = [f"{_told(name, choices[name])} instead of {_shown(name, own[name])}" for name in asked]
+    instead = [f"{_told(name, choices[name])} instead of {_shown(name, own[name])}" for name in others]
     return " ".join(filter(None, [follow, f"{words.join(instead)}: as you asked." if instead else ""]))
 
 

@@ -166,8 +166,10 @@ class Table:
         for name, value in row.items():
             column = self.columns[name]
             if value is not None and not KINDS[column.kind][0](value):
-                given = f"{type(value).__name__} {value!r:.80}"
-                raise RowError(f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {given} came.")
+                description = f"{type(value).__name__} {value!r:.80}"
+                raise RowError(
+                    f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {description} came."
+                )
         if row.get("status") not in STATUSES:
             raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
         if not row.get("key"):

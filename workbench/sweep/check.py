@@ -111,9 +111,9 @@ def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> 
     for one in run.parameters:
         rows = used if one.touched else np.arange(one.lengths(run.features, run.width)[0])
         args[one.name] = np.ascontiguousarray(run.read_rows(rows, one.name), np.float64)
-    wanted = {one.name: "write" for one in run.parameters} if gradients else "null"
+    grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
     return executor.bind(
-        scores, args, grad_req=wanted, grad_formats=dict.fromkeys(wanted, "dense") if gradients else {}
+        scores, args, grad_req=grad_req, grad_formats=dict.fromkeys(grad_req, "dense") if gradients else {}
     )
 
 

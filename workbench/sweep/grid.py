@@ -52,8 +52,8 @@ def setup_of(cell: Cell) -> Setup:
 
 def unread(cell: Cell) -> list[str]:
     """Settings about files that the cell's data set does not take."""
-    taken = data.get(cell.dataset).parameters
-    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in taken]
+    parameters = data.get(cell.dataset).parameters
+    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in parameters]
 
 
 def without_unread(cell: Cell) -> Cell:

@@ -72,10 +72,10 @@ def _parameters(cell: Cell) -> dict:
     """What the data of a cell depends on, and nothing else, so that cells share what was made."""
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
-    asked = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
-    shared = {name: asked.pop(name) for name in needed}
-    kept = ("model", "width") if drawn else tuple(asked.keys() - {"model", "width"})
-    return shared | {name: value if name in kept else None for name, value in asked.items()}
+    values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
+    shared = {name: values.pop(name) for name in needed}
+    kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
+    return shared | {name: value if name in kept else None for name, value in values.items()}
 
 
 def _cached(parameters: dict) -> data.Dataset:

@@ -47,8 +47,8 @@ def _file_hash(module: str) -> str:
 
 @functools.cache
 def _package_modules(package: str) -> tuple[str, ...]:
-    found = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return (package, *(f"{package}.{module.name}" for module in found))
+    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
+    return (package, *(f"{package}.{module.name}" for module in modules))
 
 
 @functools.cache

@@ -155,8 +155,8 @@ class Spec(pydantic.BaseModel):
         return self
 
 
-def _refuse_unknown(given: dict) -> None:
-    for name in given:
+def _refuse_unknown(axes: dict) -> None:
+    for name in axes:
         if name not in settings.BY_NAME:
             raise ValueError(unknown("axis", name, list(settings.BY_NAME)))
 
@@ -166,9 +166,9 @@ def unknown(what: str, came: str, known: list[str]) -> str:
     return f"unknown {what} {came!r}.{_nearest(came, known)} Known: {', '.join(known)}"
 
 
-def _nearest(came: str, known: Iterable[str]) -> str:
+def _nearest(misspelt: str, known: Iterable[str]) -> str:
     """What a misspelt name may have been meant to be, as a question; nothing where no name is near."""
-    return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(came, list(known), 1))
+    return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
 
 
 def _each(axis: str, values: Any) -> tuple:
@@ -217,19 +217,19 @@ def validate(given: dict) -> Spec:
 def parse(text: str) -> Spec:
     """The spec of a TOML text (`SpecError`)."""
     try:
-        given = tomllib.loads(text)
+        table = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise SpecError(f"This is not TOML: {error}") from None
-    return validate(given)
+    return validate(table)
 
 
 def parse_json(text: str) -> Spec:
     """The spec of what `dump` gave (`SpecError`)."""
     try:
-        given = parsed(text)
+        table = parsed(text)
     except ValueError as error:
         raise SpecError(f"This is not JSON: {error}") from None
-    return validate(given)
+    return validate(table)
 
 
 def load(path: str | Path) -> Spec:

@@ -211,17 +211,17 @@ class _Trial:
         self.row["seconds_first_step"] = time.perf_counter() - first
         steps_warmup = self.policy.steps_warmup if self.setup.shuffle else self.row["steps_epoch"]
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
-        taken = sample(lambda: curve.add(next(events)).seconds, policy)
-        median, low, high = median_interval(taken.seconds)
-        self.seconds_measured += taken.seconds_warmup + sum(taken.seconds) * taken.steps_a_sample
-        self.row |= {f"seconds_{phase}": taken.phases.get(phase, 0.0) for phase in PHASES}
+        timing = sample(lambda: curve.add(next(events)).seconds, policy)
+        median, low, high = median_interval(timing.seconds)
+        self.seconds_measured += timing.seconds_warmup + sum(timing.seconds) * timing.steps_a_sample
+        self.row |= {f"seconds_{phase}": timing.phases.get(phase, 0.0) for phase in PHASES}
         self.row |= {
-            "samples": taken.seconds,
+            "samples": timing.seconds,
             "seconds_step": median,
             "seconds_step_low": low,
             "seconds_step_high": high,
             "seconds_epoch": median * self.row["steps_epoch"],
-            "steps_timed": taken.steps,
+            "steps_timed": timing.steps,
             "busy_others": others.share(),
             "seconds_prepare": curve.seconds_prepare(),
             **curve.columns(),
@@ -254,8 +254,8 @@ class _Curve:
 
     def seconds_prepare(self) -> float:
         """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
-        made = [event.seconds_prepare for event in self.events if event.seconds_prepare]
-        return float(np.mean(made)) if made else 0.0
+        seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
+        return float(np.mean(seconds)) if seconds else 0.0
 
     def columns(self) -> dict:
         """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""

@@ -55,8 +55,8 @@ def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     own = products.default_engine(setup.format)
     engines = (own, *(engine for engine in products.ENGINES if engine != own))
     usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))
-    wanted = itertools.product(engines, _gradients(given, fastest), ("lazy", *table.BY_NAME["update"].allowed))
-    for chosen in wanted if fastest else (usual, *wanted):
+    candidates = itertools.product(engines, _gradients(given, fastest), ("lazy", *table.BY_NAME["update"].allowed))
+    for chosen in candidates if fastest else (usual, *candidates):
         is_as_given = all(value in (None, choice) for value, choice in zip(given, chosen, strict=True))
         if is_as_given and not why_impossible(replace(setup, **dict(zip(COMPLETED, chosen, strict=True)))):
             return chosen

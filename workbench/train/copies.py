@@ -68,7 +68,7 @@ class DeviceLaps:
 
     def seconds(self) -> dict[str, float]:
         """By phase."""
-        found: dict[str, float] = {}
+        totals: dict[str, float] = {}
         for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
-            found[phase] = found.get(phase, 0.0) + self.session.seconds(start, end)
-        return found
+            totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)
+        return totals

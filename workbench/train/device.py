@@ -59,8 +59,8 @@ class DeviceRun(Training):
         """As the setup says, with room for the largest batch."""
         is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
-        given = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
-        return InGraph(*given, self.batches) if self.setup.launch == "graph" else ByKernel(*given)
+        arguments = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
+        return InGraph(*arguments, self.batches) if self.setup.launch == "graph" else ByKernel(*arguments)
 
     def reset(self) -> None:
         """Weights and states of zero, step zero; copied batches are kept."""
@@ -78,11 +78,11 @@ class DeviceRun(Training):
         laps = Laps()
         x = self._in_format(batch.x)
         laps.lap("convert")
-        made = self.launching.prepare(x, batch.y, laps)
+        prepared = self.launching.prepare(x, batch.y, laps)
         laps.lap("transfer")
-        made.seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
-        made.seconds["inside"] = laps.seconds["transfer"]
-        return made
+        prepared.seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
+        prepared.seconds["inside"] = laps.seconds["transfer"]
+        return prepared
 
     def _arrive(self, batch: Batch) -> None:
         if batch.work is not None:
@@ -152,12 +152,12 @@ class DeviceRun(Training):
 
     def densified(self) -> list[dict]:
         """What these settings make dense on the way, of which shape and bytes: nothing for most."""
-        made, value = [], self.dtype.itemsize
+        conversions, value = [], self.dtype.itemsize
         if self.setup.update == "standard" and self.setup.gradient == "row_sparse":
-            made.append(("gradient for the standard update", (self.features, self.width)))
+            conversions.append(("gradient for the standard update", (self.features, self.width)))
         if self.setup.format == "dense" and not isinstance(self.batches.x, np.ndarray):
-            made.append(("batch from csr", (self.setup.batch_rows, self.features)))
-        return [{"op": op, "shape": list(shape), "bytes": shape[0] * shape[1] * value} for op, shape in made]
+            conversions.append(("batch from csr", (self.setup.batch_rows, self.features)))
+        return [{"op": op, "shape": list(shape), "bytes": shape[0] * shape[1] * value} for op, shape in conversions]
 
     @property
     def bytes_held(self) -> int:
@@ -222,6 +222,6 @@ class DeviceRun(Training):
         self.session.wait_for(work.marks["end"])
         scores = self.device.empty((x.shape[0], self.width), self.dtype)
         self.forward_of(arrays, self.weights, scores, UNKNOWN)
-        made = self.device.read(scores)  # synchronize!
+        host_scores = self.device.read(scores)  # synchronize!
         self.session.finish()
-        return made
+        return host_scores

@@ -102,18 +102,18 @@ class ByKernel(Launching):
         """By the optimizer's kernel of that kind."""
         if gradient is None:
             plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
-            given = plan.columns, plan.segments, plan.rows, batch.values, slope
-            updates.fused(rule, tuple(self.tables), given, rule.settings(*numbers), Lengths.of_columns(plan))
+            operands = plan.columns, plan.segments, plan.rows, batch.values, slope
+            updates.fused(rule, tuple(self.tables), operands, rule.settings(*numbers), Lengths.of_columns(plan))
             return
         if not isinstance(gradient, RowSparse):
-            kind, given = "dense", (gradient,)
+            kind, operands = "dense", (gradient,)
         elif self.setup.update == "lazy":
-            kind, given = "lazy", (gradient.indices, gradient.values)
+            kind, operands = "lazy", (gradient.indices, gradient.values)
         else:
             full = self.device.zeros(gradient.shape, self.dtype)
             kernels.get("scatter_rows").gpu(gradient.values, gradient.indices, full)
-            kind, given = "dense", (full,)
-        kernels.get(f"{self.optimizer.name}_{kind}").gpu(*self.tables, *given, *numbers)
+            kind, operands = "dense", (full,)
+        kernels.get(f"{self.optimizer.name}_{kind}").gpu(*self.tables, *operands, *numbers)
 
 
 def _lap(laps: DeviceLaps | None, phase: str) -> None:

@@ -183,16 +183,16 @@ class Run(Training):
 
     def densified(self) -> list[dict]:
         """Of the graph, of gradients that a standard update needs whole, and of batches of the dense baseline."""
-        made = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
+        conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
         for parameter in (one for one in self.parameters if one.touched):
             array = self.arrays[parameter.name]
             if self.setup.update == "standard" and parameter.gradient_format(self.setup.gradient) == "row_sparse":
                 of = "" if parameter.name == "w" else f" of {parameter.name}"
-                made.append((f"gradient{of} for the standard update", array.shape, array.nbytes))
+                conversions.append((f"gradient{of} for the standard update", array.shape, array.nbytes))
         if self.setup.format == "dense" and not isinstance(self.batches.x, np.ndarray):
             shape = (self.setup.batch_rows, self.features)
-            made.append(("batch from csr", shape, shape[0] * shape[1] * self.dtype.itemsize))
-        return [{"op": op, "shape": list(shape), "bytes": size} for op, shape, size in made]
+            conversions.append(("batch from csr", shape, shape[0] * shape[1] * self.dtype.itemsize))
+        return [{"op": op, "shape": list(shape), "bytes": size} for op, shape, size in conversions]
 
     @property
     def bytes_held(self) -> int:

@@ -122,9 +122,9 @@ def not_on_cuda(model: Model) -> str:
 
 
 def _why_no_graph(setup: Setup) -> str:
-    if wrong := [name for name, wanted in IN_GRAPH.items() if getattr(setup, name) != wanted]:
-        wanted = ", ".join(f"{name} {IN_GRAPH[name]}" for name in wrong)
-        return f"A step in one graph has {wanted}; with {wrong[0]} {getattr(setup, wrong[0])} launch is kernels."
+    if wrong := [name for name, choice in IN_GRAPH.items() if getattr(setup, name) != choice]:
+        choices = ", ".join(f"{name} {IN_GRAPH[name]}" for name in wrong)
+        return f"A step in one graph has {choices}; with {wrong[0]} {getattr(setup, wrong[0])} launch is kernels."
     if (loss := models.get(setup.model).loss) not in LOSSES:
         return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, launch is kernels."
     if setup.device != "cuda":
