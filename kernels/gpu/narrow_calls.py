@@ -24,7 +24,7 @@ _ALLOWED = {
 }
 """Types of each kind, by name, and what to say of them."""
 
-_OPERAND = re.compile(r"(\w+):([ilfhm])\[([^\]]*)\]")
+_OPERAND = re.compile(r"(\w+):([ilfhm])\[([^\]]*)\](?:[<^]\S*)?")  # what an operand holds is not read on a device
 
 
 def checked(operands: str, writes: tuple[str, ...] = ("out",)) -> Callable:

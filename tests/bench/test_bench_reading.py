@@ -101,9 +101,9 @@ def test_the_roofline_draws_measured_roofs_and_hollow_rivals():
     assert "roofs measured in the same run" in figure.axes[0].get_title(loc="left")
     plots.draw("roofline", store.BENCH.frame([maker.row("csr_dense")]), figure)
     assert "roofs" not in figure.axes[0].get_title(loc="left")
-    faces = {line.get_marker(): line.get_markerfacecolor() for line in lines if line.get_marker() in "os^"}
-    assert faces["o"] != "white"
-    assert faces["s"] == faces["^"] == "white"
+    faces = {line.get_label(): line.get_markerfacecolor() for line in lines}
+    assert faces["ours"] != "white"
+    assert faces["SciPy"] == faces["PyTorch (MKL)"] == "white"
 
 
 def test_goals_are_met_or_missed_by_how_much():
