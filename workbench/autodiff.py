@@ -49,19 +49,19 @@ def gradients(
     head.
     """
     symbols = outputs.heads
-    given = [None] * len(symbols) if heads is None else list(heads)
-    if len(given) != len(symbols):
-        raise AutodiffError(f"There are {len(symbols)} outputs, {outputs.outputs()}; {len(given)} heads came.")
-    by_name, without = walk(outputs, wrt, [_head(*pair) for pair in zip(symbols, given, strict=True)])
+    entries = [None] * len(symbols) if heads is None else list(heads)
+    if len(entries) != len(symbols):
+        raise AutodiffError(f"There are {len(symbols)} outputs, {outputs.outputs()}; {len(entries)} heads came.")
+    by_name, without = walk(outputs, wrt, [_head(*pair) for pair in zip(symbols, entries, strict=True)])
     for name, reason in without.items():
         raise AutodiffError(f"There is no gradient towards {name}: {reason}")
     _refuse_missing_heads(outputs, by_name)
     return by_name
 
 
-def _head(output: Symbol, given: Symbol | None) -> Symbol:
-    if given is not None:
-        return given
+def _head(output: Symbol, head: Symbol | None) -> Symbol:
+    if head is not None:
+        return head
     if output.op is not None and (output.op.joint is not None or _holds_one(output)):
         return ops.get("ones_like")(output)
     return variable(MISSING.format(output.name))
@@ -159,8 +159,8 @@ def walk(
     """
     nodes, names = outputs.nodes(), outputs.names()
     variables = _variables(outputs, wrt)
-    held = {name: node.attributes["format"] for name, node in variables.items()} | dict(formats or {})
-    patterned = {node for name, node in variables.items() if held[name] in MATRICES}
+    storage = {name: node.attributes["format"] for name, node in variables.items()} | dict(formats or {})
+    patterned = {node for name, node in variables.items() if storage[name] in MATRICES}
     state = Walk(_between(nodes, set(variables.values())), slopes or {}, patterned)
     for output, head in zip(outputs.heads, heads, strict=True):
         state.parts.setdefault(output, []).append(head)
@@ -181,10 +181,10 @@ def _variables(outputs: Graph, wrt: Sequence[str | Symbol]) -> dict[str, Symbol]
     known = outputs.variables()
     if isinstance(wrt, str | Symbol):
         raise AutodiffError(f"wrt is {wrt!r}; a list of variables or of their names is expected.")
-    asked = [entry.name if isinstance(entry, Symbol) else entry for entry in wrt]
-    if unknown := [name for name in asked if name not in known]:
+    names = [entry.name if isinstance(entry, Symbol) else entry for entry in wrt]
+    if unknown := [name for name in names if name not in known]:
         raise AutodiffError(f"The graph has no variable {', '.join(map(str, unknown))}; its variables are {[*known]}.")
-    return {name: known[name] for name in asked}
+    return {name: known[name] for name in names}
 
 
 def _between(nodes: Sequence[Symbol], variables: set[Symbol]) -> set[Symbol]:

@@ -21,13 +21,13 @@ def complete(
     variables = graph.variables()
     if unknown := sorted(set(args) - set(variables)):
         raise BindError(f"args has {', '.join(unknown)}; the graph's arguments are {list(variables)}.")
-    made = {key: dict(values or {}) for key, values in given.items()}
+    known = {key: dict(values or {}) for key, values in given.items()}
     for name, value in args.items():
         _, array = formats.enter(value)
-        made["shapes"].setdefault(name, array.shape)
+        known["shapes"].setdefault(name, array.shape)
         if variables[name].attributes["dtype"] is None:
-            made["dtypes"].setdefault(name, array.dtype)
-    return made
+            known["dtypes"].setdefault(name, array.dtype)
+    return known
 
 
 def accepted(facts: Facts, value: Any, convert: bool) -> Any:
@@ -60,16 +60,16 @@ def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tupl
     if not isinstance(grad_req, str | Mapping):
         raise BindError(f"grad_req is {grad_req!r}; a word of {REQUESTS}, or one by argument, is expected.")
     named = isinstance(grad_req, Mapping)
-    asked = dict(grad_req) if named else dict.fromkeys(arguments, grad_req)
-    if unknown := sorted(set(asked) - set(arguments)):
+    requests = dict(grad_req) if named else dict.fromkeys(arguments, grad_req)
+    if unknown := sorted(set(requests) - set(arguments)):
         raise BindError(f"grad_req has {', '.join(unknown)}; the arguments are {list(arguments)}.")
-    for name, request in asked.items():
+    for name, request in requests.items():
         if request not in REQUESTS:
             raise BindError(f"grad_req of {name} is {request!r}; it is one of {', '.join(REQUESTS)}.")
         if named and request != "null" and arguments[name].dtype.kind != "f":
             raise BindError(f"{name} is {arguments[name].dtype}; only float arguments have gradients.")
-    wanted = {name: request for name, request in asked.items() if request != "null"}
-    return {name: r for name, r in wanted.items() if arguments[name].dtype.kind == "f"}, named
+    active = {name: request for name, request in requests.items() if request != "null"}
+    return {name: r for name, r in active.items() if arguments[name].dtype.kind == "f"}, named
 
 
 def heads_of(graph: Graph) -> list[Symbol]:
@@ -100,8 +100,8 @@ def differentiate(
     requests, named = requests_of(grad_req, inference)
     heads = heads_of(graph)
     slopes = fusion.slopes_of(graph, inference.facts) if requests else {}
-    held = {name: facts.format for name, facts in inference.arguments.items()}
-    gradients, without = autodiff.walk(graph, list(requests), heads, slopes, held) if requests else ({}, {})
+    storage = {name: facts.format for name, facts in inference.arguments.items()}
+    gradients, without = autodiff.walk(graph, list(requests), heads, slopes, storage) if requests else ({}, {})
     if named and without:
         name, reason = next(iter(without.items()))
         raise BindError(f"grad_req asks for a gradient of {name}, but there is none: {reason}")

@@ -12,13 +12,13 @@ FUSED = "fused"
 
 def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
     """For each loss that can write its slope along with its output, on dense inputs: the symbol of that slope."""
-    found = {}
+    slopes = {}
     for node in graph.nodes():
         joint = node.op is not None and node.op.joint is not None
         if joint and all(facts[entry].format == "dense" for entry in node.inputs):
             scores = facts[node.inputs[0]]
-            found[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.shape), dtype=scores.dtype)
-    return found
+            slopes[node] = variable(f"{facts[node].name}:slope", shape=_free(scores.shape), dtype=scores.dtype)
+    return slopes
 
 
 def _free(shape: tuple[int, ...]) -> tuple[None, ...]:
@@ -45,18 +45,18 @@ def in_format(name: str, gradient: Symbol, format: str, known: Mapping[str, Mapp
         return _unsummed(name, gradient, known)
     if _facts(gradient, known).format == format:
         return gradient
-    if (asked := _asked(gradient, format)) is not None:
+    if (candidate := _asked(gradient, format)) is not None:
         try:
-            facts = _facts(asked, known)
+            facts = _facts(candidate, known)
         except GraphError:  # the operator has no such result
             facts = None
         if facts is not None and facts.format == format and not facts.densifies:
-            return asked
+            return candidate
     return ops.get("to_format")(gradient, format=format)
 
 
 def _asked(node: Symbol, format: str) -> Symbol | None:
-    """The same node asked for a result in that format, where its operator has a parameter for it."""
+    """A node like it that is asked for that format, where its operator has a parameter for it."""
     if "result" in node.params:
         choice = {"result": format}
     elif "sparse_grad" in node.params:
@@ -68,8 +68,8 @@ def _asked(node: Symbol, format: str) -> Symbol | None:
 
 def _facts(node: Symbol, known: Mapping[str, Mapping]) -> Facts:
     here = set(node.arguments())
-    given = {key: {name: value for name, value in values.items() if name in here} for key, values in known.items()}
-    return infer(node, **given)[node]
+    declared = {key: {name: value for name, value in values.items() if name in here} for key, values in known.items()}
+    return infer(node, **declared)[node]
 
 
 def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symbol:
@@ -81,11 +81,11 @@ def _unsummed(name: str, gradient: Symbol, known: Mapping[str, Mapping]) -> Symb
             f"The gradient of {name} cannot be fused: it is {what}. Only a product X.T @ slope can be left unsummed. "
             "Ask for row_sparse or dense."
         )
-    asked = _asked(gradient, "row_sparse")
-    facts = _facts(asked, known)
+    product = _asked(gradient, "row_sparse")
+    facts = _facts(product, known)
     if not facts.rule.plan:
         raise AutodiffError(
             f"The gradient of {name} cannot be fused: {facts.rule.kernel} reads no batch plan. X in csr or coo with a "
             "dense slope has one; else ask for row_sparse or dense."
         )
-    return asked
+    return product

@@ -14,10 +14,10 @@ def listed(heads: Any, names: list[str]) -> list[Any]:
     """One head or None for each output (`BindError`)."""
     if heads is None:
         return [None] * len(names)
-    made = list(heads) if isinstance(heads, list | tuple) else [heads]
-    if len(made) != len(names):
-        raise BindError(f"{len(made)} heads came for {len(names)} outputs, {names}; give one for each.")
-    return made
+    entries = list(heads) if isinstance(heads, list | tuple) else [heads]
+    if len(entries) != len(names):
+        raise BindError(f"{len(entries)} heads came for {len(names)} outputs, {names}; give one for each.")
+    return entries
 
 
 def array(name: str, facts: Facts, value: Any) -> Any:

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 def explain(executor: "Executor") -> Explanation:
     """The graph with its gradients, sizes by the arrays that are held."""
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
-    held = {"shapes": {name: executor.args[name].shape for name in executor.args}}
-    given = leaf_facts(leaves, {**executor.declared, **held})
-    inference = infer(executor.training.graph, **given, densities=_densities(executor.args))
+    current = {"shapes": {name: executor.args[name].shape for name in executor.args}}
+    known = leaf_facts(leaves, {**executor.declared, **current})
+    inference = infer(executor.training.graph, **known, densities=_densities(executor.args))
     notes = _notes(executor)
     slopes = {slope.given: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
     made_by = {facts.name: slopes[facts.name] for facts in inference if facts.name in slopes}

@@ -195,11 +195,11 @@ class Writer:
         ends = last_uses([self._reads(node) for node in order], [*kept, *self.training.gradients.values()])
         shared, keys, release = Shared(), dict(kept), {}
         for number, node in enumerate(order):
-            for made in (node, self.training.slopes.get(node)):
-                if made is None or made not in ends or made in keys or not self._needs_buffer(made):
+            for value in (node, self.training.slopes.get(node)):
+                if value is None or value not in ends or value in keys or not self._needs_buffer(value):
                     continue
-                keys[made] = shared.take(self._size(made), self.facts[made].dtype)
-                release.setdefault(ends[made], []).append(keys[made])
+                keys[value] = shared.take(self._size(value), self.facts[value].dtype)
+                release.setdefault(ends[value], []).append(keys[value])
             for key in release.pop(number, ()):
                 shared.give_back(key)
         for key, size in shared.sizes.items():

@@ -59,7 +59,7 @@ class Executor:
         names = {self.slots[name]: name for name, facts in self.known.items() if facts.format != "dense"}
         self.outside = Outside(names)
         self._hold_constants()
-        held = {
+        arrays = {
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
             for name, facts in self.known.items()
         }
@@ -67,7 +67,7 @@ class Executor:
         self.headed: Program | None = None  # the program whose heads of ones are in place
         self.shapes: tuple | None = None
         self.program: Program
-        self._hold(held)
+        self._hold(arrays)
         binding.refuse_densifying(self.inference)
         self._start()
 
@@ -127,10 +127,10 @@ class Executor:
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         with self.alone:
-            taken = self._accepted(new_args)
-            taken |= self.outside.again(self.values, taken)
-            if taken:
-                self._hold(taken)
+            arrays = self._accepted(new_args)
+            arrays |= self.outside.again(self.values, arrays)
+            if arrays:
+                self._hold(arrays)
             self._take_plans(plans or {})
             self.alone.trained(False)
             self._run(self.program.training if training else self._forward_steps(wanted), lap)
@@ -201,17 +201,17 @@ class Executor:
 
     def _accepted(self, new_args: Mapping[str, Any]) -> dict[int, Any]:
         """Arrays for arguments by slot, in the formats and dtypes that they have; quick for what is like the last."""
-        made = {}
+        arrays = {}
         for name, value in new_args.items():
             slot = self.slot_of(name)
-            held = self.values[slot]
+            last = self.values[slot]
             if not isinstance(value, np.ndarray):
                 value = self.outside.enter(slot, value, name)
-            like = type(value) is type(held) and value.dtype == held.dtype and len(value.shape) == len(held.shape)
-            if not like or value.shape[1:] != held.shape[1:]:
+            like = type(value) is type(last) and value.dtype == last.dtype and len(value.shape) == len(last.shape)
+            if not like or value.shape[1:] != last.shape[1:]:
                 value = binding.accepted(self.known[name], value, self.convert)
-            made[slot] = value
-        return made
+            arrays[slot] = value
+        return arrays
 
     def _hold_constants(self) -> None:
         for node in self.training.nodes:
@@ -221,29 +221,29 @@ class Executor:
                 if not isinstance(node.value, np.ndarray):
                     self.outside.names[slot] = self.training.names[node]
 
-    def _hold(self, taken: Mapping[int, Any]) -> None:
+    def _hold(self, arrays: Mapping[int, Any]) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
         values = self.values
         alike = self.shapes is not None
-        for slot, value in taken.items():
+        for slot, value in arrays.items():
             alike = alike and value.shape == values[slot].shape
         if not alike:
-            shapes = tuple((taken[slot] if slot in taken else values[slot]).shape for slot in self.slots.values())
+            shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
             if shapes not in self.programs:
                 self._write(shapes)
             self.shapes, self.program = shapes, self.programs[shapes]
             for slot, view in self.program.views:
                 values[slot] = view
             self.ones.clear()
-        for slot, value in taken.items():
+        for slot, value in arrays.items():
             values[slot] = value
 
     def _write(self, shapes: tuple) -> None:
-        given = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}
-        facts = infer(self.graph, **given).facts
+        declared = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}
+        facts = infer(self.graph, **declared).facts
         here = set(self.training.graph.arguments())
         like = {name: facts[node] for name, node in self.alike.items() if name in here}
-        inference = infer(self.training.graph, **binding.leaf_facts(like, given))
+        inference = infer(self.training.graph, **binding.leaf_facts(like, declared))
         grown = self.pool.grown
         program = Writer(self.training, inference, self.pool).write()
         if self.pool.grown > grown or len(self.programs) >= PROGRAMS:
@@ -279,8 +279,8 @@ class Executor:
         for place, (slot, value) in enumerate(zip(self.head_slots, listed, strict=True)):
             if value is None and (slot is None or (slot in self.ones and self.values[slot] is self.ones[slot])):
                 continue  # an output layer has no use for it, or it is there
-            made = heads.array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
+            head = heads.array(self.output_names[place], self.inference.facts[self.graph.heads[place]], value)
             if slot is not None:
-                self.values[slot] = made
+                self.values[slot] = head
                 if value is None:
-                    self.ones[slot] = made
+                    self.ones[slot] = head

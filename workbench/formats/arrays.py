@@ -56,7 +56,7 @@ def to_format(x: Any, format: str) -> Any:
 
 
 def copy(x: Any) -> Any:
-    """The same array over memory of its own: values, pattern, format and types. A SciPy matrix gives the array."""
+    """Copy an array, over memory of its own: values, pattern, format and types. A SciPy matrix gives the array."""
     format, x = enter(x)
     return format.build({name: aligned.copy(part) for name, part in format.parts(x).items()}, x.shape)
 
@@ -93,16 +93,16 @@ def assign(destination: Any, source: Any) -> Any:
     """
     target, view = admit(destination)
     if isinstance(source, int | float | np.number):
-        made = _filled(target.name, view.shape, view.dtype, source)
+        result = _filled(target.name, view.shape, view.dtype, source)
     else:
         _, source = admit(source)
         if source.shape != view.shape:
-            came = f"An array of shape {source.shape} was assigned to one of shape {view.shape}"
-            raise refuse(came, "arrays of the same shape, and numbers", "Take a part of it or reshape it")
-        made = to_format(source, target.name)
+            fault = f"An array of shape {source.shape} was assigned to one of shape {view.shape}"
+            raise refuse(fault, "arrays of the same shape, and numbers", "Take a part of it or reshape it")
+        result = to_format(source, target.name)
         if target.name != "dense":
-            made = astype(made, view.dtype)
-    target.replace(destination, target.parts(made))
+            result = astype(result, view.dtype)
+    target.replace(destination, target.parts(result))
     return destination
 
 

@@ -37,8 +37,8 @@ def check_index_types(**arrays: np.ndarray) -> None:
             raise refuse(f"{name} has dtype {array.dtype}", "int32 and int64", f"Call {name}.astype(np.int32)")
     dtypes = {name: array.dtype for name, array in arrays.items()}
     if len(set(dtypes.values())) > 1:
-        came = " and ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
-        raise refuse(f"The index types differ: {came}", "one type for all of them", "Turn both into int64")
+        types = " and ".join(f"{name} {dtype}" for name, dtype in dtypes.items())
+        raise refuse(f"The index types differ: {types}", "one type for all of them", "Turn both into int64")
 
 
 def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
@@ -59,8 +59,8 @@ def check_range(indices: np.ndarray, limit: int, name: str, axis: str) -> None:
 def check_same_length(values: np.ndarray, indices: np.ndarray, names: tuple[str, str]) -> None:
     """Refuse index and value arrays of different length."""
     if len(values) != len(indices):
-        came = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
-        raise refuse(came, "the same number in both", "Build the matrix again from its parts")
+        fault = f"{names[0]} has {len(values)} entries and {names[1]} has {len(indices)}"
+        raise refuse(fault, "the same number in both", "Build the matrix again from its parts")
 
 
 def as_shape(shape: Any) -> tuple[int, ...]:
@@ -123,16 +123,16 @@ def check_compressed_indices(x: Any) -> None:
 
 def _check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
     if len(indptr) != count + 1:
-        came = f"indptr has {len(indptr)} entries for {count} {major}"
-        raise refuse(came, f"{count + 1}, one more than {major}", "Correct shape or indptr")
+        fault = f"indptr has {len(indptr)} entries for {count} {major}"
+        raise refuse(fault, f"{count + 1}, one more than {major}", "Correct shape or indptr")
     if indptr[0] != 0 or indptr[-1] != stored:
-        came = f"indptr goes from {indptr[0]} to {indptr[-1]}"
-        raise refuse(came, f"0 to {stored}, the number of stored entries", "Call x.prune(), or correct indptr")
+        fault = f"indptr goes from {indptr[0]} to {indptr[-1]}"
+        raise refuse(fault, f"0 to {stored}, the number of stored entries", "Call x.prune(), or correct indptr")
     falling = indptr[1:] < indptr[:-1]
     if falling.any():
         at = int(np.argmax(falling))
-        came = f"indptr falls from {indptr[at]} to {indptr[at + 1]} at {major[:-1]} {at}"
-        raise refuse(came, "numbers that never fall", "Build the matrix again from its parts")
+        fault = f"indptr falls from {indptr[at]} to {indptr[at + 1]} at {major[:-1]} {at}"
+        raise refuse(fault, "numbers that never fall", "Build the matrix again from its parts")
 
 
 def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str) -> None:
@@ -146,7 +146,7 @@ def _check_order(indptr: np.ndarray, indices: np.ndarray, major: str, minor: str
     line = int(np.searchsorted(indptr, at, side="right")) - 1
     before, after = indices[at], indices[at + 1]
     if before == after:
-        came = f"{minor} {after} is stored twice in {major} {line} (indices[{at}] and indices[{at + 1}]), a duplicate"
-        raise refuse(came.capitalize(), "each once", "Call x.sum_duplicates()")
-    came = f"{major} {line} is unsorted: {minor} {after} (indices[{at + 1}]) comes after {minor} {before}"
-    raise refuse(came.capitalize(), "ascending order", "Call x.sort_indices()")
+        fault = f"{minor} {after} is stored twice in {major} {line} (indices[{at}] and indices[{at + 1}]), a duplicate"
+        raise refuse(fault.capitalize(), "each once", "Call x.sum_duplicates()")
+    fault = f"{major} {line} is unsorted: {minor} {after} (indices[{at + 1}]) comes after {minor} {before}"
+    raise refuse(fault.capitalize(), "ascending order", "Call x.sort_indices()")

@@ -70,9 +70,9 @@ register, names, get, scan = _formats.register, _formats.names, _formats.get, _f
 unavailable = _formats.unavailable
 
 
-def refuse(came: str, allowed: str, advice: str) -> FormatError:
+def refuse(fault: str, allowed: str, advice: str) -> FormatError:
     """The error for a malformed matrix, in the one form that all of them have."""
-    return FormatError(f"{came}. Allowed: {allowed}. {advice}.")
+    return FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
 
 
 _of_type: dict[type, Format] = {}
@@ -107,8 +107,8 @@ def with_plain_parts(format: Format, x: Any) -> Any:
 
 def _plain_part(name: str, part: Any) -> np.ndarray:
     if not isinstance(part, np.ndarray) or isinstance(part, np.ma.MaskedArray):
-        came = f"{name} is a {type(part).__name__}"
-        raise refuse(came, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
+        fault = f"{name} is a {type(part).__name__}"
+        raise refuse(fault, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
     return np.asarray(part)
 
 
@@ -116,17 +116,19 @@ def admit(x: Any) -> tuple[Format, Any]:
     """The format of `x`, and `x` with matrix classes turned into arrays over the same memory (`FormatError`)."""
     if (known := _of_type.get(type(x))) is not None:
         return known, x
-    came, x = x, _as_array(x)
+    original, x = x, _as_array(x)
     for format in _formats.entries.values():
         if format.is_instance(x):
-            if x is came:
+            if x is original:
                 _of_type[type(x)] = format
             return format, x
     kind = f"{type(x).__module__}.{type(x).__name__}".removeprefix("builtins.")
-    came = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
+    fault = f"SciPy's {x.format!r} format" if scipy.sparse.issparse(x) else f"A {kind}"
     advice = "Call x.tocsr()" if scipy.sparse.issparse(x) else "Call np.asarray(x, np.float32)"
     raise refuse(
-        f"{came} is none of the formats here", f"NumPy arrays, SciPy arrays and RowSparse: {', '.join(names())}", advice
+        f"{fault} is none of the formats here",
+        f"NumPy arrays, SciPy arrays and RowSparse: {', '.join(names())}",
+        advice,
     )
 
 

@@ -77,7 +77,7 @@ def merge_rows(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.
 
 
 def retain_rows(indices: np.ndarray, values: np.ndarray, wanted: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Those of the stored rows whose index is wanted."""
+    """The stored rows whose index is wanted."""
     kept = np.isin(indices, wanted)
     return indices[kept], values[kept]
 

@@ -58,14 +58,14 @@ def picture(x: Any) -> str:
     if format.name == "dense":
         raise refuse("A dense array came", "csr, csc, coo and row_sparse", "Convert it: formats.to_format(x, 'csr')")
     size = int(np.prod(x.shape, dtype=object))
-    held = sum(part.nbytes for part in format.parts(x).values())
+    nbytes = sum(part.nbytes for part in format.parts(x).values())
     facts = {
         "shape": " × ".join(f"{length:,}" for length in x.shape),
         "format": format.name,
         "dtype": str(x.dtype),
         "stored": f"{x.nnz:,} of {size:,}",
         "density": f"{x.nnz / size if size else 0:.3g}",
-        "memory": f"{held:,} bytes, dense {size * x.dtype.itemsize:,}",
+        "memory": f"{nbytes:,} bytes, dense {size * x.dtype.itemsize:,}",
     }
     if format.name == "row_sparse":
         facts["stored"] = f"{len(x.indices):,} of {x.shape[0]:,} rows"

@@ -24,7 +24,7 @@ def _refuse_masked(part: ArrayLike, name: str) -> None:
 
 
 def as_indices(indices: ArrayLike) -> np.ndarray:
-    """As int64; only whole numbers are taken."""
+    """Turn indices into int64; only whole numbers are taken."""
     _refuse_masked(indices, "indices")
     indices = np.asarray(indices)
     if indices.size and indices.dtype.kind not in "iu":
@@ -97,10 +97,10 @@ def check_indices(indices: np.ndarray, rows: int) -> None:
     before, after = indices[at], indices[at + 1]
     advice = "Call RowSparse.from_rows(indices, values, shape), which sorts and sums"
     if before == after:
-        came = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
-        raise refuse(came, "each row once", advice)
-    came = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
-    raise refuse(came, "ascending order", advice)
+        fault = f"Row {after} is stored twice (indices[{at}] and indices[{at + 1}]), a duplicate"
+        raise refuse(fault, "each row once", advice)
+    fault = f"indices is unsorted: {after} (indices[{at + 1}]) comes after {before}"
+    raise refuse(fault, "ascending order", advice)
 
 
 def flat(values: np.ndarray) -> np.ndarray:

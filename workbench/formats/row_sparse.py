@@ -73,12 +73,12 @@ class RowSparse(Arithmetic):
 
     @classmethod
     def assemble(cls, values: np.ndarray, indices: np.ndarray, shape: tuple[int, ...]) -> Self:
-        """Of parts that are right by construction, as kernels make them: nothing is checked. O(1)."""
-        made = object.__new__(cls)
-        object.__setattr__(made, "values", values)
-        object.__setattr__(made, "indices", indices)
-        object.__setattr__(made, "shape", shape)
-        return made
+        """An array of parts that are right by construction, as kernels make them: nothing is checked. O(1)."""
+        result = object.__new__(cls)
+        object.__setattr__(result, "values", values)
+        object.__setattr__(result, "indices", indices)
+        object.__setattr__(result, "shape", shape)
+        return result
 
     @classmethod
     def from_dense(cls, dense: np.ndarray) -> Self:
@@ -132,19 +132,19 @@ class RowSparse(Arithmetic):
         return spread(self.values, self.indices, self.shape[0])
 
     def to_dense(self) -> np.ndarray:
-        """As `toarray`, which is SciPy's word for it."""
+        """The dense array of `shape`, a copy, as by `toarray`, SciPy's word for it."""
         return self.toarray()
 
     def to_format(self, format: str) -> Any:
-        """As `formats.to_format`: in the format of that name, itself where it is row_sparse."""
+        """The array in the format of that name, by `formats.to_format`; itself where it is row_sparse."""
         return arrays.to_format(self, format)
 
     def copy(self) -> Self:
-        """The same over its own memory."""
+        """A copy over memory of its own."""
         return arrays.copy(self)
 
     def astype(self, dtype: DTypeLike, copy: bool = True) -> Self:
-        """As `formats.astype`: values of another type, the same rows stored."""
+        """The array with values of another type and the same rows stored, by `formats.astype`."""
         return arrays.astype(self, dtype, copy)
 
     def retain(self, rows: ArrayLike) -> Self:
@@ -155,13 +155,13 @@ class RowSparse(Arithmetic):
         out of range are refused (`FormatError`). O(rows log rows + width * rows).
         """
         self.check()
-        wanted = row_numbers(rows, self.shape[0])
+        numbers = row_numbers(rows, self.shape[0])
         if not len(self.indices):
             return self.copy()
-        kept, values = moves.get("retain_rows", self.dtype)(self.indices, flat(self.values), wanted)
-        if len(kept) < len(wanted):
-            values = spread(values, np.searchsorted(wanted, kept), len(wanted))
-        return type(self).assemble(values.reshape(len(wanted), *self.shape[1:]), wanted.copy(), self.shape)
+        kept, values = moves.get("retain_rows", self.dtype)(self.indices, flat(self.values), numbers)
+        if len(kept) < len(numbers):
+            values = spread(values, np.searchsorted(numbers, kept), len(numbers))
+        return type(self).assemble(values.reshape(len(numbers), *self.shape[1:]), numbers.copy(), self.shape)
 
     def check(self, full: bool = False) -> Self:
         """Itself, or `FormatError`: parts, range, order and uniqueness of the indices; `full` adds finite values."""

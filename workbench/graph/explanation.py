@@ -65,20 +65,20 @@ class Explanation:
 
     @property
     def densified(self) -> list[Line]:
-        """Those that make their inputs dense."""
+        """The nodes that make their inputs dense."""
         return [line for line in self.lines if line.densifies]
 
     def text(self) -> str:
         """A table in plain text; remarks of nodes that densify start with `!!`."""
         rows = [COLUMNS, *(line.cells for line in self.lines)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(COLUMNS))]
-        made = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
-        made.insert(1, "  ".join("-" * width for width in widths))
-        return "\n".join(line.rstrip() for line in [*made, self.verdict])
+        table = ["  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)) for row in rows]
+        table.insert(1, "  ".join("-" * width for width in widths))
+        return "\n".join(line.rstrip() for line in [*table, self.verdict])
 
     @property
     def verdict(self) -> str:
-        """In one sentence, whether anything is made dense."""
+        """Say in one sentence whether anything is made dense."""
         total = sum(facts.bytes_densified for facts in self.inference.densified)
         names = ", ".join(line.name for line in self.densified)
         return f"Made dense on the way: {total:,} bytes, by {names}." if names else "Nothing is made dense on the way."
@@ -108,8 +108,8 @@ def _line(node, facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> 
     shape = "[" + ", ".join(map(str, facts.shape)) + "]"
     remark = notes.get(facts.name, "")
     if facts.densifies:
-        held = ", ".join(entry.format for entry in inputs)
-        remark = f"!! densifies: no rule for {held}; {facts.bytes_densified:,} bytes made dense. {remark}".rstrip()
+        formats = ", ".join(entry.format for entry in inputs)
+        remark = f"!! densifies: no rule for {formats}; {facts.bytes_densified:,} bytes made dense. {remark}".rstrip()
     return Line(
         name=facts.name,
         operator=node.kind,

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from workbench.graph.symbol import Graph, Symbol
 
 DTYPE = np.dtype(np.float32)
-"""Of variables that say nothing."""
+"""The type of variables that say nothing."""
 
 
 @final
@@ -34,7 +34,7 @@ class Facts:
     rule: Rule | None = None
     size: sizes.Size = sizes.UNKNOWN
     bytes_densified: int = 0
-    """Of the dense copies that the node makes of its inputs, where it has no rule for their formats."""
+    """Bytes of the dense copies that the node makes of its inputs, where it has no rule for their formats."""
 
     @property
     def bytes(self) -> int | None:
@@ -99,7 +99,7 @@ class Inference:
 
     @property
     def densified(self) -> list[Facts]:
-        """Those that make their inputs dense."""
+        """The nodes that make their inputs dense."""
         return [facts for facts in self if facts.densifies]
 
 
@@ -113,24 +113,24 @@ def infer(
     partial: bool = False,
 ) -> Inference:
     """See `Graph.infer`. O(nodes)."""
-    given = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
+    declared = {"shapes": shapes or {}, "dtypes": dtypes or {}, "formats": formats or {}, "densities": densities or {}}
     nodes = ordered(graph.heads)
     names = named(nodes)
-    _refuse_unknown(given, [node.given for node in nodes if node.kind == "variable"])
+    _refuse_unknown(declared, [node.given for node in nodes if node.kind == "variable"])
     facts: dict[Symbol, Facts] = {}
     for node in nodes:
         if node.op is None:
-            made = _leaf(node, names[node], given)
+            result = _leaf(node, names[node], declared)
         else:
-            made = _result(node, names[node], [facts[entry] for entry in node.inputs])
-        facts[node] = made
+            result = _result(node, names[node], [facts[entry] for entry in node.inputs])
+        facts[node] = result
     if not partial:
         _refuse_missing([facts[node] for node in nodes if node.kind == "variable"])
     return Inference(graph, facts)
 
 
-def _refuse_unknown(given: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
-    for what, values in given.items():
+def _refuse_unknown(declared: Mapping[str, Mapping[str, Any]], known: list[str]) -> None:
+    for what, values in declared.items():
         if unknown := sorted(set(values) - set(known)):
             raise GraphError(f"{what} are given for {', '.join(unknown)}; the graph's variables are {known}.")
 
@@ -144,14 +144,14 @@ def _refuse_missing(variables: list[Facts]) -> None:
         )
 
 
-def _leaf(node: "Symbol", name: str, given: Mapping[str, Mapping[str, Any]]) -> Facts:
-    density = given["densities"].get(name) if node.kind == "variable" else None
+def _leaf(node: "Symbol", name: str, declared: Mapping[str, Mapping[str, Any]]) -> Facts:
+    density = declared["densities"].get(name) if node.kind == "variable" else None
     if node.kind == "constant":
         kind, value = known_formats.admit(node.value)
         return Facts(name, value.shape, value.dtype, kind.name, size=sizes.of_value(value))
-    format = known_formats.get(given["formats"].get(name, node.attributes["format"])).name
-    dtype = np.dtype(given["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)
-    shape = _joined(name, node.attributes["shape"], given["shapes"].get(name))
+    format = known_formats.get(declared["formats"].get(name, node.attributes["format"])).name
+    dtype = np.dtype(declared["dtypes"].get(name, node.attributes["dtype"]) or DTYPE)
+    shape = _joined(name, node.attributes["shape"], declared["shapes"].get(name))
     if shape is not None and format in ("csr", "csc", "coo") and len(shape) != 2:
         raise GraphError(f"{name} is {format}, which has 2 dimensions; its shape is {shape}. Use row_sparse or dense.")
     if shape == () and format != "dense":
@@ -178,8 +178,8 @@ def _result(node: "Symbol", name: str, inputs: list[Facts]) -> Facts:
         shape = tuple(node.op.shape(shapes, node.params))
         rule = node.op.choose([facts.format for facts in inputs], shapes, node.params)
     except ValueError as error:
-        came = ", ".join(str(facts) for facts in inputs)
-        raise GraphError(f"{name} = {node.op.name}({came}): {error}") from error
+        arguments = ", ".join(str(facts) for facts in inputs)
+        raise GraphError(f"{name} = {node.op.name}({arguments}): {error}") from error
     size = sizes.of_result(rule.result, shape, dtype, [(facts.format, facts.shape, facts.size) for facts in inputs])
     densified = sum(
         sizes.dense_bytes(facts.shape, facts.dtype) for facts in inputs if rule.densifies and facts.format != "dense"

@@ -95,20 +95,20 @@ def _positions(rows, sizes: Mapping[Place, float], above: Mapping, below: Mappin
     for sweep in range(SWEEPS):
         for row in rows if sweep % 2 == 0 else reversed(rows):
             near = [(*above.get(place, ()), *below.get(place, ())) for place in row]
-            wanted = [
+            targets = [
                 _mean([middles[n] for n in around], middles[place]) for place, around in zip(row, near, strict=True)
             ]
-            middles |= dict(zip(row, _apart(wanted, [sizes[place] for place in row], gap), strict=True))
+            middles |= dict(zip(row, _apart(targets, [sizes[place] for place in row], gap), strict=True))
     return middles
 
 
-def _apart(wanted: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
-    """The middles closest to those wanted, in least squares, in order and apart: adjacent violators pooled."""
+def _apart(targets: Sequence[float], sizes: Sequence[float], gap: float) -> list[float]:
+    """The middles closest to the targets, in least squares, in order and apart: adjacent violators pooled."""
     offsets = [0.0]
     for left, right in itertools.pairwise(sizes):
         offsets.append(offsets[-1] + (left + right) / 2 + gap)
     pools: list[tuple[float, int]] = []
-    for middle, offset in zip(wanted, offsets, strict=False):
+    for middle, offset in zip(targets, offsets, strict=False):
         total, count = middle - offset, 1
         while pools and pools[-1][0] / pools[-1][1] > total / count:
             before = pools.pop()

@@ -14,25 +14,25 @@ class GraphError(ValueError):
 
 def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:
     """All nodes that the heads need, inputs before their users, depth first in order of first use. O(nodes)."""
-    found, order = set(), []
+    seen, order = set(), []
     for head in heads:
-        stack = [] if head in found else [(head, iter(head.inputs))]
-        found.add(head)
+        stack = [] if head in seen else [(head, iter(head.inputs))]
+        seen.add(head)
         while stack:
             node, rest = stack[-1]
-            following = next((entry for entry in rest if entry not in found), None)
+            following = next((entry for entry in rest if entry not in seen), None)
             if following is None:
                 order.append(node)
                 stack.pop()
             else:
-                found.add(following)
+                seen.add(following)
                 stack.append((following, iter(following.inputs)))
     return order
 
 
 def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
     """The name of every node: the one given, else its operator's with a number, in order, past the names taken."""
-    taken = {node.given for node in nodes if node.given}
+    reserved = {node.given for node in nodes if node.given}
     counts: Counter[str] = Counter()
     names = {}
     for node in nodes:
@@ -40,25 +40,25 @@ def named(nodes: Sequence["Symbol"]) -> dict["Symbol", str]:
         while name is None:
             candidate = f"{node.kind}{counts[node.kind]}"
             counts[node.kind] += 1
-            name = None if candidate in taken else candidate
+            name = None if candidate in reserved else candidate
         names[node] = name
     return names
 
 
 def merged(parts: Iterable["Symbol"]) -> dict[str, "Symbol"]:
     """The named nodes of all parts; two different nodes of one name are refused (`GraphError`)."""
-    taken: dict[str, Symbol] = {}
+    by_name: dict[str, Symbol] = {}
     for part in parts:
-        if not taken:
-            taken = part.taken
+        if not by_name:
+            by_name = part.taken
             continue
-        if part.taken is taken:
+        if part.taken is by_name:
             continue
         for name, node in part.taken.items():
-            if (other := taken.get(name, node)) is not node:
+            if (other := by_name.get(name, node)) is not node:
                 raise GraphError(
                     f"Two different nodes are named {name!r}: {other.described} and {node.described}. In one graph a "
                     "name stands for one node: use the same symbol in both places, or give one another name."
                 )
-        taken = taken | part.taken
-    return taken
+        by_name = by_name | part.taken
+    return by_name

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from workbench.graph.explanation import Line
 
 COLOURS = {"dense": "#222222", "csr": "#0072B2", "csc": "#009E73", "coo": "#D55E00", "row_sparse": "#CC79A7"}
-"""Those of the charts: Okabe and Ito's."""
+"""The colours of the charts: Okabe and Ito's."""
 TINTS = {"dense": "#f2f2f2", "csr": "#e3f0f8", "csc": "#e0f4ee", "coo": "#fcebdf", "row_sparse": "#faeef4"}
 INK, PLAIN = "#14171c", "#5b6270"
 ALARM = "#c00020"
@@ -43,11 +43,11 @@ def _numbered(edges: Sequence[tuple[str, str]]) -> list[tuple[str, str, float]]:
     """Edges with the part of the target's width at which they arrive."""
     count: dict[str, int] = {}
     total = {target: sum(other == target for _, other in edges) for _, target in edges}
-    made = []
+    arrivals = []
     for source, target in edges:
         count[target] = count.get(target, 0) + 1
-        made.append((source, target, count[target] / (total[target] + 1)))
-    return made
+        arrivals.append((source, target, count[target] / (total[target] + 1)))
+    return arrivals
 
 
 def _top(layout: Layout, place) -> float:
@@ -105,15 +105,15 @@ def _last(line: "Line") -> str:
 
 
 def _fit(text: str, size: int, weight: str) -> str:
-    """As much of the text as the box is wide."""
+    """Cut the text to what fits in the width of the box."""
     letters = int((BOX - 24) / (size * (0.6 if int(weight) > 500 else 0.55)))
     return text if len(text) <= letters else f"{text[: letters - 1]}…"
 
 
 def _legend(lines: Sequence["Line"]) -> tuple[str, float]:
     """(SVG, width) of the formats that occur."""
-    held = [format for format in COLOURS if any(line.format == format for line in lines)]
-    entries = [(COLOURS[format], format) for format in held]
+    formats = [format for format in COLOURS if any(line.format == format for line in lines)]
+    entries = [(COLOURS[format], format) for format in formats]
     entries += [(ALARM, "makes dense")] if any(line.densifies for line in lines) else []
     parts, x = [], float(MARGIN)
     for colour, word in entries:

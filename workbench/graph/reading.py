@@ -118,9 +118,9 @@ def _operator(entry: dict, what: str, nodes: dict[str, Symbol]) -> Symbol:
     if op is None:
         raise GraphError(f"{what}: op is {entry['op']!r}; a name is expected.")
     inputs = tuple(_look_up(name, nodes, what) for name in _list(entry["inputs"], f"{what}: inputs"))
-    given = {key: decoded(value, what) for key, value in _object(entry["params"], f"{what}: params").items()}
+    settings = {key: decoded(value, what) for key, value in _object(entry["params"], f"{what}: params").items()}
     op.check_count(len(inputs))
-    params = {key: canonical(value, what) for key, value in op.resolve(given).items()}
+    params = {key: canonical(value, what) for key, value in op.resolve(settings).items()}
     attributes = _object(entry.get("attributes", {}), f"{what}: attributes")
     return Symbol(_given(entry), op, inputs, params, {key: decoded(value, what) for key, value in attributes.items()})
 
@@ -162,8 +162,8 @@ def _array(format: str, value: dict, what: str) -> Any:
         return formats.RowSparse(data.reshape(len(index["indices"]), *shape[1:]), index["indices"], shape)
     if format == "coo":
         return scipy.sparse.coo_array((data, (index["row"], index["col"])), shape=shape)
-    made = scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
-    return made((data, index["indices"], index["indptr"]), shape=shape)
+    build = scipy.sparse.csr_array if format == "csr" else scipy.sparse.csc_array
+    return build((data, index["indices"], index["indptr"]), shape=shape)
 
 
 def _numbers(values: Any, what: str) -> list[float]:

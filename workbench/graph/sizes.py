@@ -26,13 +26,13 @@ def dense_bytes(shape: Sequence[int], dtype: np.dtype) -> int:
 
 
 def of_value(value: Any) -> Size:
-    """Of an array that exists."""
+    """The size of an array that exists."""
     stored = getattr(value, "nnz", value.size if isinstance(value, np.ndarray) else 0)
     return Size(formats.nbytes(value), "exact", stored / max(math.prod(value.shape), 1))
 
 
 def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, density: float | None) -> Size:
-    """Of an array of that density; of the largest there can be where none is given."""
+    """The size of an array of that density; of the largest there can be where none is given."""
     if shape is None or None in shape:
         return UNKNOWN
     if format == "dense":
@@ -50,7 +50,7 @@ def of_array(format: str, shape: Sequence[int | None] | None, dtype: np.dtype, d
 def of_result(
     format: str, shape: Sequence[int], dtype: np.dtype, inputs: Sequence[tuple[str, Sequence[int], Size]]
 ) -> Size:
-    """Of the result of an operator: as dense as the only input of its format and shape, else at most everything."""
-    alike = [size for held, of, size in inputs if held == format and tuple(of) == tuple(shape)]
+    """The size of an operator's result: as dense as the only input of its format and shape, else at most everything."""
+    alike = [size for form, of, size in inputs if form == format and tuple(of) == tuple(shape)]
     only = len(alike) == 1 and alike[0].density is not None
     return of_array(format, shape, dtype, alike[0].density if only else None)

@@ -152,7 +152,7 @@ def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _power_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Towards x zero where y is zero, towards y zero where x is zero: there the formula has 0 times infinity."""
+    """Gradients; zero towards x where y is zero, and towards y where x is: the formula has 0 times infinity there."""
     lowered = ops.power(x, ops.subtract_scalar(ops.add(y, ops.equal_scalar(y, scalar=0.0)), scalar=1.0))
     logarithm = ops.log(ops.add(x, ops.equal_scalar(x, scalar=0.0)))
     return _dense(ops.multiply(h, ops.multiply(y, lowered)), ops.multiply(h, ops.multiply(z, logarithm)))

@@ -97,10 +97,10 @@ class Rule:
     def holds(self, held: Sequence[str]) -> bool:
         """Whether the rule is for inputs held so, whatever their shapes."""
         if len(self.inputs) == 2 and self.inputs[1] is ...:
-            wanted: Sequence = self.inputs[:1] * len(held)
+            pattern: Sequence = self.inputs[:1] * len(held)
         else:
-            wanted = self.inputs
-        same = len(wanted) == len(held) and all(w in (ANY, h) for w, h in zip(wanted, held, strict=True))
+            pattern = self.inputs
+        same = len(pattern) == len(held) and all(w in (ANY, h) for w, h in zip(pattern, held, strict=True))
         return same and (not self.needs or self.needs in held)
 
     def fits(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -166,19 +166,19 @@ class Op:
 
     def compute(self, inputs: Sequence[Any], params: Mapping[str, Any]) -> Any:
         """The result on arrays; `params` complete. NaN and infinities are results, of which nothing warns."""
-        held, arrays = [], []
+        forms, arrays = [], []
         for value in inputs:
             if type(value) is np.ndarray:  # what admit would find in 1.3 us
-                held.append("dense")
+                forms.append("dense")
                 arrays.append(value)
                 continue
             format, array = formats.enter(value)
-            held.append(format.name)
+            forms.append(format.name)
             arrays.append(array)
         shapes = [array.shape for array in arrays]
         shape = self.shape(shapes, params)
         dtype = self.dtype_of([array.dtype for array in arrays], params)
-        rule = self.choose(held, shapes, params)
+        rule = self.choose(forms, shapes, params)
         if rule.result == "dense" and math.prod(shape) * dtype.itemsize >= LARGEST:
             raise self._too_large(shapes, f"the dense result {tuple(shape)} would take")
         try:
@@ -195,9 +195,9 @@ class Op:
         return np.asarray(result) if isinstance(result, np.generic) else result
 
     def _too_large(self, shapes: Sequence[Shape], why: str) -> "OpMemoryError":
-        came = ", ".join(str(tuple(shape)) for shape in shapes)
+        listed = ", ".join(str(tuple(shape)) for shape in shapes)
         return OpMemoryError(
-            f"{self.name} of {came}: {why} more memory than there is. Reduce or slice it first, or keep it sparse."
+            f"{self.name} of {listed}: {why} more memory than there is. Reduce or slice it first, or keep it sparse."
         )
 
     def resolve(self, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -235,8 +235,8 @@ class Op:
         if self.dtype is not None:
             return np.dtype(self.dtype(dtypes, params))
         if len(set(dtypes)) > 1:
-            came = ", ".join(map(str, dtypes))
-            raise OpError(f"{self.name} takes arrays of one type; {came} came. Convert with astype.")
+            types = ", ".join(map(str, dtypes))
+            raise OpError(f"{self.name} takes arrays of one type; {types} came. Convert with astype.")
         return np.dtype(dtypes[0])
 
     def choose(self, held: Sequence[str], shapes: Sequence[Shape], params: Mapping[str, Any]) -> Rule:
@@ -267,7 +267,7 @@ class Op:
 
 
 def same_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """For operators that change no shape: that of the inputs, which must all have the same (`OpError`)."""
+    """The shape of operators that change none: that of the inputs, which must all have the same (`OpError`)."""
     first = shapes[0]
     for shape in shapes:
         if shape != first:

@@ -45,7 +45,7 @@ register(
         "How many elements are stored, zeros among them included: int64. A dense array stores all of them.",
         params={"axis": None, "keepdims": False},
         rules=(
-            *(Rule((held,), "dense", _count_matrix, KERNEL) for held in MATRICES),
+            *(Rule((form,), "dense", _count_matrix, KERNEL) for form in MATRICES),
             Rule(("row_sparse",), "dense", _count_rows, KERNEL),
         ),
         dtype=lambda dtypes, params: np.dtype(np.int64),

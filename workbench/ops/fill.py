@@ -28,21 +28,21 @@ def _dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     return real([dtype], params) if "seed" in params else dtype
 
 
-def _rules(made: Callable) -> tuple[Rule, ...]:
+def _rules(call: Callable) -> tuple[Rule, ...]:
     """A rule for each format that may be asked for."""
 
     def rule(form: str) -> Rule:
         def when(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
             return params["format"] == form
 
-        return Rule((), form, made, when=when, condition=f"format == {form!r}")
+        return Rule((), form, call, when=when, condition=f"format == {form!r}")
 
     return tuple(rule(form) for form in formats.names())
 
 
-def _register(name: str, made: Callable, doc: str, more: Mapping[str, Any]) -> None:
+def _register(name: str, call: Callable, doc: str, more: Mapping[str, Any]) -> None:
     register(
-        Op(name, (), made, _shape, doc, params={**SHAPED, **more}, rules=_rules(made), dtype=_dtype, family="fill")
+        Op(name, (), call, _shape, doc, params={**SHAPED, **more}, rules=_rules(call), dtype=_dtype, family="fill")
     )
 
 
@@ -56,7 +56,7 @@ def _zeros(out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: s
 def _drawn(draw: Callable) -> Callable:
     """`draw(generator, shape, dtype, **params)` as an operator's call."""
 
-    def made(
+    def call(
         out: np.ndarray | None = None, *, shape: Shape, format: str, dtype: str, seed: Any, **params: float
     ) -> Any:
         values = draw(generator(seed), tuple(shape), **params).astype(dtype, copy=False)
@@ -67,7 +67,7 @@ def _drawn(draw: Callable) -> Callable:
             return formats.RowSparse(values, np.arange(values.shape[0]), values.shape)
         return formats.to_format(values, format)
 
-    return made
+    return call
 
 
 def generator(seed: int | np.random.Generator) -> np.random.Generator:

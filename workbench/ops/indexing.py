@@ -53,8 +53,8 @@ def _take_matrix(x, indices, out=None, axis=0, mode="raise"):
 
 def _take_rows(x, indices, out=None, axis=0, mode="raise"):
     """The stored ones among the rows asked for, at their places."""
-    place, found = places(row_numbers(indices, x.shape[0], mode), x.indices)
-    return formats.RowSparse.assemble(x.values[place[found]], np.flatnonzero(found), (indices.size, *x.shape[1:]))
+    place, hits = places(row_numbers(indices, x.shape[0], mode), x.indices)
+    return formats.RowSparse.assemble(x.values[place[hits]], np.flatnonzero(hits), (indices.size, *x.shape[1:]))
 
 
 def _take_gradient(head, indices, like, out=None, axis=0, mode="raise"):
@@ -97,8 +97,8 @@ take = register(
         params=_TAKE,
         rules=(
             *(
-                Rule((held, "dense"), "csr", _take_matrix, "slice_rows", _is_list_of_rows, "axis 0, a list of numbers")
-                for held in MATRICES
+                Rule((form, "dense"), "csr", _take_matrix, "slice_rows", _is_list_of_rows, "axis 0, a list of numbers")
+                for form in MATRICES
             ),
             Rule(
                 ("row_sparse", "dense"), "row_sparse", _take_rows, COPIES, _is_list_of_rows, "axis 0, a list of numbers"
@@ -140,10 +140,10 @@ register(
 
 def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
     """Which places a slice takes of each axis (`OpError`)."""
-    given = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
-    if max(map(len, given)) > len(shape):
-        raise OpError(f"begin, end and step have {[*map(len, given)]} numbers; {tuple(shape)} has {len(shape)} axes.")
-    begin, end, step = (part + [None] * (len(shape) - len(part)) for part in given)
+    entries = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
+    if max(map(len, entries)) > len(shape):
+        raise OpError(f"begin, end and step have {[*map(len, entries)]} numbers; {tuple(shape)} has {len(shape)} axes.")
+    begin, end, step = (part + [None] * (len(shape) - len(part)) for part in entries)
     if 0 in step:
         raise OpError(f"step is {params['step']}; a step of 0 goes nowhere.")
     return tuple(range(*slice(*parts).indices(length)) for *parts, length in zip(begin, end, step, shape, strict=True))
@@ -179,11 +179,11 @@ def _slice_matrix(x, out=None, **params):
     col, in_columns = _at(coo.col, columns)
     kept = in_rows & in_columns
     kind = coo.row.dtype
-    taken = format.from_coo(
+    part = format.from_coo(
         Coo(row[kept].astype(kind), col[kept].astype(kind), coo.data[kept], (len(rows), len(columns)))
     )
     turned = min(rows.step, columns.step) < 0
-    return stored.canonical(taken) if turned else taken
+    return stored.canonical(part) if turned else part
 
 
 def _run_of_rows(x: Any, rows: range) -> Any:
@@ -224,7 +224,7 @@ register(
         "x[begin:end:step]. Every format is kept.",
         params=_PARTS,
         rules=(
-            *(Rule((held,), held, _slice_matrix, COPIES) for held in MATRICES),
+            *(Rule((form,), form, _slice_matrix, COPIES) for form in MATRICES),
             Rule(("row_sparse",), "row_sparse", _slice_rows, COPIES),
         ),
         gradient=lambda head, output, inputs, params: (ops.slice_gradient(head, inputs[0], **params),),

@@ -48,15 +48,15 @@ def _embedding(ids, weight, out=None, sparse_grad=False):
 def _embedding_of_rows(ids, weight, out=None, sparse_grad=False):
     """Rows that the weight lacks read as zeros."""
     rows = row_numbers(ids, weight.shape[0]).ravel()
-    place, found = places(rows, weight.indices)
+    place, hits = places(rows, weight.indices)
     out = np.zeros((*ids.shape, *weight.shape[1:]), weight.dtype) if out is None else out
     flat = out.reshape(rows.size, *weight.shape[1:])
-    if not found.any():
+    if not hits.any():
         flat[...] = 0
         return out
     flat[...] = _rows(weight.values, np.maximum(place, 0)).reshape(flat.shape)
-    if not found.all():
-        flat[~found] = 0
+    if not hits.all():
+        flat[~hits] = 0
     return out
 
 
@@ -86,16 +86,16 @@ register(
             Rule(("dense", "row_sparse"), "dense", _embedding_of_rows, "take_rows"),
             *(
                 Rule(
-                    held,
+                    form,
                     "dense",
                     refusal="ids are dense, the weight dense or row_sparse. Convert with to_format; for weighted "
                     "sums of rows take dot.",
                 )
-                for held in (("csr", ANY), ("csc", ANY), ("coo", ANY), ("row_sparse", ANY))
+                for form in (("csr", ANY), ("csc", ANY), ("coo", ANY), ("row_sparse", ANY))
             ),
             *(
-                Rule(("dense", held), "dense", refusal="the weight is dense or row_sparse. Convert it with to_format.")
-                for held in ("csr", "csc", "coo")
+                Rule(("dense", form), "dense", refusal="the weight is dense or row_sparse. Convert it with to_format.")
+                for form in ("csr", "csc", "coo")
             ),
         ),
         dtype=lambda dtypes, params: dtypes[1],

@@ -52,7 +52,7 @@ cast = register(
         _same,
         "x with values of type `dtype`, cast as NumPy casts; the pattern stays.",
         params={"dtype": REQUIRED},
-        rules=tuple(Rule((held,), held, _cast, "numpy on the stored values") for held in FORMATS),
+        rules=tuple(Rule((form,), form, _cast, "numpy on the stored values") for form in FORMATS),
         dtype=_cast_type,
         gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]),),
         family="layout",
@@ -61,10 +61,10 @@ cast = register(
 
 
 def _to_format(x, out=None, format=None):
-    made = formats.to_format(x, format)
+    result = formats.to_format(x, format)
     if format == "dense" and out is not None:
-        return put(out, made)
-    return formats.copy(made) if made is x else made
+        return put(out, result)
+    return formats.copy(result) if result is x else result
 
 
 def _format_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -87,14 +87,14 @@ to_format = register(
         params={"format": REQUIRED},
         rules=tuple(
             Rule(
-                (held,),
+                (form,),
                 to,
                 _to_format,
-                f"{held} to {to}",
+                f"{form} to {to}",
                 lambda shapes, params, to=to: params["format"] == to,
                 f"format={to}",
             )
-            for held in FORMATS
+            for form in FORMATS
             for to in FORMATS
         ),
         gradient=lambda head, output, inputs, params: (head,),
@@ -110,7 +110,7 @@ copy = register(
         lambda x, out=None: put(out, x.copy() if out is None else x),
         _same,
         "The same array over memory of its own.",
-        rules=tuple(Rule((held,), held, lambda x, out=None: formats.copy(x)) for held in FORMATS[1:]),
+        rules=tuple(Rule((form,), form, lambda x, out=None: formats.copy(x)) for form in FORMATS[1:]),
         gradient=lambda head, output, inputs, params: (head,),
         family="layout",
     )
@@ -177,11 +177,11 @@ transpose = register(
         params={"axes": None},
         rules=(
             *(
-                Rule((held,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
-                for held, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
+                Rule((form,), to, _turned_matrix, "none: the arrays are copied", _is_turned, "axes (1, 0)")
+                for form, to in (("csr", "csc"), ("csc", "csr"), ("coo", "coo"))
             ),
             Rule(("row_sparse",), "row_sparse", _turned_rows, "numpy", _rows_stay, "axis 0 stays first"),
-            *(Rule((held,), held, lambda x, out=None, axes=None: formats.copy(x)) for held in MATRICES),
+            *(Rule((form,), form, lambda x, out=None, axes=None: formats.copy(x)) for form in MATRICES),
         ),
         gradient=_transpose_gradient,
         family="layout",
@@ -203,8 +203,8 @@ def _new_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _reshape(x, out=None, shape=None):
-    made = x.reshape(_new_shape([x.shape], {"shape": shape}))
-    return put(out, made.copy() if out is None else made)
+    result = x.reshape(_new_shape([x.shape], {"shape": shape}))
+    return put(out, result.copy() if out is None else result)
 
 
 def _is_matrix(shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
@@ -241,7 +241,7 @@ reshape = register(
         "format as matrices, row_sparse where the first length stays, else it is made dense.",
         params={"shape": REQUIRED},
         rules=(
-            *(Rule((held,), held, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for held in MATRICES),
+            *(Rule((form,), form, _reshaped_matrix, "numpy", _is_matrix, "to two dimensions") for form in MATRICES),
             Rule(("row_sparse",), "row_sparse", _reshaped_rows, "numpy", _keeps_rows, "the first length stays"),
         ),
         gradient=lambda head, output, inputs, params: (reshape_like(head, inputs[0]),),

@@ -56,13 +56,13 @@ def axes_of(axis: Any, ndim: int) -> tuple[int, ...]:
     """The axes that `axis` means, None all of them, ascending and counted from the start (`OpError`)."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple | list) else (axis,)
-    if not all(isinstance(one, int | np.integer) and -ndim <= one < ndim for one in given):
+    numbers = axis if isinstance(axis, tuple | list) else (axis,)
+    if not all(isinstance(one, int | np.integer) and -ndim <= one < ndim for one in numbers):
         raise OpError(
             f"axis is {axis!r}; allowed are None, whole numbers from {-ndim} to {ndim - 1}, and tuples of them."
         )
-    axes = sorted({int(one) % ndim for one in given})
-    if len(axes) < len(given):
+    axes = sorted({int(one) % ndim for one in numbers})
+    if len(axes) < len(numbers):
         raise OpError(f"axis is {axis!r}, which names an axis twice; name each once.")
     return tuple(axes)
 
@@ -112,7 +112,7 @@ cast_like = register(
         _cast_like,
         lambda shapes, params: tuple(shapes[0]),
         "x with values of the type of `like`, in its own format.",
-        rules=tuple(Rule((held, ANY), held, _cast_like) for held in ("dense", "csr", "csc", "coo", "row_sparse")),
+        rules=tuple(Rule((form, ANY), form, _cast_like) for form in ("dense", "csr", "csc", "coo", "row_sparse")),
         dtype=lambda dtypes, params: dtypes[1],
         gradient=lambda head, output, inputs, params: (cast_like(head, inputs[0]), None),
         unread=(1, None),
@@ -166,8 +166,8 @@ dense_unless_alike = register(
         "x, dense unless `like` has its sparse format: head times factor, on the way to the other factor of a product.",
         rules=(
             *(
-                Rule((held, held), held, lambda x, like, out=None: formats.copy(x))
-                for held in ("csr", "csc", "coo", "row_sparse")
+                Rule((form, form), form, lambda x, like, out=None: formats.copy(x))
+                for form in ("csr", "csc", "coo", "row_sparse")
             ),
             Rule((ANY, ANY), "dense", _made_dense),
         ),

@@ -101,14 +101,14 @@ def _own(x: Any, head: Any, v: Any, w: Any) -> Any:
 
 
 def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
-    """Of the gradient, which is linear in v and in the head that it was given."""
-    x, v, given = inputs
+    """The gradient of the gradient, which is linear in v and in the head that it was given."""
+    x, v, inner = inputs
     head = ops.to_format(head, format="dense")
-    both = ops.add(_towards(x, given, v, head), _towards(x, given, head, v))
-    towards_x = ops.subtract(both, ops.multiply_scalar(_own(x, given, v, head), scalar=2.0))
+    both = ops.add(_towards(x, inner, v, head), _towards(x, inner, head, v))
+    towards_x = ops.subtract(both, ops.multiply_scalar(_own(x, inner, v, head), scalar=2.0))
     pairs = ops.sum(ops.dot(x, v, result="dense") * ops.dot(x, head, result="dense"), axis=1, keepdims=True)
     own = ops.dot(ops.square(x), ops.sum(v * head, axis=1, keepdims=True), result="dense")
-    return towards_x, ops.interactions_gradient(x, head, given, **params), ops.subtract(pairs, own)
+    return towards_x, ops.interactions_gradient(x, head, inner, **params), ops.subtract(pairs, own)
 
 
 def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
@@ -123,7 +123,7 @@ def _rules(call: Any, of_others: Any, heads: int, result: str, **narrowed: Any) 
     dense = ("dense",) * heads
     return (
         Rule(("csr", *dense), result, call, "csr_dense", plan=True, **narrowed),
-        *(Rule((held, *dense), result, of_others, "csr_dense", **narrowed) for held in ("coo", "csc", "row_sparse")),
+        *(Rule((form, *dense), result, of_others, "csr_dense", **narrowed) for form in ("coo", "csc", "row_sparse")),
     )
 
 
@@ -160,7 +160,7 @@ register(
                 when=lambda shapes, params: bool(params["sparse_grad"]),
                 condition="sparse_grad",
             ),
-            *(Rule((held, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for held in SPARSE),
+            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_dense") for form in SPARSE),
         ),
         dtype=real,
         gradient=_second,

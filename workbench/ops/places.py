@@ -54,9 +54,9 @@ at_places_of = register(
         "`rows` in the rows that a row_sparse one stores, too. Else every place is wanted: a copy of x.",
         params={"rows": False},
         rules=(
-            *(Rule((ANY, held), held, _at_places, ON_STORED) for held in stored.MATRICES),
+            *(Rule((ANY, form), form, _at_places, ON_STORED) for form in stored.MATRICES),
             Rule((ANY, "row_sparse"), "row_sparse", _at_places, ON_STORED, _by_rows, "rows"),
-            *(Rule((held, ANY), held, _itself, "a copy") for held in ("dense", *stored.SPARSE)),
+            *(Rule((form, ANY), form, _itself, "a copy") for form in ("dense", *stored.SPARSE)),
         ),
         dtype=type_of_first,
         gradient=lambda head, output, inputs, params: (at_places_of(head, inputs[1], **params), None),
@@ -88,7 +88,7 @@ spread_at = register(
         "gets its sum's gradient. Where `like` was broadcast to `whole`, what is spread is summed back first.",
         params={"axis": None, "keepdims": False, "mean": False},
         rules=(
-            *(Rule((ANY, ANY, held), held, _spread_at, ON_STORED) for held in stored.MATRICES),
+            *(Rule((ANY, ANY, form), form, _spread_at, ON_STORED) for form in stored.MATRICES),
             Rule((ANY, ANY, "dense"), "dense", _spread_at_dense),
         ),
         dtype=type_of_first,
@@ -133,9 +133,9 @@ places_wanted = register(
         "only formats and places are read.",
         rules=(
             *(
-                Rule((output, held, source), "dense", _every_place, "nothing is stored")
+                Rule((output, form, source), "dense", _every_place, "nothing is stored")
                 for output in stored.SPARSE
-                for held in stored.MATRICES
+                for form in stored.MATRICES
                 for source in ("dense", "row_sparse")
             ),
             *(Rule((output, ANY, ANY), output, _given_places, "nothing to do") for output in stored.SPARSE),

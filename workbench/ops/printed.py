@@ -37,11 +37,11 @@ def _merged(rules: tuple[Rule, ...]) -> list[tuple[str, str, str, str]]:
     """Cells of the rules; those that differ in formats alone become one row."""
     rows: dict[tuple[str, str, str], list[str]] = {}
     for rule in rules:
-        held = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
+        inputs = ", ".join("..." if word is ... else word for word in rule.inputs) or "-"
         kept = "dense" != rule.result in rule.inputs
         result = f"refused: {rule.refusal}" if rule.refusal else "as the sparse input" if kept else rule.result
-        rows.setdefault((rule.condition or "-", result, rule.kernel), []).append(held)
-    return [("; ".join(held), *cells) for cells, held in rows.items()]
+        rows.setdefault((rule.condition or "-", result, rule.kernel), []).append(inputs)
+    return [("; ".join(inputs), *cells) for cells, inputs in rows.items()]
 
 
 def _row(cells: tuple[str, str, str, str]) -> str:

@@ -73,7 +73,7 @@ class Reduction:
             return total if self.ufunc is np.add else self.ufunc(total, np.zeros_like(total))
 
     def matrix(self, x: Any, axis: Any, keepdims: bool) -> np.ndarray:
-        """Of a csr, csc or coo matrix."""
+        """The reduction of a csr, csc or coo matrix."""
         axes = axes_of(axis, 2)
         shape = shape_of([x.shape], {"axis": axis, "keepdims": keepdims})
         x = stored.canonical(x)
@@ -104,7 +104,7 @@ class Reduction:
         return np.where(full, total, self.with_zeros(total))
 
     def rows(self, x: formats.RowSparse, axis: Any, keepdims: bool) -> np.ndarray:
-        """Of a row_sparse array of any rank."""
+        """The reduction of a row_sparse array of any rank."""
         axes = axes_of(axis, x.ndim)
         missing = x.shape[0] - len(x.indices)
         values = self.before(x.values)
@@ -158,7 +158,7 @@ def _register(
     **params: Any,
 ) -> None:
     calls = _calls(chosen)
-    matrices = (Rule((held,), "dense", calls["matrix"], KERNEL) for held in MATRICES)
+    matrices = (Rule((form,), "dense", calls["matrix"], KERNEL) for form in MATRICES)
     register(
         Op(
             name,

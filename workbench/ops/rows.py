@@ -49,11 +49,11 @@ def _retain_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _meaning(x, rows, out=None):
-    """Of no dense array, which stores every row: of the values."""
+    """The rows asked for of the values, zeros elsewhere; a dense array itself stores every row."""
     out = np.empty_like(x) if out is None else out
     out[...] = 0
-    wanted = row_numbers(rows, x.shape[0])
-    out[wanted] = x[wanted]
+    numbers = row_numbers(rows, x.shape[0])
+    out[numbers] = x[numbers]
     return out
 
 
@@ -69,11 +69,11 @@ register(
             Rule(("row_sparse", "dense"), "row_sparse", _retain, "retain_rows"),
             *(
                 Rule(
-                    (held, ANY),
+                    (form, ANY),
                     "row_sparse",
                     refusal="retain takes a row_sparse x and dense row numbers. Convert x with to_format.",
                 )
-                for held in ("dense", *SPARSE)
+                for form in ("dense", *SPARSE)
             ),
         ),
         dtype=type_of_first,
@@ -84,8 +84,8 @@ register(
 
 
 def _rows_of(x, rows, out=None):
-    wanted = np.unique(row_numbers(rows, x.shape[0]))
-    return formats.RowSparse.assemble(x[wanted], wanted, x.shape)
+    numbers = np.unique(row_numbers(rows, x.shape[0]))
+    return formats.RowSparse.assemble(x[numbers], numbers, x.shape)
 
 
 register(

@@ -34,7 +34,7 @@ def _meaning(f: Callable) -> Callable:
 
 
 def _direct(ufunc: np.ufunc) -> Callable:
-    """The same for a NumPy function, which writes to `out` itself."""
+    """The call for a NumPy function, which writes to `out` itself."""
 
     def dense(x: np.ndarray, out: np.ndarray | None = None, scalar: float = 0.0) -> np.ndarray:
         return ufunc(x, float(scalar), out=out)

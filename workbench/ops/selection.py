@@ -70,8 +70,8 @@ where = register(
         broadcast_shape,
         "x where the condition is not zero, else y. A sparse condition is read where it is stored.",
         rules=tuple(
-            Rule((held, "dense", "dense"), "dense", _where_stored, COPIES, _equal_shapes, "equal shapes")
-            for held in SPARSE
+            Rule((form, "dense", "dense"), "dense", _where_stored, COPIES, _equal_shapes, "equal shapes")
+            for form in SPARSE
         ),
         dtype=lambda dtypes, params: one_type(dtypes[1:], params),
         gradient=_where_gradient,
@@ -145,11 +145,11 @@ def _part_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 def _part(head, *arrays, out=None, axis=0, place=0):
     axis = axis % len(head.shape)
     start = sum(x.shape[axis] for x in arrays[:place])
-    taken = [slice(None)] * len(head.shape)
-    taken[axis] = slice(start, start + arrays[place].shape[axis])
+    window = [slice(None)] * len(head.shape)
+    window[axis] = slice(start, start + arrays[place].shape[axis])
     if not isinstance(head, np.ndarray):
         fallback.report("part_of_concat", (head.format,), (head,))
-    return put(out, as_dense(head)[tuple(taken)].copy())
+    return put(out, as_dense(head)[tuple(window)].copy())
 
 
 def _part_gradient(head, output, inputs, params):
@@ -167,7 +167,7 @@ register(
         "The arrays one after the other along `axis`. Those of one sparse format keep it.",
         params={"axis": 0},
         rules=(
-            *(Rule((held, ...), held, _concat_matrices, COPIES) for held in MATRICES),
+            *(Rule((form, ...), form, _concat_matrices, COPIES) for form in MATRICES),
             Rule(("row_sparse", ...), "row_sparse", _concat_rows, COPIES),
         ),
         gradient=_concat_gradient,
@@ -193,19 +193,21 @@ register(
 
 def _clip(x, out=None, low=0.0, high=0.0):
     if x.dtype.kind != "f":  # a bound beyond what the type holds is none
-        held = np.iinfo(x.dtype)
-        low, high = int(max(low, held.min)), int(min(high, held.max))
+        limits = np.iinfo(x.dtype)
+        low, high = int(max(low, limits.min)), int(min(high, limits.max))
     return np.clip(x, x.dtype.type(low), x.dtype.type(high), out=out)
 
 
 def _clip_type(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
-    """That of x; bounds of whole numbers are whole themselves, and one lies within their range (`OpError`)."""
+    """The type of x; bounds of whole numbers are whole themselves, and one lies within their range (`OpError`)."""
     dtype = one_type(dtypes, params)
     if dtype.kind == "f":
         return dtype
-    held = np.iinfo(dtype)
-    if params["low"] > held.max or params["high"] < held.min:
-        raise OpError(f"low is {params['low']} and high {params['high']}; {dtype} goes from {held.min} to {held.max}.")
+    limits = np.iinfo(dtype)
+    if params["low"] > limits.max or params["high"] < limits.min:
+        raise OpError(
+            f"low is {params['low']} and high {params['high']}; {dtype} goes from {limits.min} to {limits.max}."
+        )
     for name in ("low", "high"):
         if math.isfinite(params[name]) and params[name] != math.floor(params[name]):
             raise OpError(f"{name} is {params[name]}, which {dtype} does not hold; give a whole number, or cast x.")
@@ -243,24 +245,24 @@ register(
         rules=(
             *(
                 Rule(
-                    (held,),
-                    held,
+                    (form,),
+                    form,
                     lambda x, out=None, low=0, high=0: stored.mapped(x, lambda values: _clip(values, None, low, high)),
                     "numpy on the stored values",
                     _keeps_zero,
                     "low <= 0 <= high",
                 )
-                for held in SPARSE
+                for form in SPARSE
             ),
             *(
                 Rule(
-                    (held,),
+                    (form,),
                     "dense",
                     condition="otherwise",
                     refusal="zero is outside of low to high, so every element would be stored. Convert with to_format "
                     "to dense first.",
                 )
-                for held in SPARSE
+                for form in SPARSE
             ),
         ),
         dtype=_clip_type,
@@ -278,7 +280,7 @@ register(
         _clip_shape,
         "1 where x lies from `low` to `high`, else 0; dense.",
         params={"low": REQUIRED, "high": REQUIRED},
-        rules=tuple(Rule((held,), "dense", _within_stored, "numpy on the stored values") for held in SPARSE),
+        rules=tuple(Rule((form,), "dense", _within_stored, "numpy on the stored values") for form in SPARSE),
         dtype=one_type,
         gradient=lambda head, output, inputs, params: (ops.zeros_like(inputs[0]),),
         family="selection",

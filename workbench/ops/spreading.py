@@ -62,8 +62,8 @@ spread = register(
         rules=(
             Rule((ANY, "dense"), "dense", _spread),
             *(
-                Rule((ANY, held), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
-                for held in stored.SPARSE
+                Rule((ANY, form), "dense", _spread_sparse, "numpy onto a dense array", densifies=True)
+                for form in stored.SPARSE
             ),
         ),
         dtype=type_of_first,
@@ -107,8 +107,8 @@ spread_times = register(
         params=_PARAMS,
         rules=(
             *(
-                Rule((ANY, held, ANY), held, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
-                for held in stored.SPARSE
+                Rule((ANY, form, ANY), form, _at_stored, "numpy on the stored values", _whole, "factor not broadcast")
+                for form in stored.SPARSE
             ),
             Rule((ANY, "dense", ANY), "dense", _spread_times),
         ),

@@ -28,9 +28,9 @@ def _of_rows(head, x, out=None, axis=None, keepdims=True):
     """Rows that the head stores; `x` row_sparse or dense."""
     if isinstance(x, RowSparse):
         places = np.searchsorted(x.indices, head.indices)
-        found = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
+        hits = np.flatnonzero(np.append(x.indices, -1)[places] == head.indices)
         rows = np.zeros((len(head.indices), *x.shape[1:]), x.dtype)
-        rows[found] = x.values[places[found]]
+        rows[hits] = x.values[places[hits]]
     else:
         rows = x[head.indices]
     return RowSparse.assemble(2 * rows * head.values, head.indices.copy(), x.shape)

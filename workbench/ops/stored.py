@@ -57,8 +57,8 @@ def with_values(x: Any, f: Function) -> Any:
     """`f` of the stored values of a canonical x, at its places."""
     format = formats.get(x.format)
     (name, values), *indices = format.parts(x).items()
-    made = np.ascontiguousarray(f(values))
-    return format.build({name: made} | {key: part.copy() for key, part in indices}, x.shape)
+    data = np.ascontiguousarray(f(values))
+    return format.build({name: data} | {key: part.copy() for key, part in indices}, x.shape)
 
 
 def places(x: Any) -> tuple[np.ndarray, ...]:

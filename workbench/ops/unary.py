@@ -33,7 +33,7 @@ def _filling(name: str, f: Callable, gradient: Callable, doc: str, **more: Any) 
 
 
 def _along_an_axis(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
-    """That of x, which has the axis."""
+    """The shape of x, which has the axis."""
     if not shapes[0]:
         raise OpError("A single number has no axis; give an array of one dimension or more.")
     axes_of((params["axis"],), len(shapes[0]))

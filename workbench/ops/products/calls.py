@@ -109,11 +109,11 @@ def block_sparse(kernel, x, y, transpose_a, result, out, plan):
     if left.columns is not None:
         right = select_rows(right, left.columns)
     if result == "csr":
-        found = build(right.indptr, right.indices, right.shape[1])
-        product = np.empty((found.touched, left.values.shape[0]), left.values.dtype)  # [U, rows of x]
+        batch = build(right.indptr, right.indices, right.shape[1])
+        product = np.empty((batch.touched, left.values.shape[0]), left.values.dtype)  # [U, rows of x]
         gather = kernels.get("csr_t_dense").trusted
-        gather(found.segments, found.rows, found.in_order(right.data), np.ascontiguousarray(left.values.T), product)
-        return full_block_csr(Block(product.T, left.rows, found.columns, shape))
+        gather(batch.segments, batch.rows, batch.in_order(right.data), np.ascontiguousarray(left.values.T), product)
+        return full_block_csr(Block(product.T, left.rows, batch.columns, shape))
     whole = out is not None and left.rows is None
     values = out if whole else np.empty((left.values.shape[0], shape[1]), left.values.dtype)
     kernel(left.values, right.indptr, right.indices, right.data, values)

@@ -45,20 +45,20 @@ class Method:
         """Whether these parameters ask for this method."""
         ta, tb = bool(params["transpose_a"]), bool(params["transpose_b"])
         usual = default_result(self.x, self.y, ta, tb) if params["engine"] == "ours" else "dense"
-        wanted = params["result"] or usual
-        return ta == self.transpose_a and wanted == self.result and params["engine"] in self.engines
+        form = params["result"] or usual
+        return ta == self.transpose_a and form == self.result and params["engine"] in self.engines
 
     @property
     def condition(self) -> str:
         """The method's parameters in words."""
         defaults = [default_result(self.x, self.y, self.transpose_a, tb) == self.result for tb in (False, True)]
-        asked = "" if all(defaults) else f"result={self.result}"
-        if any(defaults) and asked:
-            asked += f", the default {'without' if defaults[0] else 'with'} transpose_b"
+        words = "" if all(defaults) else f"result={self.result}"
+        if any(defaults) and words:
+            words += f", the default {'without' if defaults[0] else 'with'} transpose_b"
         x = "transpose_a" if self.transpose_a else "no transpose_a"
         if self.engines == ("vendor",):
             return f"{x}, engine=vendor"
-        return ", ".join(filter(None, (x, asked)))
+        return ", ".join(filter(None, (x, words)))
 
     def __call__(self, x, y, *, out=None, plan=None, transpose_a=False, transpose_b=False, result=None, engine=""):
         """The product; `out` for dense results, `plan` the batch plan of X where the method reads one."""

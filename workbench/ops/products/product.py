@@ -106,10 +106,10 @@ class Unsummed:
     def check(self) -> None:
         """Refuse parts that do not belong together (`OpError`). O(1)."""
         rows, columns = self.plan.shape
-        wanted, came = (rows, *self.shape[1:]), self.slope.shape
-        if self.shape[0] != columns or wanted != came or self.x.data.shape != self.plan.rows.shape:
+        expected, actual = (rows, *self.shape[1:]), self.slope.shape
+        if self.shape[0] != columns or expected != actual or self.x.data.shape != self.plan.rows.shape:
             raise OpError(
-                f"A gradient of shape {self.shape} was left as a slope {list(came)}, the plan of a batch "
+                f"A gradient of shape {self.shape} was left as a slope {list(actual)}, the plan of a batch "
                 f"{list(self.plan.shape)} and {self.x.data.size} values for {self.plan.rows.size} entries. They belong "
                 "to one batch: take them from one backward pass."
             )
@@ -146,8 +146,8 @@ def _check_params(params: Mapping[str, Any]) -> None:
 def float_dtype(dtypes: Sequence[np.dtype], params: Mapping[str, Any]) -> np.dtype:
     """The type that all inputs have, float32 or float64 (`OpError`)."""
     if len(set(dtypes)) > 1 or dtypes[0] not in (np.float32, np.float64):
-        came = " and ".join(map(str, dtypes))
-        raise OpError(f"Products take float32 or float64, the same for all; {came} came. Convert with cast.")
+        types = " and ".join(map(str, dtypes))
+        raise OpError(f"Products take float32 or float64, the same for all; {types} came. Convert with cast.")
     return np.dtype(dtypes[0])
 
 
@@ -170,12 +170,12 @@ def _gradient(head, output, inputs, params):
     of_x, of_y = factors(head, x, y, bool(params["transpose_a"]), bool(params["transpose_b"]))
     sampled = get("sampled_dot")
     towards_x = sampled(wanted_places(x), of_x[0], of_x[1], transpose_a=of_x[2], transpose_b=of_x[3])
-    held = y.attributes.get("format") if isinstance(y, Symbolic) else formats.format_of(y)
-    if held in SPARSE:
+    form = y.attributes.get("format") if isinstance(y, Symbolic) else formats.format_of(y)
+    if form in SPARSE:
         return towards_x, sampled(y, of_y[0], of_y[1], transpose_a=of_y[2], transpose_b=of_y[3])
     engine = "ours" if params["transpose_b"] else params["engine"]  # then x is on the right, where only ours has rules
-    asked = {"engine": engine, "result": None if engine == "ours" else "dense"}
-    return towards_x, dot(of_y[0], of_y[1], transpose_a=of_y[2], transpose_b=of_y[3], **asked)
+    options = {"engine": engine, "result": None if engine == "ours" else "dense"}
+    return towards_x, dot(of_y[0], of_y[1], transpose_a=of_y[2], transpose_b=of_y[3], **options)
 
 
 dot = register(

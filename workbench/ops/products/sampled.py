@@ -51,17 +51,17 @@ def _rows_of(x: Any, transposed: bool) -> Block:
 
 
 def _at_blocks(indptr, indices, left: Block, right: Block) -> np.ndarray:
-    """As sddmm, where rows of either side are not stored and give zeros."""
+    """Compute what sddmm does, where rows of either side are not stored and give zeros."""
     row = np.repeat(np.arange(indptr.size - 1), np.diff(indptr))
     everything = np.ones(indices.size, bool)
     row, in_left = (row, everything) if left.rows is None else places(row, left.rows)
     col, in_right = (indices, everything) if right.rows is None else places(indices, right.rows)
     kept = np.flatnonzero(in_left & in_right)
     starts = np.searchsorted(row[kept], np.arange(left.values.shape[0] + 1))
-    found = np.empty(kept.size, left.values.dtype)
-    kernels.get("sddmm").trusted(starts, col[kept].astype(np.int64), left.values, right.values, found)
-    out = np.zeros(indices.size, found.dtype)
-    out[kept] = found
+    values = np.empty(kept.size, left.values.dtype)
+    kernels.get("sddmm").trusted(starts, col[kept].astype(np.int64), left.values, right.values, values)
+    out = np.zeros(indices.size, values.dtype)
+    out[kept] = values
     return out
 
 
@@ -69,11 +69,11 @@ def _look_up(indptr, indices, product: Any) -> np.ndarray:
     """Values of a csr matrix, sorted, at the entries of a pattern."""
     check_countable(product.shape)
     width = product.shape[1]
-    wanted = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
+    keys = np.repeat(np.arange(indptr.size - 1), np.diff(indptr)) * width + indices
     stored = np.repeat(np.arange(indptr.size - 1), np.diff(product.indptr)) * width + product.indices
-    place, found = places(wanted, stored)
+    place, hits = places(keys, stored)
     out = np.zeros(indices.size, product.dtype)
-    out[found] = product.data[place[found]]
+    out[hits] = product.data[place[hits]]
     return out
 
 
@@ -119,17 +119,17 @@ def _whole(method):
         whole = {"transpose_a": transpose_a, "transpose_b": transpose_b, "out": out}
         return method(as_matrix(a), as_matrix(b), **whole)
 
-    def wanted(transpose_b):
+    def result_of(transpose_b):
         usual = default_result(method.x, method.y, method.transpose_a, transpose_b)
         return "row_sparse" if usual == "row_sparse" else "dense"
 
     def when(shapes, params):
-        return method.fits(shapes[1:], {**params, "result": wanted(params["transpose_b"]), **OURS})
+        return method.fits(shapes[1:], {**params, "result": result_of(params["transpose_b"]), **OURS})
 
-    if method.result not in map(wanted, (False, True)):
+    if method.result not in map(result_of, (False, True)):
         return []
     return [
-        Rule((held, method.x, method.y), method.result, call, method.kernel, when) for held in ("dense", "row_sparse")
+        Rule((form, method.x, method.y), method.result, call, method.kernel, when) for form in ("dense", "row_sparse")
     ]
 
 
