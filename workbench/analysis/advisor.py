@@ -47,11 +47,11 @@ def advise(frame: pd.DataFrame) -> Advice:
         return Advice("There is no answer yet: no rows were given.")
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     several = len(groups) > 1
-    told = {measure: [line for group in groups for line in _told(group, measure, several)] for measure in evens}
+    sentences = {measure: [line for group in groups for line in _told(group, measure, several)] for measure in evens}
     return Advice(
         verdict=_verdict(groups, evens),
-        time=(*told["seconds_step"], *by_device.sentences(groups)),
-        memory=tuple(told["bytes_peak"]),
+        time=(*sentences["seconds_step"], *by_device.sentences(groups)),
+        memory=tuple(sentences["bytes_peak"]),
         warnings=tuple(flags.warnings(groups)),
         failures=tuple(flags.failures(groups)),
         would_change=tuple(flags.would_change(groups, evens["seconds_step"])),
@@ -69,20 +69,20 @@ def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEv
 def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
     """What to do about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
     name, verb, better = MEASURES[measure]
-    found = contests(group.rows, measure)
-    won = [contest for contest in found if contest.verdict == "sparse"]
-    lost = [contest for contest in found if contest.verdict == "dense"]
+    comparisons = contests(group.rows, measure)
+    won = [contest for contest in comparisons if contest.verdict == "sparse"]
+    lost = [contest for contest in comparisons if contest.verdict == "dense"]
     if not won:
-        return _without_win(found, lost, measure)
+        return _without_win(comparisons, lost, measure)
     if all(contest.ratio is None for contest in won):
         does = f"it runs where {_did_not(won[0].dense)}"
         return f"Sparse runs where {_did_not(won[0].dense)}", f"For {name}, go sparse with {_line(won[0])}: {does}."
     first = next(contest for contest in won if contest.ratio is not None)
     most = f"{_line(first)} {verb} {first.ratio.gain()} {better} than dense{_at(first)}"
     if not lost:
-        all_won = len(won) == len(found)
+        all_won = len(won) == len(comparisons)
         where = "every density measured" if all_won else f"{_listed(won)}; no other density is decided"
-        most = f"For {name}, go sparse: {most}, and sparse wins at {where}{_among(found) if all_won else ''}."
+        most = f"For {name}, go sparse: {most}, and sparse wins at {where}{_among(comparisons) if all_won else ''}."
         return f"Sparse {verb} {better} than dense at {where}", most
     even = next((even for even in evens if _is_of(even, group, won[-1].sparse)), None)
     if even is None or even.status != "crossing":
@@ -96,14 +96,14 @@ def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tu
     )
 
 
-def _without_win(found: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
+def _without_win(comparisons: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
     name, verb, better = MEASURES[measure]
     if lost:
-        most = f"no sparse configuration {verb} {better} than dense at any density measured{_among(found)}"
-        return f"Dense is never beaten in {name}{_among(found)}", f"For {name}, stay dense: {most}."
-    compared = [contest for contest in found if contest.ratio]
+        most = f"no sparse configuration {verb} {better} than dense at any density measured{_among(comparisons)}"
+        return f"Dense is never beaten in {name}{_among(comparisons)}", f"For {name}, stay dense: {most}."
+    compared = [contest for contest in comparisons if contest.ratio]
     if compared:
-        close = f"{_why_undecided(compared[0], measure)} at every density measured{_among(found)}"
+        close = f"{_why_undecided(compared[0], measure)} at every density measured{_among(comparisons)}"
         return f"Undecided: {close}", f"For {name} it is undecided: {close}."
     none = "no density has a result from both sparse and dense"
     return f"No comparison: {none}", f"For {name} there is no answer yet: {none}."
@@ -124,13 +124,13 @@ def _crossing(even: BreakEven) -> str:
     return f"{words.density(even.density)} density{ends}"
 
 
-def _among(found: Sequence[Contest]) -> str:
-    at = [contest.density for contest in found if contest.density is not None]
+def _among(comparisons: Sequence[Contest]) -> str:
+    at = [contest.density for contest in comparisons if contest.density is not None]
     return f", {words.span(at[0], at[-1], words.density)}" if len(at) > 1 else ""
 
 
-def _listed(found: Sequence[Contest]) -> str:
-    return words.join(words.density(contest.density) for contest in found if contest.density)
+def _listed(comparisons: Sequence[Contest]) -> str:
+    return words.join(words.density(contest.density) for contest in comparisons if contest.density)
 
 
 def _at(contest: Contest) -> str:
@@ -145,7 +145,7 @@ def _told(group: cells.Group, measure: str, several: bool) -> list[str]:
     """A sentence for each stretch of densities with the same winner."""
     head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
     stretches = groupby(contests(group.rows, measure), key=_kind)
-    return [head + _stretch(list(found), measure, bare=not head) for _, found in stretches]
+    return [head + _stretch(list(stretch), measure, bare=not head) for _, stretch in stretches]
 
 
 def _kind(contest: Contest) -> tuple:
@@ -153,24 +153,26 @@ def _kind(contest: Contest) -> tuple:
     return contest.verdict, contest.ratio is None, line
 
 
-def _stretch(found: Sequence[Contest], measure: str, bare: bool) -> str:
-    first, last = found[0], found[-1]
+def _stretch(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
+    first, last = stretch[0], stretch[-1]
     if first.ratio is None:
-        text = f"{_where(found)} {_incomparable(first, measure)}"
+        text = f"{_where(stretch)} {_incomparable(first, measure)}"
     elif first.verdict == "undecided":
         sides = f"{_side(first.sparse, measure)}, {_side(first.dense, measure)}"
-        more = f" (at {words.density(first.density)})" if len(found) > 1 else ""
-        text = f"{_where(found)} {MEASURES[measure][0]} is undecided: {sides}{more}; {_why_undecided(first, measure)}."
+        more = f" (at {words.density(first.density)})" if len(stretch) > 1 else ""
+        text = (
+            f"{_where(stretch)} {MEASURES[measure][0]} is undecided: {sides}{more}; {_why_undecided(first, measure)}."
+        )
     else:
         line = words.line(first.sparse)
         sides = f"{line} beats dense" if first.verdict == "sparse" else f"dense beats the best sparse, {line}"
-        level = _level(found) if first.verdict == "sparse" else ""
-        text = f"{_where(found)} {sides}: {_gains(first, last, measure)}{level}."
+        level = _level(stretch) if first.verdict == "sparse" else ""
+        text = f"{_where(stretch)} {sides}: {_gains(first, last, measure)}{level}."
     return text if bare else text[0].lower() + text[1:]
 
 
-def _where(found: Sequence[Contest]) -> str:
-    at = [contest.density for contest in found if contest.density is not None]
+def _where(stretch: Sequence[Contest]) -> str:
+    at = [contest.density for contest in stretch if contest.density is not None]
     if not at:
         return "At the density of the data"
     if len(at) == 1:
@@ -188,9 +190,9 @@ def _gains(first: Contest, last: Contest, measure: str) -> str:
     return gain if first is last else f"{gain},{_at(first)}; {last.ratio.gain()}{_at(last)}"
 
 
-def _level(found: Sequence[Contest]) -> str:
+def _level(stretch: Sequence[Contest]) -> str:
     """The configurations that are as good as the best over the whole stretch."""
-    lines = [{words.line(row) for row in contest.level} for contest in found]
+    lines = [{words.line(row) for row in contest.level} for contest in stretch]
     level = sorted(set.intersection(*lines))
     if not level:
         return ""

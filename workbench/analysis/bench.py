@@ -41,22 +41,22 @@ class Ratio(NamedTuple):
 
 def latest(frame: pd.DataFrame) -> pd.DataFrame:
     """One row of each contender of a cell: the last that is ok, else the last; in the order they were first written."""
-    found: dict[tuple, Row] = {}
+    by_place: dict[tuple, Row] = {}
     for row in records(frame):
         row["device"] = row["device"] or "cpu"  # rows without it are from when there was no other
         place = tuple(row[name] for name in _ONE)
-        if place not in found or row["status"] == "ok" or found[place]["status"] != "ok":
-            found[place] = row
-    return store.BENCH.frame(found.values())
+        if place not in by_place or row["status"] == "ok" or by_place[place]["status"] != "ok":
+            by_place[place] = row
+    return store.BENCH.frame(by_place.values())
 
 
 def cells(frame: pd.DataFrame, task: str | None = None) -> list[list[Row]]:
     """Rows of each cell, of one task or of all but the machine's own; what failed among them."""
-    found: dict[tuple, list[Row]] = {}
+    by_cell: dict[tuple, list[Row]] = {}
     for row in records(latest(frame)):
         if row["task"] == task or (task is None and row["rows"] is not None):
-            found.setdefault(tuple(row[name] for name in CELL), []).append(row)
-    return list(found.values())
+            by_cell.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    return list(by_cell.values())
 
 
 def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
@@ -64,7 +64,7 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
 
     Cells without such a rival are left out. `ours` names another contender of ours than the rows' reference.
     """
-    found = []
+    fastest = []
     for rows in cells(frame, task):
         able = [row for row in rows if row["status"] == "ok" and known(row["ratio"]) is not None]
         rivals = [row for row in able if row["side"] == "rival" and row["contender"].startswith(rival)]
@@ -74,8 +74,8 @@ def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> l
         best = min(rivals, key=lambda row: row["ratio"])
         by = mine["ratio"] if mine else 1.0
         ends = [(known(best[name]) or best["ratio"]) / by for name in ("ratio", "ratio_low", "ratio_high")]
-        found.append(Ratio(best, best["contender"], *ends))
-    return found
+        fastest.append(Ratio(best, best["contender"], *ends))
+    return fastest
 
 
 def geometric_mean(values: Iterable[float]) -> float | None:
@@ -95,5 +95,5 @@ def told(row: Row) -> str:
     'uniform 100k, R 4,096, N 16'
     """
     place = f"on {row['device']}" if row.get("device") not in (None, "cpu") else None
-    more = [told for told in (row.get("optimizer"), row.get("batches"), place, row.get("cache")) if told]
+    more = [part for part in (row.get("optimizer"), row.get("batches"), place, row.get("cache")) if part]
     return ", ".join([row["shape"], f"R {row['rows']:,}", f"N {row['width']}", *more])

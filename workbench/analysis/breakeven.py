@@ -100,11 +100,11 @@ def breakeven(
 def of_group(group: cells.Group, measure: str, *, resamples: int = 1000, seed: int = 0) -> list[BreakEven]:
     """The break-evens of one group, as `breakeven` gives them."""
     dense = cells.dense_rows(group.rows)
-    found = []
+    evens = []
     for rows in cells.sparse_lines(group.rows).values():
         rng = np.random.default_rng(seed)  # each line its own, so that a line added does not move the others
-        found.append(_of_line(group, rows, dense, measure, rng, resamples))
-    return found
+        evens.append(_of_line(group, rows, dense, measure, rng, resamples))
+    return evens
 
 
 def _of_line(
@@ -129,14 +129,14 @@ def pairs_of(rows: Iterable[Row], dense: Iterable[Row], measure: str) -> list[Pa
 
     Where several rows share a density (other seeds, other learning rates) the fastest or smallest stands for them.
     """
-    found = {}
+    pairs = {}
     baseline = cells.by_density(row for row in dense if _has(row, measure))
-    for asked, at in cells.by_density(row for row in rows if _has(row, measure)).items():
-        if asked in baseline:
-            sparse, against = (min(side, key=lambda row: row[measure]) for side in (at, baseline[asked]))
+    for nominal, at in cells.by_density(row for row in rows if _has(row, measure)).items():
+        if nominal in baseline:
+            sparse, against = (min(side, key=lambda row: row[measure]) for side in (at, baseline[nominal]))
             density = np.mean([cells.density_of(row) for row in (sparse, against) if cells.density_of(row)])
-            found[float(density)] = Pair(float(density), sparse, against, measure)
-    return [found[density] for density in sorted(found)]
+            pairs[float(density)] = Pair(float(density), sparse, against, measure)
+    return [pairs[density] for density in sorted(pairs)]
 
 
 def crossings(densities: np.ndarray, log_ratios: np.ndarray) -> list[tuple[float, bool]]:
@@ -157,8 +157,8 @@ def _with_pairs(pairs: list[Pair], rng: np.random.Generator, resamples: int) -> 
         return "undecided", (None, None, None)
     changes = [pair.verdict for i, pair in enumerate(decided) if i == 0 or pair.verdict != decided[i - 1].verdict]
     if len(changes) > 2 or changes == ["dense", "sparse"]:
-        found = crossings(densities, ratios)
-        return "several", (found[0][0], found[0][0], found[-1][0])
+        points = crossings(densities, ratios)
+        return "several", (points[0][0], points[0][0], points[-1][0])
     estimate = single_crossing(densities, ratios)
     if changes == ["sparse"] and estimate == np.inf:
         return "sparse", (None, decided[-1].density, None)
@@ -176,12 +176,12 @@ def single_crossing(densities: np.ndarray, log_ratios: np.ndarray) -> float:
 
     Where noise makes the sign change more than once, the monotone fit (least squares, in the logarithm) decides.
     """
-    found = crossings(densities, log_ratios)
-    if len(found) > 1 or (found and not found[0][1]):
+    points = crossings(densities, log_ratios)
+    if len(points) > 1 or (points and not points[0][1]):
         log_ratios = isotonic_regression(log_ratios).x
-        found = crossings(densities, log_ratios)
-    if found:
-        return found[0][0]
+        points = crossings(densities, log_ratios)
+    if points:
+        return points[0][0]
     return -np.inf if log_ratios[0] > 0 else np.inf
 
 

@@ -20,18 +20,18 @@ def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
         fastest = [_fastest(group) for group in (one, other)]
         densities = sorted(set(fastest[0]) & set(fastest[1]), key=lambda density: density or 0.0)
         for density in dict.fromkeys(densities[:1] + densities[-1:]):
-            yield _sentence(density, *(found[density] for found in fastest))
+            yield _sentence(density, *(by_density[density] for by_density in fastest))
 
 
 def _fastest(group: cells.Group) -> dict[float | None, Row]:
     """The row of the least time by density."""
-    found: dict[float | None, Row] = {}
+    fastest: dict[float | None, Row] = {}
     for row in group.rows:
         seconds = known(row[MEASURE])
         if row["status"] == "ok" and seconds is not None:
-            before = found.setdefault(row["density"], row)
-            found[row["density"]] = row if seconds < before[MEASURE] else before
-    return found
+            before = fastest.setdefault(row["density"], row)
+            fastest[row["density"]] = row if seconds < before[MEASURE] else before
+    return fastest
 
 
 def _sentence(density: float | None, one: Row, other: Row) -> str:
@@ -43,5 +43,5 @@ def _sentence(density: float | None, one: Row, other: Row) -> str:
     first, second = (one, other) if won == "sparse" else (other, one)
     gain = ratio(first, second, MEASURE).gain()
     named = [words.line({**row, "device": "cpu"}) for row in (first, second)]
-    told = " and ".join(f"{name} on {row['device']}" for name, row in zip(named, (first, second), strict=True))
-    return f"{where} {first['device']} is {gain} faster than {second['device']}, each at its fastest: {told}."
+    sides = " and ".join(f"{name} on {row['device']}" for name, row in zip(named, (first, second), strict=True))
+    return f"{where} {first['device']} is {gain} faster than {second['device']}, each at its fastest: {sides}."

@@ -96,14 +96,14 @@ def _middle(values: list[float], last: Any) -> Any:
 
 def groups(frame: pd.DataFrame) -> list[Group]:
     """The groups of a frame, largest first (equal sizes in the order written); rows as `latest` pools them."""
-    found: dict[tuple, list[dict[str, Any]]] = {}
+    by_key: dict[tuple, list[dict[str, Any]]] = {}
     # Whole rows first: one that failed early may not know the sizes of its data; it joins a group that agrees so far.
     for row in sorted(records(latest(frame)), key=lambda row: row["status"] != "ok"):
         row |= {name: settings.usual(name, row[name]) for name in ADDED}
         key = tuple(row[name] for name in GROUP)
-        found.setdefault(next((other for other in found if _agrees(key, other)), key), []).append(row)
-    varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in found}) > 1]
-    ordered = sorted(found.items(), key=lambda item: -len(item[1]))
+        by_key.setdefault(next((other for other in by_key if _agrees(key, other)), key), []).append(row)
+    varying = [name for i, name in enumerate(GROUP) if len({key[i] for key in by_key}) > 1]
+    ordered = sorted(by_key.items(), key=lambda item: -len(item[1]))
     named = [(dict(zip(GROUP, key, strict=True)), rows) for key, rows in ordered]
     return [Group(group, _label(group, varying), rows) for group, rows in named]
 
@@ -165,10 +165,10 @@ def density_label(row: Row) -> str:
 
 def by_density(rows: Iterable[Row]) -> dict[float | None, list[Row]]:
     """Rows by the density asked for, which is what pairs a sparse row with its baseline."""
-    found: dict[float | None, list[Row]] = {}
+    rows_at: dict[float | None, list[Row]] = {}
     for row in rows:
-        found.setdefault(row["density"], []).append(row)
-    return found
+        rows_at.setdefault(row["density"], []).append(row)
+    return rows_at
 
 
 def failures(rows: Iterable[Row]) -> Counter:

@@ -81,11 +81,13 @@ def contests(rows: Iterable[Mapping[str, Any]], measure: str) -> list[Contest]:
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
-    found = list(cells.by_density(rows).values())
-    best = [_best([row for row in at if not cells.is_dense(row) and id(row) not in worse], measure) for at in found]
+    by_density = list(cells.by_density(rows).values())
+    best = [
+        _best([row for row in at if not cells.is_dense(row) and id(row) not in worse], measure) for at in by_density
+    ]
     wins = Counter(_line(row) for level in best for row in level)
     ranked = [sorted(level, key=lambda row: (-wins[_line(row)], _rank(row, measure))) for level in best]
-    contests = [_contest(at, level, measure) for at, level in zip(found, ranked, strict=True)]
+    contests = [_contest(at, level, measure) for at, level in zip(by_density, ranked, strict=True)]
     return sorted(contests, key=lambda contest: contest.density or 0.0)
 
 
@@ -130,15 +132,15 @@ def trained_worse(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, 
     Worse is a last loss more than 1 % higher after as many steps, or a quality more than 0.005 lower. The standard row
     is the one alike in format, engine, gradient and indices where there is one, else the dense baseline, else any.
     """
-    found = []
+    pairs = []
     for at in cells.by_density(row for row in rows if row["status"] == "ok").values():
         standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
         for lazy in (row for row in at if row["update"] == "lazy"):
             alike = (row for row in standard if all(row[name] == lazy[name] for name in _ALIKE))
             fair = next(alike, standard[0] if standard else None)
             if fair is not None and _is_worse(lazy, fair):
-                found.append((lazy, fair))
-    return found
+                pairs.append((lazy, fair))
+    return pairs
 
 
 _ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))

@@ -44,7 +44,7 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
 
 
 def disturbed(rows: Iterable[cells.Row]) -> list[cells.Row]:
-    """Of rows with a result, those that were timed while other programs were at work."""
+    """The rows with a result that were timed while other programs were at work."""
     return [row for row in rows if row["status"] == "ok" and (row["busy_others"] or 0.0) > BUSY]
 
 
@@ -59,15 +59,15 @@ def doubt(rows: Sequence[cells.Row]) -> str:
 def failures(groups: Sequence[cells.Group]) -> list[str]:
     """Cells without a result, counted by status and reason; empty where every cell has one."""
     rows = [row for group in groups for row in group.rows]
-    found = cells.failures(rows)
+    counts = cells.failures(rows)
     retried = sum(row["rounds_failed"] for row in rows if row["status"] == "ok")
-    told = (
+    notes = (
         [f"{words.plural(retried, 'round')} failed in cells that have a result from other rounds."] if retried else []
     )
-    if not found:
-        return told
-    each = "; ".join(_reason(status, rows) for status in dict.fromkeys(status for status, _ in found))
-    return [f"{found.total()} of {words.plural(len(rows), 'cell')} have no result: {each}.", *told]
+    if not counts:
+        return notes
+    each = "; ".join(_reason(status, rows) for status in dict.fromkeys(status for status, _ in counts))
+    return [f"{counts.total()} of {words.plural(len(rows), 'cell')} have no result: {each}.", *notes]
 
 
 def _reason(status: str, rows: Sequence[cells.Row]) -> str:
@@ -82,8 +82,8 @@ def would_change(groups: Sequence[cells.Group], evens: Sequence[Any]) -> Iterato
     varied = [name for name in _SETTINGS if len({group.settings[name] for group in groups}) > 1]
     for name in varied:
         yield from _moves(name, evens)
-    held = cells.describe(groups[0].settings, [name for name in _SETTINGS if name not in varied and name != "machine"])
-    yield f"Everything was measured with {held}; the break-even moves with these, so measure your own."
+    fixed = cells.describe(groups[0].settings, [name for name in _SETTINGS if name not in varied and name != "machine"])
+    yield f"Everything was measured with {fixed}; the break-even moves with these, so measure your own."
 
 
 def _moves(name: str, evens: Sequence[Any]) -> Iterator[str]:
@@ -92,9 +92,10 @@ def _moves(name: str, evens: Sequence[Any]) -> Iterator[str]:
     for even in evens:
         rest = tuple((key, value) for key, value in even.group.items() if key != name)
         sets.setdefault((*even.line.values(), rest), {})[even.group[name]] = even
-    found = next((found for found in sets.values() if sum(e.density is not None for e in found.values()) > 1), None)
-    if found:
-        at = [(value, even) for value, even in found.items() if even.density is not None]
+    several = (each for each in sets.values() if sum(even.density is not None for even in each.values()) > 1)
+    by_value = next(several, None)
+    if by_value:
+        at = [(value, even) for value, even in by_value.items() if even.density is not None]
         each = words.join(f"{words.density(even.density)} at {_SETTINGS[name]} {value}" for value, even in sorted(at))
         line = words.line(at[0][1].settings | ({"device": "cpu"} if name == "device" else {}))
         yield f"The break-even in time moves with {_SETTINGS[name]}: {line} crosses at {each}."
@@ -104,11 +105,11 @@ def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:
     for group in groups:
         pairs = trained_worse(group.rows)
         for line in dict.fromkeys(words.line(lazy) for lazy, _ in pairs):
-            found = [(lazy, fair) for lazy, fair in pairs if words.line(lazy) == line]
-            lazy, fair = found[0]
+            worse = [(lazy, fair) for lazy, fair in pairs if words.line(lazy) == line]
+            lazy, fair = worse[0]
             tried = [row for row in group.rows if row["status"] == "ok" and words.line(row) == line]
-            where = words.join(words.density(cells.density_of(row)) for row, _ in found)
-            where = "every density measured" if len(found) == len(tried) else f"{where} density"
+            where = words.join(words.density(cells.density_of(row)) for row, _ in worse)
+            where = "every density measured" if len(worse) == len(tried) else f"{where} density"
             yield (
                 f"{line} trained a worse model than {words.line(fair)} at {where} ({_ends(lazy, fair)}), "
                 f"so its time does not count as a win{_in(group, groups)}."
@@ -116,19 +117,19 @@ def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:
 
 
 def _ends(row: cells.Row, fair: cells.Row) -> str:
-    told = []
+    parts = []
     for name, column in (("loss", "loss_last"), (row["quality_name"] or "quality", "quality")):
         if row[column] is not None and fair[column] is not None:
-            told.append(f"{name} {words.number(row[column])} instead of {words.number(fair[column])}")
-    return ", ".join(told)
+            parts.append(f"{name} {words.number(row[column])} instead of {words.number(fair[column])}")
+    return ", ".join(parts)
 
 
 def _densified(rows: Iterable[cells.Row]) -> Iterator[str]:
-    found: dict[tuple[str, str], list[int]] = {}
+    sizes_by_op: dict[tuple[str, str], list[int]] = {}
     for row in rows:
         for one in row["densified"] or ():
-            found.setdefault((words.line(row), str(one.get("op"))), []).append(one.get("bytes") or 0)
-    for (line, op), sizes in found.items():
+            sizes_by_op.setdefault((words.line(row), str(one.get("op"))), []).append(one.get("bytes") or 0)
+    for (line, op), sizes in sizes_by_op.items():
         yield f"{line} made a dense array in {op} ({words.bytes_(max(sizes))}), in {words.plural(len(sizes), 'cell')}."
 
 

@@ -26,5 +26,5 @@ def at_least(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
     return Goal(what, f"≥ {wanted:g} x", over + _missed_by(mean, wanted), mean >= wanted)
 
 
-def _missed_by(mean: float, wanted: float) -> str:
-    return "" if mean >= wanted else f", {words.number(100 * (1 - mean / wanted))} % short"
+def _missed_by(mean: float, least: float) -> str:
+    return "" if mean >= least else f", {words.number(100 * (1 - mean / least))} % short"

@@ -19,18 +19,18 @@ def goals(frame: pd.DataFrame) -> list[Goal]:
     is_there = frame["device"] == "cuda"
     there, here = frame[is_there], frame[~is_there]
     parts = () if here.empty and len(there) else (_product, _gradient, _step, _share, _overhead, _start)
-    found = [goal for part in parts for goal in part(here)]
-    return [*found, *(goals_cuda.goals(there) if len(there) else [])]
+    lines = [goal for part in parts for goal in part(here)]
+    return [*lines, *(goals_cuda.goals(there) if len(there) else [])]
 
 
-def _worst(what: str, found: Iterable[Ratio], wanted: float) -> Goal:
+def _worst(what: str, measured: Iterable[Ratio], wanted: float) -> Goal:
     """The lowest of ratios, and where it is."""
-    found = sorted(found, key=lambda ratio: ratio.value)
-    if not found:
+    measured = sorted(measured, key=lambda ratio: ratio.value)
+    if not measured:
         return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    behind = [ratio for ratio in found if ratio.value < wanted]
-    where = f"{words.number(found[0].value)} x at {told(found[0].row)} ({found[0].rival})"
-    more = f"; {len(behind)} of {len(found)} cells are below" if behind else ""
+    behind = [ratio for ratio in measured if ratio.value < wanted]
+    where = f"{words.number(measured[0].value)} x at {told(measured[0].row)} ({measured[0].rival})"
+    more = f"; {len(behind)} of {len(measured)} cells are below" if behind else ""
     return Goal(what, f"≥ {wanted:g} x", where + more, not behind)
 
 
@@ -46,21 +46,21 @@ def _product(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _gradient(frame: pd.DataFrame) -> list[Goal]:
-    found = []
+    lines = []
     for ours, when, wanted in (("csr_t_dense", "plan cached", 10.0), ("csr_t_dense + plan", "plan built", 4.0)):
         large = [r for r in ratios(frame, "csr_t_dense", "scipy", ours) if r.row["features"] >= FEATURES_LARGE]
-        found.append(at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
-    return found
+        lines.append(at_least(f"gradient as row_sparse against SciPy's A.T @ G, D ≥ 1e6, {when}", large, wanted))
+    return lines
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
-    found = []
+    lines = []
     for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
         for rival, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
             mine = [r for r in ratios(frame, "step", rival) if r.row["batches"] == batches]
-            found.append(at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
+            lines.append(at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
     new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
-    return [*found, _worst("whole step, a new batch each, against any rival, lowest", new, 1.0)]
+    return [*lines, _worst("whole step, a new batch each, against any rival, lowest", new, 1.0)]
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:

@@ -39,37 +39,37 @@ def _warm(frame: pd.DataFrame, rival: str, task: str = "csr_dense") -> list[Rati
 
 
 def _fused(frame: pd.DataFrame) -> list[Goal]:
-    found = [
+    against_torch = [
         ratio
         for ratio in _warm(frame, "torch_cuda.", "adagrad_fused")
         if (ratio.row["rows"], ratio.row["features"], ratio.row["width"]) == FUSED
     ]
     what = "gradient + lazy AdaGrad, R = {:,}, D = {:,}, N = {}".format(*FUSED)
-    return [at_least(f"{what}, against PyTorch's sparse gradient + Adagrad, warm", found, 6.0)]
+    return [at_least(f"{what}, against PyTorch's sparse gradient + Adagrad, warm", against_torch, 6.0)]
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
-    found = [ratio for ratio in ratios(frame, "step", "torch_cuda") if ratio.row["batches"] == "repeat"]
-    of_rows: Callable[[int], Iterable[Ratio]] = lambda rows: [each for each in found if each.row["rows"] == rows]  # noqa: E731
-    told = "whole step, batches that repeat, against PyTorch"
-    wanted = ((256, 10.0), (65_536, 3.0))
-    return [at_least(f"{told}, R = {rows:,}, geometric mean", of_rows(rows), least) for rows, least in wanted]
+    repeated = [ratio for ratio in ratios(frame, "step", "torch_cuda") if ratio.row["batches"] == "repeat"]
+    of_rows: Callable[[int], Iterable[Ratio]] = lambda rows: [each for each in repeated if each.row["rows"] == rows]  # noqa: E731
+    what = "whole step, batches that repeat, against PyTorch"
+    least_by_rows = ((256, 10.0), (65_536, 3.0))
+    return [at_least(f"{what}, R = {rows:,}, geometric mean", of_rows(rows), least) for rows, least in least_by_rows]
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:
-    """Of the bound by the device's own copy rate, caches cold."""
+    """Goals of the share of the bound that the device's own copy rate gives, caches cold."""
     shares: dict[str, list[float]] = {name: [] for name in ("csr_dense", "sgd_fused", "adam_fused")}
     for row in (row for rows in cells(frame) for row in rows):
         is_large = row["rows"] >= ROWS_LARGE and row["cache"] == "cold"
         if row["contender"] in shares and is_large and row["bound_share"]:
             shares[row["contender"]].append(row["bound_share"])
-    return [_share_of(name, found) for name, found in shares.items()]
+    return [_share_of(name, values) for name, values in shares.items()]
 
 
-def _share_of(name: str, found: list[float]) -> Goal:
+def _share_of(name: str, values: list[float]) -> Goal:
     what = f"{name}: share of the bound of a copy, R ≥ {ROWS_LARGE:,}, cold, geometric mean"
-    mean = geometric_mean(found)
+    mean = geometric_mean(values)
     if mean is None:
         return Goal(what, f"≥ {words.density(SHARE)}", "not measured", None)
-    over = words.plural(len(found), "cell")
+    over = words.plural(len(values), "cell")
     return Goal(what, f"≥ {words.density(SHARE)}", f"{words.density(mean)} over {over}", mean >= SHARE)

@@ -119,7 +119,7 @@ def on_device(row: Mapping[str, Any]) -> str:
 
 
 def short_line(row: Mapping[str, Any]) -> str:
-    """The same for a legend, where a standard update goes without saying.
+    """A configuration in words for a legend, where a standard update goes without saying.
 
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'

@@ -98,8 +98,8 @@ class Field:
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
     """(name, side, why unavailable) of the contenders, without making anything."""
-    found = _step_contenders(cell) if cell.task == "step" else _contenders(cell)
-    return [(contender.name, contender.side, contender.unavailable) for contender in found]
+    contenders = _step_contenders(cell) if cell.task == "step" else _contenders(cell)
+    return [(contender.name, contender.side, contender.unavailable) for contender in contenders]
 
 
 def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Contender]:
@@ -152,7 +152,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     def make(each: steps.StepContender) -> Ready:
         return steps.ready(each.make(problem), problem, cell.batches, expected())
 
-    found = _step_contenders(cell, on)
+    contenders = _step_contenders(cell, on)
     entries = [
         Entry(
             each.name,
@@ -162,7 +162,7 @@ def _steps(cell: Cell, on: Device | None) -> Field:
             0 if each.shares else needed,
             unavailable=each.unavailable,
         )
-        for each in found
+        for each in contenders
     ]
     sizes = [(batch.indices.size, np.unique(batch.indices).size) for batch in problem.batches]
     nnz, touched = (int(np.mean(each)) for each in zip(*sizes, strict=True))

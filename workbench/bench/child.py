@@ -15,7 +15,7 @@ from workbench.bench.rounds import Policy
 from workbench.measure import bandwidth
 
 BYTES_COPIED = 2**31
-"""Of the array that is copied to find a device's bandwidth: no cache holds a share of it worth naming."""
+"""Size of the array that is copied to find a device's bandwidth: no cache holds a share of it worth naming."""
 
 SWEEPS = 2
 """Turns over all sizes: a rate that something disturbed in one is right in the other."""
@@ -29,8 +29,8 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield from on_cuda(request)
         return
     if not request["cells"]:
-        found = [vars(rate) for _ in range(SWEEPS) for rate in bandwidth.measure((count,))]
-        yield {"bandwidths": found}
+        measured = [vars(rate) for _ in range(SWEEPS) for rate in bandwidth.measure((count,))]
+        yield {"bandwidths": measured}
         return
     rates = [bandwidth.Bandwidth(**rate) for rate in request["bandwidths"]]
     limits = bandwidth.Limits(rates, count) if rates else None
@@ -41,11 +41,11 @@ def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """The same on a CUDA device; its bandwidth is that of a copy."""
+    """Answer the same request on a CUDA device; its bandwidth is that of a copy."""
     if not request["cells"]:
         rate = device_clock.copy_rate(BYTES_COPIED)
-        found = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
-        yield {"bandwidths": [vars(found)]}
+        copied = bandwidth.Bandwidth("copy", 2 * BYTES_COPIED, 0, request["threads"], rate)
+        yield {"bandwidths": [vars(copied)]}
         return
     rates = [rate["bytes_per_second"] for rate in request["bandwidths"]]
     limits = device_clock.CopyLimit(max(rates)) if rates else None
@@ -60,7 +60,7 @@ def on_cuda(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
 
 
 def set_threads(count: int) -> None:
-    """As many threads for every library that is there; each has its own way."""
+    """Give every library that is there as many threads; each has its own way."""
     threads.set_threads(count)
     threadpoolctl.threadpool_limits(limits=count)
     for rival in (torch_sparse, tensorflow_sparse):

@@ -86,10 +86,10 @@ def contenders(task: str, shape: Shape) -> list[Contender]:
         raise BenchError(f"There is no task {task!r}; there is: {', '.join(known)}.")
     if task == "plan":
         return [Contender("plan.build", "ours", _plan), Contender("numpy.argsort", "rival", _argsort)]
-    found = [of_kernel(kernels.get(task))]
+    ours = [of_kernel(kernels.get(task))]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
-        found.append(of_kernel(kernels.get(f"{task}_ones")))
-    return found + _rivals(task) + _more(task)
+        ours.append(of_kernel(kernels.get(f"{task}_ones")))
+    return ours + _rivals(task) + _more(task)
 
 
 def _rivals(task: str) -> list[Contender]:
@@ -155,8 +155,8 @@ def _plan(setting: Setting) -> Ready:
     batch = setting.batch
     call = functools.partial(plan.build, batch.indptr, batch.indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
-    wanted = [columns, np.concatenate([[0], np.cumsum(counts)])]
-    return Ready(call, lambda made: error([made.columns, made.segments], wanted), plan_cost(setting.sizes))
+    desired = [columns, np.concatenate([[0], np.cumsum(counts)])]
+    return Ready(call, lambda result: error([result.columns, result.segments], desired), plan_cost(setting.sizes))
 
 
 def plan_cost(s: Sizes) -> Cost:
@@ -172,7 +172,7 @@ def _argsort(setting: Setting) -> Ready:
         return np.unique(indices[order], return_index=True)
 
     columns = np.unique(indices)
-    return Ready(call, lambda made: error([made[0]], [columns]), plan_cost(setting.sizes))
+    return Ready(call, lambda result: error([result[0]], [columns]), plan_cost(setting.sizes))
 
 
 def _blas(task: str) -> Contender:
@@ -200,8 +200,10 @@ def _planned(task: str) -> Contender:
         from_plan = [name for name in named if name in plan.BatchPlan.__dataclass_fields__]
 
         def call() -> None:
-            made = plan.build(batch.indptr, batch.indices, batch.D)
-            named.update({name: getattr(made, name) for name in from_plan}, values=made.in_order(batch.data))
+            batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
+            named.update(
+                {name: getattr(batch_plan, name) for name in from_plan}, values=batch_plan.in_order(batch.data)
+            )
             kernel.trusted(*named.values())
 
         judged = setting.shared.get((kernel.reference, kernel.arguments)) or judge(kernel, args)

@@ -60,8 +60,8 @@ def _add_rows(left_indices, left_values, right_indices, right_values):
     return _merge_rows(np.concatenate([left_indices, right_indices]), np.concatenate([left_values, right_values]))
 
 
-def _retain_rows(indices, values, wanted):
-    kept = np.isin(indices, wanted)
+def _retain_rows(indices, values, chosen):
+    kept = np.isin(indices, chosen)
     return indices[kept], values[kept]
 
 
@@ -85,8 +85,8 @@ def judge(kernel: Kernel, args: Sequence) -> Judge:
     touched = "columns" if "columns" in named else "rows"
     if "weights" in named and touched in named:
         return _judge_update(kernel, named, touched)
-    wanted = expected(kernel, args)
-    return lambda returned: error(results(kernel, args, returned), wanted)
+    desired = expected(kernel, args)
+    return lambda returned: error(results(kernel, args, returned), desired)
 
 
 @functools.cache
@@ -126,7 +126,7 @@ def expected(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
 
 
 def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
-    """Of an update of the rows `named[touched]`, by operands that have a row for each, or a batch in column order."""
+    """The judge of an update of the rows `named[touched]`; operands have a row for each, or a batch in column order."""
     rows, picked = named[touched], _picked(named)
     tables = [name for name in kernel.writes if isinstance(named[name], np.ndarray)]
     each = [name for name, _, axes in kernel.parsed if axes[:1] == (("U", 0),) and name != touched]
@@ -138,8 +138,8 @@ def _judge_update(kernel: Kernel, named: dict[str, Any], touched: str) -> Judge:
     if "segments" in named:
         part |= _entries_of(named, picked)
     kernel.reference(*(part[name] for name in named))
-    wanted = [part[name] for name in tables]
-    return lambda _: error([named[name][rows[picked]] for name in tables], wanted)
+    desired = [part[name] for name in tables]
+    return lambda _: error([named[name][rows[picked]] for name in tables], desired)
 
 
 def _picked(named: dict[str, Any]) -> np.ndarray:
@@ -158,16 +158,16 @@ def _entries_of(named: dict[str, Any], picked: np.ndarray) -> dict[str, np.ndarr
     return {"segments": segments} | {name: named[name][places] for name in ("rows", "values")}
 
 
-def error(came: Sequence[np.ndarray], wanted: Sequence[np.ndarray]) -> float:
-    """Largest error of all arrays, relative to the largest wanted value of each; infinite where shapes differ."""
-    if [array.shape for array in came] != [array.shape for array in wanted]:
+def error(actual: Sequence[np.ndarray], desired: Sequence[np.ndarray]) -> float:
+    """Largest error of all arrays, relative to the largest desired value of each; infinite where shapes differ."""
+    if [array.shape for array in actual] != [array.shape for array in desired]:
         return float("inf")
-    return max((_error(*pair) for pair in zip(came, wanted, strict=True)), default=0.0)
+    return max((_error(*pair) for pair in zip(actual, desired, strict=True)), default=0.0)
 
 
-def _error(came: np.ndarray, wanted: np.ndarray) -> float:
-    if wanted.dtype.kind != "f":
-        return 0.0 if np.array_equal(came, wanted) else float("inf")
-    scale = np.abs(wanted).max(initial=0.0)
-    worst = np.abs(came - wanted).max(initial=0.0)
+def _error(actual: np.ndarray, desired: np.ndarray) -> float:
+    if desired.dtype.kind != "f":
+        return 0.0 if np.array_equal(actual, desired) else float("inf")
+    scale = np.abs(desired).max(initial=0.0)
+    worst = np.abs(actual - desired).max(initial=0.0)
     return float(worst / (scale or 1.0)) if np.isfinite(worst) else float("inf")

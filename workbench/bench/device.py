@@ -25,11 +25,11 @@ DENSE = ("cublas", "cublas_tf32")
 
 def refuse_without_gpu() -> devices.Gpu:
     """The CUDA device of this machine; `BenchError` where there is none."""
-    found = devices.probe()
-    if not found.present:
-        reason = found.reason.removeprefix("no CUDA device: ")
+    gpu = devices.probe()
+    if not gpu.present:
+        reason = gpu.reason.removeprefix("no CUDA device: ")
         raise BenchError(f"This benchmark needs a CUDA device; there is none: {reason}. Take --device cpu.")
-    return found
+    return gpu
 
 
 def tasks() -> list[str]:
@@ -46,16 +46,16 @@ def contenders(task: str, shape: Shape, on: Device | None) -> list[Contender]:
         raise BenchError(f"There is no task {task!r} on cuda; there is: {', '.join(known)}.")
     if task == "plan":
         return [Contender("plan.build", "ours", functools.partial(_plan, on))]
-    found = [_of_kernel(kernels.get(task), on)]
+    entries = [_of_kernel(kernels.get(task), on)]
     if shape.values == "ones" and f"{task}_ones" in kernels.names():
         ones = f"{task}_ones"
-        found += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _rivals(ones))]
-    found += [_of_kernel(rival, on, "rival") for rival in _rivals(task)]
+        entries += [_of_kernel(kernels.get(ones), on), *(_of_kernel(each, on, "rival") for each in _rivals(ones))]
+    entries += [_of_kernel(rival, on, "rival") for rival in _rivals(task)]
     if task == "csr_t_dense":
-        found += [_of_kernel(rival, on, "rival") for rival in _rivals("csr_t_dense_full")]
+        entries += [_of_kernel(rival, on, "rival") for rival in _rivals("csr_t_dense_full")]
     if task == "csr_dense":
-        found += [*variants.contenders(on), *(_dense(library, on) for library in DENSE)]
-    return [*found, _two_kernels(task, on)] if task.endswith("_fused") else found
+        entries += [*variants.contenders(on), *(_dense(library, on) for library in DENSE)]
+    return [*entries, _two_kernels(task, on)] if task.endswith("_fused") else entries
 
 
 def _rivals(task: str) -> Sequence[Kernel]:
@@ -114,8 +114,8 @@ def _plan(on: Device, setting: Setting) -> Ready:
     indptr, indices = _put(on, (batch.indptr, batch.indices))
     call = functools.partial(plan_on_device.build, indptr, indices, batch.D)
     columns, counts = np.unique(batch.indices, return_counts=True)
-    wanted = [columns, np.concatenate([[0], np.cumsum(counts)])]
-    judged = lambda made: error([on.read(made.columns), on.read(made.segments)], wanted)  # noqa: E731
+    desired = [columns, np.concatenate([[0], np.cumsum(counts)])]
+    judged = lambda result: error([on.read(result.columns), on.read(result.segments)], desired)  # noqa: E731
     return Ready(call, judged, of_kernels.plan_cost(setting.sizes), _traffic(setting))
 
 

@@ -46,12 +46,12 @@ class Events:
 
     def __call__(self, call: Call, count: int, clock: Clock = perf_counter) -> float:
         """Mean seconds of `count` calls."""
-        taken, left = 0.0, count
+        total, left = 0.0, count
         while left:
             now = min(left, MOST_CALLS)
-            taken += self._cold(call, now) if self.is_cold else self._warm(call, now)
+            total += self._cold(call, now) if self.is_cold else self._warm(call, now)
             left -= now
-        return taken / count
+        return total / count
 
     def _event(self) -> Any:
         event = self.cupy.cuda.Event()
@@ -61,8 +61,8 @@ class Events:
     def _warm(self, call: Call, count: int) -> float:
         start = perf_counter()
         call()
-        asked = perf_counter() - start
-        seconds = min(1.5 * asked * count, SECONDS_HOLD)
+        seconds_launch = perf_counter() - start
+        seconds = min(1.5 * seconds_launch * count, SECONDS_HOLD)
         self.hold((1,), (1,), (np.int64(seconds * CYCLES_A_SECOND),))
         return self._between(call, count)
 
@@ -107,7 +107,7 @@ class OnDevice:
 
 
 def on_cuda(cache: str, bytes_cache: int) -> OnDevice:
-    """Of the current CUDA device; steps, which have no `cache`, are timed warm."""
+    """The clock of the current CUDA device; steps, which have no `cache`, are timed warm."""
     cuda = devices.cupy().cuda
     return OnDevice(Events(cache, bytes_cache), lambda: cuda.get_current_stream().synchronize())  # synchronize!
 

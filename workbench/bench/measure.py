@@ -42,15 +42,15 @@ def measure(
         if ready.phases:
             ready.phases()  # asked for here to start anew: what the check and the making took is not of the phases
     calls = {name: ready.call for name, ready in able.items()}
-    taken = interleave(calls, policy, clock, *([on_device.events] if on_device else []))
+    times = interleave(calls, policy, clock, *([on_device.events] if on_device else []))
     busy = others.share()
     reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
     for name, ready in able.items():
-        rows[name] |= timed(ready, taken[name], limits) | {"busy_others": busy}
+        rows[name] |= timed(ready, times[name], limits) | {"busy_others": busy}
         if on_device:
             rows[name]["seconds_host"] = on_device.host_seconds(ready.call) / ready.steps
         if reference:
-            rows[name] |= compared(taken[name], taken[reference], ready.steps, able[reference].steps, reference)
+            rows[name] |= compared(times[name], times[reference], ready.steps, able[reference].steps, reference)
     return list(rows.values())
 
 
@@ -66,8 +66,8 @@ def checked(entry: Entry, allowed: float, bytes_limit: int) -> tuple[Row, Ready 
         ready = entry.make()
         error = ready.judge(ready.call())
     except MemoryError as failure:
-        asked = {"bytes_needed": bytes_asked(failure)}
-        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}.") | asked, None
+        need = {"bytes_needed": bytes_asked(failure)}
+        return _without("memory", f"Out of memory: {failure or 'an allocation failed'}.") | need, None
     except BenchError as failure:
         return _without("unsupported", str(failure)), None
     except Exception as failure:
@@ -84,13 +84,13 @@ def _without(status: str, reason: str) -> Row:
     return {"status": status, "reason": reason}
 
 
-def timed(ready: Ready, taken: Taken, limits: Limits | CopyLimit | None) -> Row:
+def timed(ready: Ready, times: Taken, limits: Limits | CopyLimit | None) -> Row:
     """Columns of a contender's own times, its rates, and the bound."""
-    samples = [seconds / ready.steps for seconds in taken.seconds.values()]
+    samples = [seconds / ready.steps for seconds in times.seconds.values()]
     median, low, high = median_interval(samples)
     cost = ready.cost
     row = {
-        "calls": taken.calls * ready.steps,
+        "calls": times.calls * ready.steps,
         "samples": samples,
         "seconds": median,
         "seconds_low": low,
@@ -109,22 +109,22 @@ def timed(ready: Ready, taken: Taken, limits: Limits | CopyLimit | None) -> Row:
 
 def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
     """What the memory allows, where the call's traffic is known."""
-    cost, asked = ready.cost, ready.traffic
-    if limits is None or not asked.bytes_row:
+    cost, traffic = ready.cost, ready.traffic
+    if limits is None or not traffic.bytes_row:
         return {}
     least, by = limits.bound(
-        bytes_compulsory=cost.bytes_compulsory + asked.bytes_lines,
+        bytes_compulsory=cost.bytes_compulsory + traffic.bytes_lines,
         bytes_gather=cost.bytes_gather,
-        bytes_table=asked.bytes_table,
-        bytes_row=asked.bytes_row,
-        cold=asked.cold,
+        bytes_table=traffic.bytes_table,
+        bytes_row=traffic.bytes_row,
+        cold=traffic.cold,
     )
-    found = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds}
-    return found | {"bytes_lines": asked.bytes_lines, "cold": asked.cold}
+    row = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds}
+    return row | {"bytes_lines": traffic.bytes_lines, "cold": traffic.cold}
 
 
-def compared(taken: Taken, reference: Taken, steps: int, steps_reference: int, name: str) -> Row:
+def compared(times: Taken, reference: Taken, steps: int, steps_reference: int, name: str) -> Row:
     """The ratio to the reference's time, round by round."""
     scale = steps_reference / steps
     columns = ("ratio", "ratio_low", "ratio_high")
-    return {"reference": name} | dict(zip(columns, (scale * r for r in ratio(taken, reference)), strict=True))
+    return {"reference": name} | dict(zip(columns, (scale * r for r in ratio(times, reference)), strict=True))

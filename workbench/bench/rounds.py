@@ -74,7 +74,7 @@ def interleave(
 ) -> dict[str, Taken]:
     """Warm up and calibrate every contender, then rounds; in round k the order starts at the k-th contender."""
     estimates = {name: _estimate(call, policy, clock, timed) for name, call in calls.items()}
-    taken = {name: Taken(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
+    times = {name: Taken(max(1, round(policy.seconds_sample / each))) for name, each in estimates.items()}
     limit = policy.slow * min(estimates.values(), default=0.0)
     names, start = list(calls), clock()
     for number in range(policy.rounds):
@@ -85,8 +85,8 @@ def interleave(
             if number >= policy.rounds_slow and estimates[name] > limit:
                 continue
             _settle(calls[name], estimates[name], policy)
-            taken[name].seconds[number] = timed(calls[name], taken[name].calls, clock)
-    return taken
+            times[name].seconds[number] = timed(calls[name], times[name].calls, clock)
+    return times
 
 
 def ratio(one: Taken, reference: Taken) -> tuple[float, float, float]:

@@ -81,8 +81,8 @@ class Runner:
         self._take_device(cells)
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
-        found = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
-        done = {row["key"] for row in found if row["status"] in FINAL}
+        rows = store.BENCH.read(self.rows_file) if self.rows_file.exists() else []
+        done = {row["key"] for row in rows if row["status"] in FINAL}
         self.cells, self.keys = list(cells), [key(cell, self.policy) for cell in cells]
         rest = [number for number, each in enumerate(self.keys) if each not in done]
         self.outcome.reused = len(cells) - len(rest)
@@ -99,10 +99,10 @@ class Runner:
 
     def _take_device(self, cells: Sequence[Cell]) -> None:
         """The device of the cells, one for all; `BenchError` where it is not there."""
-        found = {cell.device for cell in cells} or {"cpu"}
-        if len(found) > 1:
-            raise BenchError(f"A run is of one device; the cells are of {', '.join(sorted(found))}.")
-        (self.device,) = found
+        device_names = {cell.device for cell in cells} or {"cpu"}
+        if len(device_names) > 1:
+            raise BenchError(f"A run is of one device; the cells are of {', '.join(sorted(device_names))}.")
+        (self.device,) = device_names
         if self.device == "cuda":
             self.gpu = refuse_without_gpu()
             self.bytes_limit = min(self.bytes_limit, int(0.85 * self.gpu.bytes_memory))
@@ -125,13 +125,13 @@ class Runner:
         for name in names:
             self._tell(f"first call of {name}")
             for _ in range(2):  # the first fills the cache
-                came = _started(name)
-            if came is None:
+                timings = _started(name)
+            if timings is None:
                 self._append({"status": "failed", "reason": "its process failed", "contender": name} | settled)
                 continue
             for what, samples in once.items():
-                samples.append(came[what])
-            self._append({"status": "ok", "contender": name, "seconds": came["call"]} | settled)
+                samples.append(timings[what])
+            self._append({"status": "ok", "contender": name, "seconds": timings["call"]} | settled)
         for what, samples in once.items():
             if samples:
                 seconds, low, high = median_interval(samples)

@@ -27,12 +27,12 @@ def run(runner: Runner, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Ou
     return outcome
 
 
-def goals_table(found: Sequence[tuple]) -> Table:
+def goals_table(goals: Sequence[tuple]) -> Table:
     """Goals as (what, wanted, measured, met)."""
     table = Table()
     for heading in ("goal", "wanted", "measured", ""):
         table.add_column(heading, overflow="fold")
-    for what, wanted, measured, met in found:
+    for what, wanted, measured, met in goals:
         sign = {True: "met", False: "missed", None: "-"}[met]
         table.add_row(escape(what), wanted, escape(measured), sign, style={False: "yellow", True: "green"}.get(met))
     return table

@@ -57,7 +57,7 @@ class Batch:
         return self.data.dtype
 
     def wide(self, N: int) -> "Batch":
-        """The same batch with another width."""
+        """A copy of this batch with another width."""
         return replace(self, N=N)
 
     def dense(self, *shape: int, salt: int = 0) -> np.ndarray:

@@ -120,12 +120,12 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
         part[0] -= rate * part[1] / (np.sqrt(part[2]) + o["epsilon"])
 
 
-def error(came: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
+def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
     """The 99.9th percentile of the errors, relative to the largest movement: where a gradient is zero but for rounding,
     Adam makes a full step of its sign."""
-    if not np.isfinite(came).all():
+    if not np.isfinite(actual).all():
         return float("inf")
-    return float(np.quantile(np.abs(came - expected), 0.999) / np.abs(expected - start).max())
+    return float(np.quantile(np.abs(actual - expected), 0.999) / np.abs(expected - start).max())
 
 
 def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray) -> Ready:
@@ -198,14 +198,14 @@ class Ours:
     def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
         """The batch and its plan."""
         batch, start = self.problem.batches[number], perf_counter()
-        made = plan.build(batch.indptr, batch.indices, batch.D)
-        made.in_order(batch.data)
+        batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
+        batch_plan.in_order(batch.data)
         self.phases.lap("plan", start)
-        return batch, made, self.problem.targets[number]
+        return batch, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Batch, plan.BatchPlan, np.ndarray]) -> None:
         """One step; the time of each phase is added up."""
-        batch, made, targets = prepared
+        batch, batch_plan, targets = prepared
         self.t += 1
         self.phases.steps += 1
         now = perf_counter()
@@ -214,23 +214,23 @@ class Ours:
         self.loss(self.scores, targets, self.slope)
         now = self.phases.lap("loss", now)
         numbers = (*self.problem.options.values(), *((self.t,) if self.problem.optimizer == "adam" else ()))
-        entries = made.segments, made.rows, made.in_order(batch.data), self.slope
+        entries = batch_plan.segments, batch_plan.rows, batch_plan.in_order(batch.data), self.slope
         if self.fused:
-            self.update(*self.problem.tables, made.columns, *entries, *numbers)
+            self.update(*self.problem.tables, batch_plan.columns, *entries, *numbers)
         else:
-            gradient = np.empty((made.touched, batch.N), np.float32)  # [U, N]
+            gradient = np.empty((batch_plan.touched, batch.N), np.float32)  # [U, N]
             self.gradient(*entries, gradient)
             now = self.phases.lap("gradient", now)
-            self.lazy(*self.problem.tables, made.columns, gradient, *numbers)
+            self.lazy(*self.problem.tables, batch_plan.columns, gradient, *numbers)
         self.phases.lap("update", now)
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         self.problem.reset()
         self.t = 0
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         return self.problem.tables[0][self.problem.touched]
 
 

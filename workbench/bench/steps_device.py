@@ -31,14 +31,14 @@ class _OnDevice:
         self.arrays: Sequence[Any] = ()
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         self.problem.reset()
         self.t = 0
         for array, table in zip(self.arrays, self.problem.tables, strict=True):
             self.on.assign(array, self.on.put(table))
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         touched, width = self.problem.touched, self.problem.weights.shape[1]
         out = self.on.empty((touched.size, width), np.float32)
         kernels.get("take_rows").gpu(self.arrays[0], self.on.put(touched.astype(np.int64)), out)
@@ -61,9 +61,9 @@ class Graph(_OnDevice):
     def prepare(self, number: int) -> int:
         """Plan the batch on the host, queue its copies into its slot."""
         batch = self.problem.batches[number]
-        made = plan.build(batch.indptr, batch.indices, batch.D)
+        batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
         slot = self.made.slots[number]
-        slot.load(batch.indptr, batch.indices, batch.data, self.problem.targets[number], made)
+        slot.load(batch.indptr, batch.indices, batch.data, self.problem.targets[number], batch_plan)
         return number
 
     def step(self, prepared: int) -> None:
@@ -87,8 +87,8 @@ class Kernels(_OnDevice):
         """The batch and its targets on the device, its plan, its values in the plan's order."""
         batch = self.problem.batches[number]
         arrays = [self.on.put(array) for array in (batch.indptr, batch.indices, batch.data)]
-        made = on_device.build(arrays[0], arrays[1], batch.D)
-        entries = made.columns, made.segments, made.rows, on_device.in_order(made, arrays[2])
+        batch_plan = on_device.build(arrays[0], arrays[1], batch.D)
+        entries = batch_plan.columns, batch_plan.segments, batch_plan.rows, on_device.in_order(batch_plan, arrays[2])
         return arrays, self.on.put(self.problem.targets[number]), entries
 
     def step(self, prepared: tuple) -> None:
@@ -124,14 +124,14 @@ class Torch:
         take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         self.problem.reset()
         with self.torch.no_grad():
             self.bag.weight.copy_(self._there(self.problem.tables[0]))
         self.optimizer = optimizer_of(self.torch, self.problem, self.bag)
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         return self.bag.weight.detach()[self._there(self.problem.touched)].cpu().numpy()
 
 

@@ -40,17 +40,17 @@ class Graph:
         """The batch as SciPy's array, made as a loader does, its plan, and its targets."""
         batch, start = self.problem.batches[number], perf_counter()
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
-        made = make_plan(x)
-        made.in_order(x.data)
+        batch_plan = make_plan(x)
+        batch_plan.in_order(x.data)
         self.phases.lap("plan", start)
-        return x, made, self.problem.targets[number]
+        return x, batch_plan, self.problem.targets[number]
 
     def step(self, prepared: tuple[Any, ...]) -> None:
         """One step."""
-        x, made, targets = prepared
+        x, batch_plan, targets = prepared
         self.phases.steps += 1
         now = perf_counter()
-        self.executor.forward(training=True, plans={"x": made}, x=x, y=targets)
+        self.executor.forward(training=True, plans={"x": batch_plan}, x=x, y=targets)
         now = self.phases.lap("forward", now)
         gradients = self.executor.backward()
         self.updater.update({"w": self.problem.tables[0]}, gradients)
@@ -58,10 +58,10 @@ class Graph:
         self.phases.lap("update", now)
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         self.problem.reset()
         self.updater = optimizers.Updater(self.problem.optimizer, **self.problem.options)
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         return self.problem.tables[0][self.problem.touched]

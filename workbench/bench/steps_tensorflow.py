@@ -97,7 +97,7 @@ class TensorFlow:
         weights.scatter_sub(tf.IndexedSlices(rate * m / (tf.sqrt(v) + o["epsilon"]), rows))
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         tf, touched = self.tf, self.problem.touched
         first = [self.problem.weights, *(np.zeros_like(self.problem.weights) for _ in self.tables[1:])]
         for table, rows in zip(self.tables, first, strict=True):
@@ -105,12 +105,12 @@ class TensorFlow:
         self.t.assign(0.0)
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         return self.tf.gather(self.tables[0], self.problem.touched).numpy()
 
 
 def contenders(size: int, optimizer: str) -> list[StepContender]:
     """The forms that make sense for `size` = D * N."""
     forms = ["lookup", "matmul"] + (["dense"] if size <= DENSE_SIZE and optimizer != "adam" else [])
-    made = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
-    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in made]
+    makers = ((form, functools.partial(TensorFlow, form=form)) for form in forms)
+    return [StepContender(f"tensorflow {form}", "rival", make, UNAVAILABLE, shares=False) for form, make in makers]

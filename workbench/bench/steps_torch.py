@@ -57,7 +57,7 @@ class Torch:
         take_step(self.torch, self.bag, self.optimizer, prepared)
 
     def start(self) -> None:
-        """As at the start."""
+        """Set everything back to the start."""
         self.problem.reset()
         parameter = next(iter(self.bag.parameters()))
         if self.problem.optimizer == "adam":
@@ -65,7 +65,7 @@ class Torch:
             self.optimizer.state[parameter] = state
 
     def weights(self) -> np.ndarray:
-        """Of the touched rows."""
+        """The weights of the touched rows."""
         return self.problem.tables[0][self.problem.touched]
 
 

@@ -94,14 +94,14 @@ QUICK_ON_CUDA = (
 def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
     """Each cell with warm caches and with cold ones."""
     known = QUICK_ON_CUDA if quick else of_device.tasks()
-    found = [cell for cell in _kernels(quick) if cell.task in known]
+    cells = [cell for cell in _kernels(quick) if cell.task in known]
     if quick:
         large = shape_of("criteo clicks", 65_536)
-        found.append(Cell("kernels", "adagrad_fused", shape_of("power law 1M"), 64))  # which a goal is of
-        found += [
+        cells.append(Cell("kernels", "adagrad_fused", shape_of("power law 1M"), 64))  # which a goal is of
+        cells += [
             Cell("kernels", task, large, N) for task in ("csr_dense", "sgd_fused", "adam_fused") for N in (16, 64)
         ]
-    for cell in found:
+    for cell in cells:
         yield from (replace(cell, device="cuda", cache=cache) for cache in CACHES)
 
 
@@ -123,11 +123,11 @@ def cells_of(suite: str, quick: bool = False, only: str = "", shape: str = "", d
         raise BenchError(f"There is no suite {suite!r}; there is: {', '.join(SUITES)}.")
     if device not in SUITES[suite]:
         raise BenchError(f"The suite {suite} runs on no device {device!r}; there is: {', '.join(SUITES[suite])}.")
-    found = list(SUITES[suite][device](quick))
+    cells = list(SUITES[suite][device](quick))
     for what, name in (("task", only), ("shape", shape)):
-        told = [cell.task if what == "task" else cell.shape.name for cell in found]
-        if name and name not in told:
-            known = ", ".join(dict.fromkeys(told))
+        names = [cell.task if what == "task" else cell.shape.name for cell in cells]
+        if name and name not in names:
+            known = ", ".join(dict.fromkeys(names))
             raise BenchError(f"There is no {what} {name!r} in this selection of the suite; there is: {known}.")
-        found = [cell for cell, each in zip(found, told, strict=True) if not name or each == name]
-    return found
+        cells = [cell for cell, each in zip(cells, names, strict=True) if not name or each == name]
+    return cells

@@ -69,7 +69,7 @@ def _judge(on: Device, judged: Any, args: tuple, there: list) -> Any:
 
 
 def _cost(sizes: Sizes) -> Cost:
-    """Of the product, with rows of x of half the bytes."""
+    """The cost of the product, with rows of x of half the bytes."""
     whole = _PRODUCT.cost(sizes)
     rows = sizes.U * sizes.N * sizes.value
     return Cost(whole.flops, whole.bytes_compulsory - rows // 2, whole.bytes_gather // 2)

@@ -39,8 +39,8 @@ def _cores() -> list[Finding]:
     advice = ""
     if load > 0.5 * usable:
         advice = "Other programs are at work; times measured now will be noisy. Wait, or stop them."
-    found = f"{usable} of {cores} usable, load {load:.1f}"
-    return [Finding("cores", found, advice)]
+    summary = f"{usable} of {cores} usable, load {load:.1f}"
+    return [Finding("cores", summary, advice)]
 
 
 def _memory() -> list[Finding]:
@@ -55,8 +55,8 @@ def _blas() -> list[Finding]:
     if not loaded:
         return [Finding("BLAS", "none that threadpoolctl knows", "Dense times may be slow: install NumPy from PyPI.")]
     advice = ""
-    if held := blas.holding_back():
-        named = " ".join(f"{name}={value}" for name, value in held.items())
+    if pins := blas.holding_back():
+        named = " ".join(f"{name}={value}" for name, value in pins.items())
         advice = f"Held back by {named}: unset for your own work. Sweeps run without."
     shown = [f"{e['internal_api']} {e['version']} for {e['architecture']}, {e['num_threads']} threads" for e in loaded]
     return [Finding("BLAS", "; ".join(shown), advice)]
@@ -68,8 +68,8 @@ def _numba() -> list[Finding]:
     advice = ""
     if chosen == "workqueue":
         advice = "A parallel call costs ten times more than with OpenMP: install libgomp1 (Debian) or libgomp."
-    found = f"{chosen} (available: {', '.join(layers)}), {threads.get_threads()} threads"
-    return [Finding("Numba threading layer", found, advice)]
+    summary = f"{chosen} (available: {', '.join(layers)}), {threads.get_threads()} threads"
+    return [Finding("Numba threading layer", summary, advice)]
 
 
 def _gpu() -> list[Finding]:
@@ -77,8 +77,8 @@ def _gpu() -> list[Finding]:
     if not gpu.present:
         return [Finding("GPU", f"none: {gpu.reason}")]
     versions = ", ".join(f"{name} {version}" for name, version in gpu.versions.items())
-    found = f"{gpu.name} ({gpu.capability}), {gpu.bytes_memory / 2**30:.0f} GiB; {versions}"
-    return [Finding("GPU", found)]
+    summary = f"{gpu.name} ({gpu.capability}), {gpu.bytes_memory / 2**30:.0f} GiB; {versions}"
+    return [Finding("GPU", summary)]
 
 
 def _cache() -> list[Finding]:

@@ -31,10 +31,10 @@ def options_of(port: int | None, no_browser: bool, allow_root: bool, ip: str | N
     """Jupyter's options; what it needs as root, and in a container where there is no browser, is added by itself."""
     is_root = hasattr(os, "geteuid") and os.geteuid() == 0
     is_contained = any(file.exists() for file in CONTAINERS)
-    given = {
+    options = {
         f"--port={port}": port is not None,
         f"--ip={ip}": ip is not None,
         "--no-browser": no_browser or is_contained,
         "--allow-root": allow_root or is_root,
     }
-    return [option for option, is_given in given.items() if is_given]
+    return [option for option, is_given in options.items() if is_given]

@@ -59,7 +59,7 @@ def _at_work() -> Iterable[Path]:
 
 
 def _short(folder: Path) -> Path:
-    """As seen from here, where it lies below."""
+    """The folder as seen from here, where it lies below."""
     return folder.relative_to(Path.cwd()) if folder.is_relative_to(Path.cwd()) else folder
 
 

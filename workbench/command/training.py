@@ -43,7 +43,7 @@ def cell_of(settings: dict) -> Cell:
 
 def _as_options(text: str) -> str:
     """The text of an error about a sweep's axes, in the words of this command."""
-    named = re.sub(r"\baxis (\w+) = ", lambda found: f"--{found[1].replace('_', '-')} ", text)
+    named = re.sub(r"\baxis (\w+) = ", lambda match: f"--{match[1].replace('_', '-')} ", text)
     return re.sub(r"the axis (\w+)", r"the option --\1", named)
 
 
@@ -64,8 +64,8 @@ def train(settings: dict) -> None:
     quality = run.quality(problem.x_held_out, problem.y_held_out)
     beside = f"the answer without X gets {quality_without_x(run, problem):.4f}"
     console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}; {beside}")
-    held, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
-    console.print(f"arrays hold {held:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
+    arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
+    console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if cell.device == "cuda":
         console.print(f"on {gpu.name} the arrays hold {run.bytes_device_held / 2**20:,.1f} MiB")
 
@@ -74,10 +74,10 @@ def show_problem(cell: Cell, problem: Problem) -> None:
     """One line on the data as it came out."""
     rows, features = problem.x.shape
     density = problem.x.nnz / (rows * features)
-    held = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")
+    bytes_dense = formats.predicted_bytes("dense", rows, features, problem.x.nnz, cell.dtype, "int32")
     console.print(
         f"{cell.dataset}: {rows:,} rows x {features:,} features, density {density:.3g}, width {problem.width}; "
-        f"dense it would be {held / 2**20:,.0f} MiB. Licence: {data.get(cell.dataset).licence}",
+        f"dense it would be {bytes_dense / 2**20:,.0f} MiB. Licence: {data.get(cell.dataset).licence}",
         markup=False,
     )
 

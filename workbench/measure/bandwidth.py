@@ -1,7 +1,7 @@
 """What this machine's memory gives: streams of each size, and rows gathered from tables of each size; bytes a second.
 
->>> found = [Bandwidth("read", 2**20, 0, 1, 8e10), Bandwidth("gather", 2**20, 64, 1, 4e10)]
->>> limits = Limits(found, threads=1)
+>>> rates = [Bandwidth("read", 2**20, 0, 1, 8e10), Bandwidth("gather", 2**20, 64, 1, 4e10)]
+>>> limits = Limits(rates, threads=1)
 >>> seconds, by = limits.bound(bytes_compulsory=8e6, bytes_gather=8e6, bytes_table=2**20, bytes_row=64)
 >>> round(seconds, 9), by
 (0.0002, 'gather')
@@ -168,8 +168,8 @@ def _rows(memory: np.ndarray, size: int, row: int, count: int, seconds: float) -
 @functools.cache
 def last_cache_bytes() -> int:
     """Size of the last cache; `BYTES_CACHE` where the system does not tell."""
-    found = machine.caches()
-    size = re.fullmatch(r"(\d+)([KM]?)", found[max(found)]) if found else None
+    sizes = machine.caches()
+    size = re.fullmatch(r"(\d+)([KM]?)", sizes[max(sizes)]) if sizes else None
     return int(size[1]) * {"": 1, "K": 2**10, "M": MIB}[size[2]] if size else BYTES_CACHE
 
 
@@ -179,10 +179,10 @@ class Limits:
     `threads` picks the rates of that many threads.
     """
 
-    def __init__(self, found: Iterable[Bandwidth], threads: int) -> None:
+    def __init__(self, measured: Iterable[Bandwidth], threads: int) -> None:
         self.streams: dict[int, float] = {}
         self.gathers: dict[int, dict[int, float]] = {}
-        for rate in (rate for rate in found if rate.threads == threads):
+        for rate in (rate for rate in measured if rate.threads == threads):
             rates = self.gathers.setdefault(rate.bytes_row, {}) if rate.level == "gather" else self.streams
             rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
 

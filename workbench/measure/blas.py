@@ -21,15 +21,15 @@ THREADS = (
 
 def loaded() -> list[dict]:
     """BLAS libraries that this process has loaded: name, version, architecture it chose, threads now."""
-    wanted = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
+    keys = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
     info = threadpoolctl.threadpool_info()
-    return [{key: entry.get(key) for key in wanted} for entry in info if entry["user_api"] == "blas"]
+    return [{key: entry.get(key) for key in keys} for entry in info if entry["user_api"] == "blas"]
 
 
 def name() -> str:
     """Names, versions and architectures of the loaded BLAS in one line."""
-    found = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded()}
-    return ", ".join(sorted(found))
+    names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded()}
+    return ", ".join(sorted(names))
 
 
 def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
@@ -38,11 +38,11 @@ def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     What `kernels.threads` itself sets in this process is none of them.
     """
     own = ("GOMP_SPINCOUNT", threads.SPIN_COUNT)
-    found = {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
-    return {name: value for name, value in found.items() if (name, value) != own}
+    variables = {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
+    return {name: value for name, value in variables.items() if (name, value) != own}
 
 
 def own_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     """The environment without those variables: what a process that measures is started in."""
-    held = holding_back(environment)
-    return {name: value for name, value in environment.items() if name not in held}
+    pins = holding_back(environment)
+    return {name: value for name, value in environment.items() if name not in pins}

@@ -57,8 +57,8 @@ def start(
     hold BLAS back are kept from it.
     """
     ours, theirs = context.Pipe(duplex=False)
-    given = (theirs, work, json.dumps(request), blas.own_environment(), str(log) if log else None)
-    process = context.Process(target=serve, args=given)
+    arguments = (theirs, work, json.dumps(request), blas.own_environment(), str(log) if log else None)
+    process = context.Process(target=serve, args=arguments)
     process.start()
     theirs.close()
     return process, ours

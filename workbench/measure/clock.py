@@ -1,8 +1,8 @@
 """The clock: warm-up, calibration until a sample is long enough, samples until the budget is spent, phases apart.
 
 >>> from workbench.measure.clock import Policy, sample
->>> taken = sample(lambda: {"work": 1e-3}, Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=5))
->>> len(taken.seconds), round(taken.phases["work"], 6)
+>>> timed = sample(lambda: {"work": 1e-3}, Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=5))
+>>> len(timed.seconds), round(timed.phases["work"], 6)
 (5, 0.001)
 """
 
@@ -54,21 +54,21 @@ def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
 
 def sample(step: Step, policy: Policy) -> Samples:
     """Warm up, calibrate, then sample `step` as the policy says."""
-    taken = Samples()
-    taken.seconds_warmup, shortest = warm_up(step, policy)
-    taken.steps_a_sample = max(1, round(policy.seconds_sample / max(shortest, 1e-9)))
+    samples = Samples()
+    samples.seconds_warmup, shortest = warm_up(step, policy)
+    samples.steps_a_sample = max(1, round(policy.seconds_sample / max(shortest, 1e-9)))
     start = perf_counter()
-    while not _enough(taken, policy, perf_counter() - start):
+    while not _enough(samples, policy, perf_counter() - start):
         before = perf_counter()
-        for _ in range(taken.steps_a_sample):
+        for _ in range(samples.steps_a_sample):
             for phase, seconds in step().items():
-                taken.phases[phase] = taken.phases.get(phase, 0.0) + seconds
-        taken.seconds.append((perf_counter() - before) / taken.steps_a_sample)
-        taken.steps += taken.steps_a_sample
-    taken.phases = {phase: seconds / taken.steps for phase, seconds in taken.phases.items()}
-    return taken
+                samples.phases[phase] = samples.phases.get(phase, 0.0) + seconds
+        samples.seconds.append((perf_counter() - before) / samples.steps_a_sample)
+        samples.steps += samples.steps_a_sample
+    samples.phases = {phase: seconds / samples.steps for phase, seconds in samples.phases.items()}
+    return samples
 
 
-def _enough(taken: Samples, policy: Policy, seconds: float) -> bool:
-    count = len(taken.seconds)
+def _enough(samples: Samples, policy: Policy, seconds: float) -> bool:
+    count = len(samples.seconds)
     return count >= policy.samples_most or (count >= policy.samples_least and seconds >= policy.seconds_total)

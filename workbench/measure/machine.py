@@ -32,13 +32,13 @@ CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
 def versions() -> dict[str, str]:
     """Versions of Python and of the packages that change results; absent ones are left out."""
-    found = {"python": platform.python_version()}
+    by_name = {"python": platform.python_version()}
     for name in PACKAGES:
         try:
-            found[name] = importlib.metadata.version(name)
+            by_name[name] = importlib.metadata.version(name)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return by_name
 
 
 def cpu_name() -> str:
@@ -51,11 +51,11 @@ def cpu_name() -> str:
 
 def caches() -> dict[str, str]:
     """Size of each cache that the first core sees, by level and kind; empty where the system does not tell."""
-    found = {}
+    sizes = {}
     for folder in sorted(CACHES.glob("index*")):
         level, kind, size = ((folder / part).read_text().strip() for part in ("level", "type", "size"))
-        found[f"L{level} {kind.lower()}"] = size
-    return found
+        sizes[f"L{level} {kind.lower()}"] = size
+    return sizes
 
 
 class OtherPrograms:
@@ -96,8 +96,8 @@ def record() -> dict:
 
 def gpu() -> dict:
     """The CUDA device as a child process found it, or the reason why there is none."""
-    found = devices.probe()
-    return dataclasses.asdict(found) if found.present else {"reason": found.reason}
+    device = devices.probe()
+    return dataclasses.asdict(device) if device.present else {"reason": device.reason}
 
 
 def machine_id() -> str:

@@ -98,15 +98,15 @@ def predicted_training_bytes(
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
-    held = "dense" if format == "dense" else "csr"
+    stored = "dense" if format == "dense" else "csr"
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
-    own = 0 if format == held and not shuffle else batch
+    own = 0 if format == stored and not shuffle else batch
     planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
     numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
     missed = sum(8 * features for table in tables if update == "exact" and table.touched)
     return {
-        "data": formats.predicted_bytes(held, rows, features, nnz, dtype, "int32"),
+        "data": formats.predicted_bytes(stored, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
         "weights": sum(table.rows * table.columns for table in tables) * value,
         "states": states * numbers * value + missed,

@@ -53,7 +53,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def reset(self) -> None:
-        """As before the first batch."""
+        """Set everything back to before the first batch."""
 
     @abstractmethod
     def fresh(self) -> "Accumulator":
@@ -103,11 +103,11 @@ class Metric(Accumulator):
         return measures.mean(self.sums) if self.average == "batches" else self.kind.value(self.sums)
 
     def reset(self) -> None:
-        """As before the first batch."""
+        """Set everything back to before the first batch."""
         self.sums: np.ndarray | None = None
 
     def fresh(self) -> "Metric":
-        """The same metric, before its first batch."""
+        """A metric of the same kind, before its first batch."""
         return Metric(self.name, self.average, **self.options)
 
     def state_dict(self) -> dict[str, np.ndarray]:
@@ -126,8 +126,8 @@ class Metric(Accumulator):
         is_wide = self.average == "samples" and self.kind.merge is not np.add  # one pair of sums a column besides
         fits = isinstance(sums, np.ndarray) and sums.dtype == np.float64 and sums.ndim == 1
         if not fits or sums.size % 2 or (sums.size > 2 and not is_wide):
-            came = f"{sums.dtype} {sums.shape}" if isinstance(sums, np.ndarray) else type(sums).__name__
-            raise measures.MetricError(f"The state of {self.name} is {came}; it is a few sums, float64, or none.")
+            actual = f"{sums.dtype} {sums.shape}" if isinstance(sums, np.ndarray) else type(sums).__name__
+            raise measures.MetricError(f"The state of {self.name} is {actual}; it is a few sums, float64, or none.")
         return sums.copy() if sums.size else None
 
     def __repr__(self) -> str:
@@ -160,7 +160,7 @@ class Composite(Accumulator):
             metric.reset()
 
     def fresh(self) -> "Composite":
-        """The same metrics, before their first batch."""
+        """A composite of the same metrics, before their first batch."""
         return Composite(metric.fresh() for metric in self.metrics)
 
     def state_dict(self) -> dict[str, np.ndarray]:

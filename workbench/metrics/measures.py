@@ -104,8 +104,8 @@ def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.nda
 def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
     """Negative logarithms of the probabilities of what came, and elements."""
     scores, targets = _pair(scores, targets)
-    came = np.where(targets > 0.5, scores, 1 - scores)
-    return np.float64([-np.log(np.maximum(came, epsilon)).sum(), targets.size])
+    probabilities = np.where(targets > 0.5, scores, 1 - scores)
+    return np.float64([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size])
 
 
 def mean(sums: np.ndarray) -> float:
