@@ -18,12 +18,12 @@ LINE = 64
 
 
 def empty(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """As `numpy.empty`: a C-contiguous array of that shape with whatever values."""
+    """A C-contiguous array of that shape with whatever values, for `numpy.empty`."""
     return _cut(np.empty, shape, np.dtype(dtype))
 
 
 def zeros(shape: tuple[int, ...], dtype: DTypeLike) -> np.ndarray:
-    """As `numpy.zeros`: pages of memory are taken as they are written."""
+    """An array of zeros, for `numpy.zeros`: pages of memory are taken as they are written."""
     return _cut(np.zeros, shape, np.dtype(dtype))
 
 

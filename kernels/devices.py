@@ -45,7 +45,7 @@ class Gpu:
     bytes_memory: int = 0
     reason: str = ""
     bytes_cache: int = 0
-    """Of the second level."""
+    """Bytes of the cache of the second level."""
     capability: str = ""
     """Such as sm_90."""
     multiprocessors: int = 0
@@ -158,11 +158,11 @@ class CupyDevice(Device):
         self.cupy = cupy()
 
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """From CuPy's pool."""
+        """An array from CuPy's pool, with whatever values."""
         return self.cupy.empty(shape, dtype)
 
     def zeros(self, shape: int | tuple[int, ...], dtype: object) -> Any:
-        """From CuPy's pool."""
+        """An array of zeros from CuPy's pool."""
         return self.cupy.zeros(shape, dtype)
 
     def put(self, array: np.ndarray) -> Any:
@@ -170,7 +170,7 @@ class CupyDevice(Device):
         return self.cupy.asarray(array)
 
     def clear(self, array: Any) -> None:
-        """In the current stream."""
+        """Fill `array` with zeros, in the current stream."""
         array.fill(0)
 
     def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
@@ -182,11 +182,11 @@ class CupyDevice(Device):
         return self.cupy.asnumpy(array)  # synchronize!
 
     def contiguous(self, array: Any) -> Any:
-        """In C order."""
+        """`array` in C order, a copy where it is not."""
         return array if array.flags.c_contiguous else self.cupy.ascontiguousarray(array)
 
     def assign(self, target: Any, source: Any) -> None:
-        """By CuPy's own kernel."""
+        """Copy `source` into `target` by CuPy's own kernel."""
         target[...] = source
 
     def is_aligned(self, array: Any) -> bool:
@@ -205,13 +205,13 @@ class _Graph:
         self.cuda, self.work, self.graph = module.cuda, work, None
 
     def run(self) -> None:
-        """In the current stream."""
+        """Launch the graph in the current stream."""
         if self.graph is None:
             self.graph = self._capture()
         self.graph.launch(self.cuda.get_current_stream())
 
     def _capture(self) -> Any:
-        """By a stream of its own, which goes after it: there may be hundreds of graphs, and work may raise an error."""
+        """Capture in a stream of its own, then gone: there may be hundreds of graphs, and work may raise an error."""
         stream = self.cuda.Stream(non_blocking=True)
         with stream:
             stream.begin_capture()

@@ -48,7 +48,7 @@ class BatchPlan:
     row_order: Any = None
     """Rows in descending order of entries, where a device was asked for it; see `kernels.gpu.row_sums.Lengths`."""
     column_order: Any = None
-    """The same of touched columns, as places in `columns`."""
+    """Touched columns in descending order of entries, where asked for, as places in `columns`."""
     kept: list[np.ndarray] = field(default_factory=list, repr=False, compare=False)
     """The batch's values and the same in column order, where `in_order` was asked for them."""
 

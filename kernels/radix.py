@@ -91,7 +91,7 @@ def _count_digits(keys, word, counts, later):
 
 @compiled
 def _cursors(counts, cursors, edges):
-    """From counts [values, writers] to where each writer puts its first entry of each value: `cursors`, transposed.
+    """Turn counts [values, writers] into where each writer puts its first entry of a value: `cursors`, transposed.
 
     `edges` [streams + 1] gets where the streams begin that the result is taken as.
     """

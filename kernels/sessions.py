@@ -69,7 +69,7 @@ class Session(ABC):
 
     @abstractmethod
     def seconds(self, start: Mark, end: Mark) -> float:
-        """From one mark to another, both passed."""
+        """Seconds from one mark to another, both passed."""
 
     @abstractmethod
     def finish(self) -> None:
@@ -96,7 +96,7 @@ class CudaSession(Session):
 
     @contextlib.contextmanager
     def beside(self) -> Iterator[Beside]:
-        """On a stream of its own, also from another thread."""
+        """Queue work on a stream of its own, also from another thread."""
         work = Beside()
         with self.second:
             work.marks["start"] = self.mark()
@@ -104,28 +104,28 @@ class CudaSession(Session):
             work.marks["end"] = self.mark()
 
     def wait_for(self, mark: Mark) -> None:
-        """The device waits, this thread does not."""
+        """Make the device wait, not this thread."""
         self.cupy.cuda.get_current_stream().wait_event(mark)
 
     def until(self, mark: Mark) -> None:
-        """As the driver waits for an event."""
+        """Wait for an event as the driver does."""
         mark.synchronize()  # synchronize!
 
     def pinned(self, shape: int | tuple[int, ...], dtype: object) -> np.ndarray:
-        """From CuPy's pool of page-locked memory, which takes it back with the array."""
+        """An array from CuPy's pool of page-locked memory, which takes it back with the array."""
         size, dtype = int(np.prod(shape)), np.dtype(dtype)
         if not size:
             return np.empty(shape, dtype)
         return np.frombuffer(self.cupy.cuda.alloc_pinned_memory(size * dtype.itemsize), dtype, size).reshape(shape)
 
     def fill(self, target: Any, pinned: np.ndarray) -> None:
-        """In the current stream."""
+        """Copy pinned memory to `target` in the current stream."""
         if pinned.size:
             stream = self.cupy.cuda.get_current_stream()
             target.data.copy_from_host_async(pinned.ctypes.data, pinned.nbytes, stream)
 
     def copy(self, array: np.ndarray, work: Beside) -> Any:
-        """Through pinned memory, without which the driver would wait for the copy."""
+        """Copy through pinned memory, without which the driver would wait for the copy."""
         copied, pinned = self.cupy.empty(array.shape, array.dtype), self.pinned(array.shape, array.dtype)
         pinned[...] = array
         work.host.append(pinned)
@@ -139,20 +139,20 @@ class CudaSession(Session):
         return event
 
     def seconds(self, start: Mark, end: Mark) -> float:
-        """As the device's clock has it, which counts in half microseconds."""
+        """Seconds by the device's clock, which counts in half microseconds."""
         return self.cupy.cuda.get_elapsed_time(start, end) / 1e3
 
     def finish(self) -> None:
-        """The second stream goes on with what nobody has joined yet."""
+        """Wait for the current stream; the second one goes on with what nobody has joined yet."""
         self.cupy.cuda.get_current_stream().synchronize()  # synchronize!
 
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """By cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
+        """Multiply by cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
         get("cublas.dense_t_dense" if transposed else "cublas.dense_dense").gpu(x, y, out)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:
-        """By a hook of CuPy's memory pool, in this thread: arrays of other threads count from the next one here."""
+        """Watch by a hook of CuPy's memory pool, in this thread: other threads' arrays count from the next one here."""
         with _hook(self.cupy, self._note):
             yield
         self._note()

@@ -22,7 +22,7 @@ from kernels.code_cache import njit
 from kernels.private import of_numba
 
 LAYERS = ("omp", "tbb", "workqueue")
-"""In order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
+"""Layers in order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
 
 SPIN_COUNT = "2000"
 """Turns, about 30 us, that an OpenMP thread waits awake before it sleeps. By its own choice (300,000) it holds its core

@@ -1,1 +1,1 @@
-"""From one format to another, and row slices for batches."""
+"""Conversions from one format to another, and row slices for batches."""

@@ -62,7 +62,7 @@ def _count(key, counts):
 
 @compiled
 def _starts(counts):
-    """From counts [parts, keys + 1] to where each part puts its first entry of each key."""
+    """Turn counts [parts, keys + 1] into where each part puts its first entry of each key."""
     total = 0
     if counts.shape[0] == 1:  # 3 times as fast without the inner loop
         row = counts[0]

@@ -31,7 +31,7 @@ def csr_dense(indptr: Any, indices: Any, data: Any, x: Any, out: Any, lengths: L
 
 @checked(f"{_CSR} x:h[D,N] out:f[R,N]")
 def csr_dense_ones(indptr: Any, indices: Any, x: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """The same where every stored value of A is one."""
+    """out [R, N] float32 = A @ x, where every stored value of A is one."""
     csr_dense_ones_of.on_device(indptr, indices, x, out, lengths)
 
 
@@ -58,7 +58,7 @@ def csr_t_dense(segments: Any, rows: Any, values: Any, g: Any, out: Any, lengths
 
 @checked("segments:i[U+1] rows:i[z] g:h[R,N] out:f[U,N]")
 def csr_t_dense_ones(segments: Any, rows: Any, g: Any, out: Any, lengths: Lengths = UNKNOWN) -> None:
-    """The same where every stored value of A is one."""
+    """out [U, N] float32 = (A.T @ g)[columns], where every stored value of A is one."""
     csr_dense_ones_of.on_device(segments, rows, g, out, lengths)
 
 

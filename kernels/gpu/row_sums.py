@@ -89,12 +89,12 @@ class Lengths:
 
     @classmethod
     def of_rows(cls, plan: BatchPlan) -> "Lengths":
-        """Of the rows of a batch, for products."""
+        """Lengths of the rows of a batch, for products."""
         return cls(plan.row_length, plan.longest_row, plan.row_order)
 
     @classmethod
     def of_columns(cls, plan: BatchPlan) -> "Lengths":
-        """Of the touched columns of a batch, for gradients."""
+        """Lengths of the touched columns of a batch, for gradients."""
         return cls(-1, plan.longest_run, plan.column_order)
 
     def pieces(self, entries: int) -> int:

@@ -58,7 +58,7 @@ class Layout:
     """Whether targets are one label a row, int64 [R], and not numbers [R, N]."""
 
     def arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
-        """By name. `counted` has the touched columns and the rows of the batch in the slot."""
+        """Arrays by name. `counted` has the touched columns and the rows of the batch in the slot."""
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
         targets = ((rows,), np.int64) if self.has_labels else ((rows, self.width), self.dtype)

@@ -13,7 +13,7 @@ TYPES = {"float32": "float", "float64": "double", "int32": "int", "int64": "i64"
 """What CUDA sources call a dtype."""
 
 NARROW = {"float16": "Half", "uint16": "Brain"}
-"""The same for tables of two bytes a value; uint16 holds bfloat16, which NumPy and CuPy do not know."""
+"""What CUDA sources call a dtype of two bytes a value; uint16 holds bfloat16, which NumPy and CuPy do not know."""
 
 FLOATS = ("float", "double")
 

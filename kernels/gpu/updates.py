@@ -21,7 +21,7 @@ TILES = {
     "float": ((1, 1, 8, 1), (1, 32, 1, 1), (4, 4, 2, 1), (4, 16, 1, 1), (4, 32, 1, 1), (4, 32, 1, 2)),
     "double": ((1, 1, 8, 1), (1, 32, 1, 1), (2, 16, 1, 1), (2, 32, 1, 1)),
 }
-"""Of the tiles of weighted sums those that fused updates use: every one more compiles two kernels for every rule."""
+"""Tiles of weighted sums that fused updates use: every one more compiles two kernels for every rule."""
 
 _sources: dict[str, Source] = {}
 

@@ -71,7 +71,7 @@ def _exp(values):
 
 @compiled
 def _normalize(gradient, label, scale, r):
-    """From exponentials to the gradient of a row; returns their sum."""
+    """Turn exponentials into the gradient of a row; returns their sum."""
     total = _total(gradient, r)
     factor = scale / total
     for_label = (gradient[r, label] - total) * factor  # p - 1 without the cancellation

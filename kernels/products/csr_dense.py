@@ -53,7 +53,7 @@ def gpu(indptr, indices, data, x, out):
 
 
 def on_device(indptr, indices, data, x, out, lengths=UNKNOWN):
-    """The same where it is known how many entries rows have."""
+    """Compute on a CUDA device, with what is known of the numbers of entries that rows have."""
     row_sums(CUDA, "csr_dense", indptr, (indices, data), x, out, lengths=lengths)
 
 

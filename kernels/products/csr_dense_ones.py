@@ -52,7 +52,7 @@ def gpu(indptr, indices, x, out):
 
 
 def on_device(indptr, indices, x, out, lengths=UNKNOWN):
-    """The same where it is known how many entries rows have."""
+    """Compute on a CUDA device, with what is known of the numbers of entries that rows have."""
     row_sums(_CUDA, "csr_dense_ones", indptr, (indices,), x, out, lengths=lengths)
 
 

@@ -31,7 +31,7 @@ UNAVAILABLE = (
 )
 
 ALGORITHMS = {"ALG1": 4, "ALG2": 6, "ALG3": 12}
-"""Of cusparseSpMMAlg_t, those for matrices in CSR form."""
+"""Values of cusparseSpMMAlg_t for matrices in CSR form."""
 
 ONLY_PLAIN = ("ALG3",)
 """Algorithms that cuSPARSE refuses for A.T."""
@@ -113,7 +113,7 @@ def prepare_csr_t_dense_full(indptr, indices, data, g, out):
 
 
 def _anew(indptr, indices, data, x, out, operation: int) -> None:
-    """By the algorithm that cuSPARSE names for row-major operands."""
+    """Multiply by the algorithm that cuSPARSE names for row-major operands."""
     if out.size and data.size:
         _Product(indptr, indices, data, x, out, operation)(ALGORITHMS["ALG2"])
     else:

@@ -92,7 +92,7 @@ def _keys(indptr: np.ndarray, indices: np.ndarray, columns: int) -> np.ndarray:
 
 
 def _register(cpu: Callable) -> None:
-    """As the kernel of the function's name, which it is a rival of."""
+    """Register a rival of the kernel of the function's name."""
     name = cpu.__name__
     register(replace(get(name), name=f"scipy.{name}", cpu=cpu, gpu=None, rival_of=name))
 

@@ -63,7 +63,7 @@ def csr_dense(indptr, indices, data, x, out):
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """As the kernel of the function's name, which it is a rival of."""
+    """Register a rival of the kernel of the function's name."""
     name = cpu.__name__
     own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
     register(replace(get(name), name=f"tensorflow.{name}", gpu=None, rival_of=name, **own))

@@ -107,7 +107,7 @@ def csr_dense_ones(indptr, indices, x, out):
 
 
 def _register(gpu: Callable, prepare: Callable) -> None:
-    """As the kernel of the function's name, which it is a rival of."""
+    """Register a rival of the kernel of the function's name."""
     own = {"cpu": None, "gpu": gpu, "prepare": prepare, "unavailable": UNAVAILABLE}
     register(replace(get(gpu.__name__), name=f"torch_cuda.{gpu.__name__}", rival_of=gpu.__name__, **own))
 

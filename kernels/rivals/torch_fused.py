@@ -47,7 +47,7 @@ def _named(rule: Rule, numbers: tuple) -> dict[str, float]:
 
 
 def _optimizer(rule: Rule, weights: Any, states: list, named: dict[str, float]) -> Any:
-    """With our states, which it changes in place."""
+    """PyTorch's optimizer of the rule with our states, which it changes in place."""
     optim = pytorch().optim
     if rule.name == "sgd":
         return optim.SGD([weights], lr=named["learning_rate"])

@@ -97,7 +97,7 @@ def sddmm(indptr, indices, a, b, out):
 
 
 def _register(cpu: Callable, prepare: Callable) -> None:
-    """As the kernel of the function's name, which it is a rival of."""
+    """Register a rival of the kernel of the function's name."""
     name = cpu.__name__
     own = {"cpu": None if UNAVAILABLE else cpu, "prepare": prepare, "unavailable": UNAVAILABLE}
     register(replace(get(name), name=f"torch.{name}", gpu=None, rival_of=name, **own))

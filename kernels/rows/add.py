@@ -113,7 +113,7 @@ def gpu(left_indices, left_values, right_indices, right_values):
 
 
 def cost(s: Sizes) -> Cost:
-    """As if both sides had the same U rows."""
+    """Cost if both sides had the same U rows."""
     return Cost(s.U * s.N, 3 * s.U * (s.index + s.N * s.value))
 
 

@@ -90,7 +90,7 @@ def gpu(indices, values, wanted):
 
 
 def cost(s: Sizes) -> Cost:
-    """As if every stored row were kept and as many were wanted."""
+    """Cost if every stored row were kept and as many were wanted."""
     return Cost(0, 3 * s.U * s.index + 2 * s.U * s.N * s.value, s.U * s.N * s.value)
 
 

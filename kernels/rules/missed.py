@@ -38,7 +38,7 @@ def _append(tree, count, matrix):
 
 @compiled
 def _numbers(tree, count, since, out):
-    """Of matrices a, 0, 0, 1 the products of a."""
+    """Products of a, of matrices a, 0, 0, 1."""
     leaves = tree.shape[0] // 2
     for u in range(since.size):
         product, low, high = 1.0, np.uint64(leaves + since[u]), np.uint64(leaves + count)

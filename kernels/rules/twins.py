@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from kernels.rules.rule import Rule
 
 PARTS = ("reference", "cpu", "cost", "arguments")
-"""Of each kind of kernel, dense, lazy, fused and replay, there is `<part>_<kind>` below."""
+"""Parts of a kernel: of each kind, dense, lazy, fused and replay, there is `<part>_<kind>` below."""
 
 # Definitions, in plain loops
 
@@ -130,7 +130,7 @@ def cost_lazy(rule: "Rule", s: Sizes) -> Cost:
 
 
 def cost_replay(rule: "Rule", s: Sizes) -> Cost:
-    """Of one missed step; more of them are flops alone."""
+    """Cost of one missed step; more of them are flops alone."""
     return Cost(rule.flops * s.U * s.N, s.U * (16 + rule.bytes_row(s)))
 
 

@@ -24,7 +24,7 @@ class Row:
     lane: object
     pointer: ir.Value
     check: Callable[[str], None]
-    """Of the debug build: writes the check that the tile's columns are within the array."""
+    """Part of the debug build: writes the check that the tile's columns are within the array."""
 
     def _parts(self) -> Iterable[tuple[ir.Value, bool]]:
         lane, tile = self.lane, self.lane.tile

@@ -149,8 +149,8 @@ def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
 
 
 def is_far_gradient(bytes_operand: int, bytes_row: int) -> bool:
-    """As `is_far` for the slope of a loss, whose rows a column's sum gathers: 5 to 15 % gained from memory, and as much
-    lost from the shared cache, for columns are short."""
+    """Whether `is_far` holds for the slope of a loss, whose rows a column's sum gathers: 5 to 15 % gained from memory,
+    and as much lost from the shared cache, for columns are short."""
     return bytes_row >= LINE and bytes_operand >= cache_bytes(3) // 2
 
 

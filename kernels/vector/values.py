@@ -88,7 +88,7 @@ class Vectors(Backend):
         return Float(self, self.lane.builder.call(declared, values))
 
     def spread(self, number: Float) -> Float:
-        """It in every lane of the tile."""
+        """The number in every lane of the tile."""
         return number if _is_vector(number.value) else Float(self, self.lane.spread(number.value))
 
     def masked(self, number: Float, bits: ir.Value) -> Float:
