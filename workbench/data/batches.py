@@ -11,7 +11,7 @@ from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
 
 Held = tuple[str, str, Any]
-"""Name, format and array."""
+"""An array that is held: name, format and array."""
 
 
 @final

@@ -76,7 +76,7 @@ class Dataset:
 
     @property
     def kind(self) -> str:
-        """Of the labels: `classes`, `numbers` or `multilabel`."""
+        """The kind of the labels: `classes`, `numbers` or `multilabel`."""
         return self.labels.kind
 
     @property
@@ -142,7 +142,7 @@ def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
 
 
 def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
-    """The same rows in random order, so that contiguous mini-batches mix classes."""
+    """All rows in random order, so that contiguous mini-batches mix classes."""
     return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
 
 

@@ -1,4 +1,4 @@
-"""The same data at another density: thinned by dropping entries, or made denser by joining rows of one class."""
+"""Data at another density: thinned by dropping entries, or made denser by joining rows of one class."""
 
 import dataclasses
 

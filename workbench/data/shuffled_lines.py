@@ -35,7 +35,7 @@ class Blocks:
 
     @classmethod
     def of(cls, places: Iterable[tuple[int, int]], buffer_rows: int) -> "Blocks":
-        """Of the (byte, line number) of every row, in order. One pass, O(rows)."""
+        """Blocks of the (byte, line number) of every row, in order. One pass, O(rows)."""
         length, starts, numbers, total = max(1, buffer_rows // BLOCKS), [], [], 0
         for total, (start, number) in enumerate(places, 1):
             if (total - 1) % length == 0:

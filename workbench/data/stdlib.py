@@ -74,7 +74,7 @@ def make(lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
 
 
 def of_folder(folder: Path, lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
-    """The same for any folder of Python source."""
+    """A data set like that of `make`, of any folder of Python source."""
     if lines < 1:
         raise DataError(f"lines is {lines}; it is the number of lines of a piece, 1 or more.")
     text = _read(folder, lines, INSTALLED if tests else INSTALLED | TESTS)

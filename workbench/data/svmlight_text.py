@@ -24,7 +24,7 @@ from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
 Line = tuple[int, bytes]
-"""Its number in the file, from 1, and its text."""
+"""A line: its number in the file, from 1, and its text."""
 
 OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
 

@@ -36,7 +36,7 @@ class Popularity:
     shift: float
 
     def integral(self, t: np.ndarray) -> np.ndarray:
-        """Of (t + shift)**-slope, up to a constant."""
+        """The integral of (t + shift)**-slope, up to a constant."""
         if self.slope == 1:
             return np.log(t + self.shift)
         return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)
@@ -49,7 +49,7 @@ class Popularity:
         return np.clip((t - self.shift).astype(np.int64), first, self.features - 1)
 
     def chances(self) -> np.ndarray:
-        """Of each column, relative to their mean, float32 [features]."""
+        """The chance of each column, relative to their mean, float32 [features]."""
         chances = np.diff(self.integral(np.arange(self.features + 1.0)))
         return (chances / chances.mean()).astype(np.float32)
 
@@ -149,7 +149,7 @@ def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.
 def _race(
     rows: np.ndarray, owned: np.ndarray, lengths: np.ndarray, popularity: Popularity, rng: np.random.Generator
 ) -> np.ndarray:
-    """The same draw for `rows`, which have the entries `owned` already: keys of all their entries, sorted. O(size).
+    """Draw the columns of `rows`, which have the entries `owned` already: keys of all their entries, sorted. O(size).
 
     Each column arrives after an exponential time, and the first ones win; those owned have arrived.
     """

@@ -72,7 +72,7 @@ class Missed:
         return self.last.nbytes + self.table.nbytes
 
     def add(self, numbers: list[float]) -> None:
-        """The next step was done with these numbers."""
+        """Record that the next step was done with these numbers."""
         if self.way == "coast":
             self.spans.append(self.rule.coast(*self.rule.settings(*numbers)))
         elif self.way == "replay":
@@ -123,7 +123,7 @@ class Missed:
         return np.array(self.numbers, np.float64).reshape(-1, len(self.rule.numbers))
 
     def restore(self, last: np.ndarray, base: int, count: int, record: np.ndarray) -> None:
-        """As it was when these were saved, which fit: `saved` has checked them."""
+        """Go on from what was saved, which fits: `saved` has checked it."""
         self.last, self.base, self.count = last, base, count
         if self.way == "coast":
             self.spans.count = 0

@@ -114,7 +114,7 @@ class WarmUp(Schedule):
         _check(self, "steps")
 
     def rate(self, step: int, base: float) -> float:
-        """Linear, then that of `then`."""
+        """A linear rate, then the rate of `then`."""
         if step > self.steps:
             return self.then.rate(step - self.steps, base)
         return base * (self.start + (1 - self.start) * step / self.steps)

@@ -31,7 +31,7 @@ class Field:
 
     @property
     def value(self) -> tuple[str, ...] | str:
-        """As the state keeps it."""
+        """The value as the state keeps it."""
         if self.choice.kind == "many":
             return tuple(one.description for one in self.inputs if one.value)
         return self.inputs[0].value

@@ -25,7 +25,7 @@ def plan_line(state: LabState) -> str:
 
 
 def outdated_line(state: LabState) -> str:
-    """That the results are of other settings than those above, and which."""
+    """Says that the results are of other settings than those above, and which."""
     if not state.outdated:
         return ""
     differs = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."

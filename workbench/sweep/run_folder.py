@@ -32,7 +32,7 @@ SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
 SECONDS_START = 60.0
-"""The same for a run that only starts: libraries are loaded from a cold disk once."""
+"""A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
 
 class RunError(RuntimeError):

@@ -53,7 +53,7 @@ def _package_modules(package: str) -> tuple[str, ...]:
 
 @functools.cache
 def _cuda_hash() -> str:
-    """Of all CUDA sources: headers are shared by many of them."""
+    """Hash over all CUDA sources: headers are shared by many of them."""
     files = sorted(file for kind in ("*.cu", "*.cuh") for file in Path(kernels.__file__).parent.rglob(kind))
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
 

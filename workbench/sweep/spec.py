@@ -100,7 +100,7 @@ class Measure(pydantic.BaseModel):
     rounds: Positive = 2
 
     def policy(self) -> Policy:
-        """As the clock takes it."""
+        """The policy that the clock takes."""
         return Policy(**self.model_dump(exclude={"rounds"}))
 
 

@@ -27,7 +27,7 @@ class Copied:
     work: Beside | None
     """What must have arrived before the first step reads it; None once it has."""
     seconds: dict[str, float] = field(default_factory=dict)
-    """Of the host: convert, plan, and all that is inside of `work`."""
+    """Seconds of the host: convert, plan, and all that is inside of `work`."""
 
     @property
     def row_lengths(self) -> Lengths:
@@ -52,7 +52,7 @@ class InSlot:
 
     @property
     def nbytes(self) -> int:
-        """None of its own: slots are the step's."""
+        """0: a batch has no memory of its own, slots are the step's."""
         return 0
 
 
@@ -67,7 +67,7 @@ class DeviceLaps:
         self.marks.append((phase, self.session.mark()))
 
     def seconds(self) -> dict[str, float]:
-        """By phase."""
+        """Seconds by phase."""
         totals: dict[str, float] = {}
         for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
             totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)

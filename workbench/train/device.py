@@ -56,7 +56,7 @@ class DeviceRun(Training):
         self.rows = 0
 
     def _new_launching(self) -> Launching:
-        """As the setup says, with room for the largest batch."""
+        """The launching that the setup says, with room for the largest batch."""
         is_full = self.setup.last in ("pad", "roll_over")  # also where the data has fewer rows than a batch
         rows = self.setup.batch_rows if is_full else min(self.setup.batch_rows, self.batches.total)
         arguments = self.setup, self.session, self.optimizer, (self.weights, *self.states), self.model.loss, rows
@@ -101,11 +101,11 @@ class DeviceRun(Training):
         return {"w": self.launching.backward(self.last)}
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """By the kernels of the optimizer."""
+        """Run the optimizer's kernels."""
         self.launching.update(self.last, gradients["w"], self._numbers())
 
     def _numbers(self) -> list[float]:
-        """Of the next step."""
+        """The numbers of the next step."""
         self.step += 1
         return numbers_of(self.optimizer.rule, self.options, self.step)
 
@@ -139,7 +139,7 @@ class DeviceRun(Training):
 
     @property
     def keeps(self) -> bool:
-        """As the launching can: a graph has slots for so many."""
+        """Whether the launching keeps the batches: a graph has slots for so many."""
         return self.launching.keeps
 
     def settle(self) -> None:
@@ -184,16 +184,16 @@ class DeviceRun(Training):
         return self.session.bytes_most
 
     def watching(self) -> AbstractContextManager[None]:
-        """The session's."""
+        """Watch the session's memory."""
         return self.session.watching()
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Copied to the device and scattered there."""
+        """Copy rows to the device and scatter them there."""
         places = self.device.put(np.asarray(rows, np.int64))
         kernels.get("scatter_rows").gpu(self.device.put(values), places, self.weights)
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Gathered on the device and copied."""
+        """Gather rows on the device and copy them."""
         return self._rows_of(self.weights, rows)
 
     def _rows_of(self, table: Any, rows: np.ndarray) -> np.ndarray:
@@ -202,11 +202,11 @@ class DeviceRun(Training):
         return self.device.read(out)  # synchronize!
 
     def slope(self) -> np.ndarray:
-        """Of the loss of the last `forward`, on the host [R, N]."""
+        """The slope of the loss of the last `forward`, on the host [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
-        """Gathered on the device and copied."""
+        """Gather rows of the gradient on the device and copy them."""
         if not isinstance(gradient, RowSparse):
             return None if gradient is None else self._rows_of(gradient, rows)
         places = np.searchsorted(self.device.read(gradient.indices), rows)  # synchronize!

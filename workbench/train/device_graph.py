@@ -66,11 +66,11 @@ class InGraph(Launching):
 
     @property
     def nbytes(self) -> int:
-        """All slots, and what a step computes on the way."""
+        """Bytes of all slots, and of what a step computes on the way."""
         return self.made.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> InSlot:
-        """Into the next slot; the plan is built on the host, by the thread that prepares."""
+        """Load a batch into the next slot; the plan is built on the host, by the thread that prepares."""
         built = plan.build(x.indptr, x.indices, x.shape[1])
         built.in_order(x.data)
         laps.lap("plan")
@@ -80,23 +80,23 @@ class InGraph(Launching):
         return InSlot(x.shape[0], slot, work)
 
     def step(self, batch: InSlot, numbers: Sequence[float], laps: DeviceLaps) -> float:
-        """One launch, after that the loss is read."""
+        """Launch the graph, and read the loss after that."""
         self.update(batch, None, numbers)
         laps.lap("graph")
         return self.made.loss()
 
     def forward(self, batch: InSlot) -> float:
-        """The first kernels of the graph, one by one."""
+        """Launch the first kernels of the graph, one by one."""
         self.made.forward(batch.slot)
         return self.made.loss()
 
     def slope(self, rows: int) -> Any:
-        """A part of the room for it."""
+        """The part of the slopes that a batch fills."""
         return self.made.gradient[:rows]
 
     def backward(self, batch: InSlot) -> None:
-        """The gradient is never held."""
+        """Nothing: the gradient is never held."""
 
     def update(self, batch: InSlot, gradient: None, numbers: Sequence[float]) -> None:
-        """The whole step, which comes to the same slope once more."""
+        """Launch the whole step, which comes to the same slope once more."""
         self.made.run(batch.slot, *numbers)

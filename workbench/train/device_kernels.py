@@ -39,11 +39,11 @@ class ByKernel(Launching):
 
     @property
     def nbytes(self) -> int:
-        """Scores and slopes."""
+        """Bytes of scores and slopes."""
         return self.scores.nbytes + self.slopes.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> Copied:
-        """Arrays of its own for every batch."""
+        """Copy a batch into arrays of its own."""
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             y = self.session.copy(y, work)
@@ -64,7 +64,7 @@ class ByKernel(Launching):
         return loss
 
     def forward(self, batch: Copied) -> float:
-        """Two kernels, and what the loss sums."""
+        """Launch two kernels, and read what the loss sums."""
         return self._forward(batch, None)
 
     def _forward(self, batch: Copied, laps: DeviceLaps | None) -> float:
@@ -76,11 +76,11 @@ class ByKernel(Launching):
         return float(loss)
 
     def slope(self, rows: int) -> Any:
-        """A part of the room for it."""
+        """The part of the slopes that a batch fills."""
         return self.slopes[:rows]
 
     def backward(self, batch: Copied) -> Any:
-        """As the setup has it."""
+        """The gradient in the form that the setup says."""
         return self._backward(batch, None)
 
     def _backward(self, batch: Copied, laps: DeviceLaps | None) -> Any:
@@ -99,7 +99,7 @@ class ByKernel(Launching):
         return gradient
 
     def update(self, batch: Copied, gradient: Any, numbers: Sequence[float]) -> None:
-        """By the optimizer's kernel of that kind."""
+        """Run the optimizer's kernel for that kind of gradient."""
         if gradient is None:
             plan, slope, rule = batch.plan, self.slope(batch.rows), self.optimizer.rule
             operands = plan.columns, plan.segments, plan.rows, batch.values, slope

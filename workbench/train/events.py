@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from time import perf_counter
 
 PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update", "graph")
-"""Of a step, in their order; a step that is launched as one graph has `graph` in the place of the last four."""
+"""The phases of a step, in order; a step that is launched as one graph has `graph` in the place of the last four."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ class Launching(ABC):
 
     @abstractmethod
     def slope(self, rows: int) -> Any:
-        """Of the loss of the last `forward`, on the device [rows, N]."""
+        """The slope of the loss of the last `forward`, on the device [rows, N]."""
 
     @abstractmethod
     def backward(self, batch: Batch) -> Any:

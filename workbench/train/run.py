@@ -30,7 +30,7 @@ class Prepared:
     bytes_own: int
     """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
     seconds: dict[str, float]
-    """Of convert and plan."""
+    """Seconds of convert and plan."""
 
     @property
     def plans(self) -> dict[str, BatchPlan]:
@@ -104,11 +104,11 @@ class Run(Training):
         self.step = 0
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Copied by NumPy."""
+        """Copy rows by NumPy."""
         return self.arrays[name][rows]
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Written by NumPy."""
+        """Write rows by NumPy."""
         self.arrays[name][rows] = values
 
     # Steps
@@ -142,22 +142,22 @@ class Run(Training):
         return StepEvent(self.step, epoch, batch.x.shape[0], loss, laps.seconds, seconds_prepare)
 
     def forward(self, batch: Prepared, laps: Laps | None = None) -> float:
-        """By the executor; rows that the batch reads catch up before."""
+        """Run the executor forward; rows that the batch reads catch up before."""
         if self.setup.update == "exact":
             rows = _columns(batch)
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, rows))
         return float(self.executor.forward(True, batch.plans, _filed(laps), x=batch.x, y=batch.y)[0])
 
     def slope(self) -> np.ndarray:
-        """In the executor's memory, which the next step overwrites."""
+        """The slope, in the executor's memory, which the next step overwrites."""
         return self.executor.slopes["loss"]
 
     def backward(self, laps: Laps | None = None) -> dict[str, Any]:
-        """By the executor."""
+        """Run the executor backward."""
         return self.executor.backward(lap=_filed(laps))
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
-        """Looked up among the rows that a row_sparse gradient has; `rows` are among them."""
+        """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
         if isinstance(gradient, Unsummed):
             return None
         if isinstance(gradient, formats.RowSparse):
@@ -165,11 +165,11 @@ class Run(Training):
         return gradient[rows].copy()
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """By the updater."""
+        """Let the updater do a step."""
         self.updater.update(self.arrays, gradients)
 
     def catch_up(self) -> None:
-        """All rows of all touched parameters."""
+        """Bring all rows of all touched parameters up to date."""
         self.updater.catch_up(self._touched())
 
     def _touched(self) -> dict[str, np.ndarray]:
@@ -178,11 +178,11 @@ class Run(Training):
     # Results
 
     def scores_of(self, x: Any) -> np.ndarray:
-        """Computed without the loss, in a buffer."""
+        """Scores, computed without the loss in a buffer."""
         return self.scorer.forward(x=formats.to_format(x, self.setup.format))[0]
 
     def densified(self) -> list[dict]:
-        """Of the graph, of gradients that a standard update needs whole, and of batches of the dense baseline."""
+        """What is made dense: by the graph, for a standard update, and for batches of the dense baseline."""
         conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
         for parameter in (one for one in self.parameters if one.touched):
             array = self.arrays[parameter.name]

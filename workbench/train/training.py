@@ -86,7 +86,7 @@ class Training(ABC):
 
     @abstractmethod
     def slope(self) -> np.ndarray:
-        """Of the loss of the last `forward`, right after it [R, outputs]."""
+        """The slope of the loss of the last `forward`, right after it [R, outputs]."""
 
     @abstractmethod
     def backward(self) -> dict[str, Any]:
@@ -104,7 +104,7 @@ class Training(ABC):
 
     @property
     def parameters(self) -> tuple[Parameter, ...]:
-        """Those of the model, the intercept among them where the setup asks for one."""
+        """The model's parameters, the intercept among them where the setup asks for one."""
         return self.model.trained(self.setup.has_intercept)
 
     @final
