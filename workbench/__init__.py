@@ -7,7 +7,7 @@ and `workbench.data` hold the matrices, `workbench.sweep` measures, `workbench.a
 import importlib.util
 import sys
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _OURS = "from kernels.registry import"
 """In the text of our `kernels/__init__.py`, and of no other package of that name."""
