@@ -1,6 +1,7 @@
 """What an optimizer is: a rule of `kernels.updates` by name, with the defaults of its options."""
 
 import math
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from numbers import Real
@@ -16,6 +17,9 @@ from kernels.rules.rule import Rule, get_rule
 from kernels.threads import clear
 
 LAZY = ("off", "on", "exact")
+
+FORMER = {"rate": "learning_rate"}
+"""Options by the names that they had up to 0.1.0; these go with 0.3.0."""
 
 COMMON = {"rescale": 1.0, "clip": math.inf}
 """Options of every optimizer: the gradient is multiplied by `rescale`, then each element kept from -clip to clip."""
@@ -69,7 +73,8 @@ class Optimizer:
 
     def resolve(self, given: Mapping[str, float | None]) -> dict[str, float]:
         """The options with the given ones in place, None for no clip as infinity; unknown names and values that an
-        option does not take are an `OptimizerError` that tells what is allowed."""
+        option does not take are an `OptimizerError` that tells what is allowed. Former names warn (`FORMER`)."""
+        given = {_present(name): value for name, value in given.items()}
         if unknown := sorted(set(given) - set(self.options)):
             raise OptimizerError(f"{self.name} has no option {unknown}; its options are {sorted(self.options)}.")
         options = {**self.options, **given}
@@ -80,6 +85,14 @@ class Optimizer:
             if not allowed(options[option]):
                 raise OptimizerError(f"{self.name}: {option} is {value!r:.80}; it is {words}.")
         return options
+
+
+def _present(option: str) -> str:
+    """The name that the option has now."""
+    if option not in FORMER:
+        return option
+    warnings.warn(f"The option {option!r} is called {FORMER[option]!r} now.", FutureWarning, stacklevel=4)
+    return FORMER[option]
 
 
 _optimizers: Registry[Optimizer] = Registry("optimizer", ("workbench.optimizers",), OptimizerError)
