@@ -3,13 +3,15 @@
 import re
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 
+import threadpoolctl
 from rich.live import Live
 from rich.table import Table
 
-from kernels import devices
+from kernels import devices, threads
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
@@ -50,8 +52,32 @@ def _as_options(text: str) -> str:
 def train(settings: dict) -> None:
     """Train the cell that the settings describe, show loss and phases, print quality on held-out rows."""
     cell = cell_of(settings)
-    if cell.device == "cuda" and not (gpu := devices.probe()).present:
+    gpu = devices.probe() if cell.device == "cuda" else None
+    if gpu is not None and not gpu.present:
         raise SpecError(f"{no_device(gpu)} Take --device cpu.")
+    with on_threads(cell.threads):
+        _train(cell, gpu)
+
+
+@contextmanager
+def on_threads(count: int | None) -> Iterator[None]:
+    """Let kernels and BLAS use so many threads, None for all; `SpecError` where there are fewer cores."""
+    if count is None:
+        yield
+        return
+    before = threads.get_threads()
+    try:
+        threads.set_threads(count)
+    except ValueError as error:
+        raise SpecError(f"--threads: {error}") from None
+    try:
+        with threadpoolctl.threadpool_limits(limits=count):
+            yield
+    finally:
+        threads.set_threads(before)
+
+
+def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
     problem = make_problem(cell)
     show_problem(cell, problem)
     run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
@@ -66,7 +92,7 @@ def train(settings: dict) -> None:
     console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}; {beside}")
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
-    if cell.device == "cuda":
+    if gpu is not None:
         console.print(f"on {gpu.name} the arrays hold {run.bytes_device_held / 2**20:,.1f} MiB")
 
 
