@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+collect_ignore = ["support"]
+"""Helpers: collected as tests, the emulator among them would be there twice."""
+
 LONGEST = ("kernels", "sweep", "golden", "gpu_compile", "fused", "optimizers_updater", "gpu_emulated", "browser")
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run."""
 

@@ -105,6 +105,8 @@ def test_grouping_refuses_a_number_out_of_range(name, word, wrong, work, monkeyp
     args = copies(get(name).arguments(random_case(3, 4, 40, 1)))
     args[0 if name == "coo_to_csr" else 1][7] = wrong
     with pytest.raises(KernelError, match=rf"Entry 7 has {word} {wrong}; allowed are 0 to"):
+        get(name).trusted(*args)
+    with pytest.raises(KernelError, match=rf"\[7\] is {wrong}, out of range"):
         get(name).cpu(*args)
 
 
@@ -113,11 +115,15 @@ def test_slice_rows_refuses_a_row_that_is_not_there(wrong: int) -> None:
     *matrix, rows = get("slice_rows").arguments(CASES["plain"])
     rows[2] = wrong
     with pytest.raises(KernelError, match=rf"rows\[2\] is {wrong}; the matrix has the rows 0 to 6"):
+        get("slice_rows").trusted(*matrix, rows)
+    with pytest.raises(KernelError, match=rf"rows\[2\] is {wrong}, out of range. Allowed: 0 to 6"):
         get("slice_rows").cpu(*matrix, rows)
 
 
 def test_merge_rows_refuses_a_negative_index() -> None:
     with pytest.raises(KernelError, match="an index is -2; rows count from 0"):
+        get("merge_rows").trusted(np.array([3, -2]), np.ones((2, 1)))
+    with pytest.raises(KernelError, match=r"indices\[1\] is -2, out of range"):
         get("merge_rows").cpu(np.array([3, -2]), np.ones((2, 1)))
 
 

@@ -38,6 +38,8 @@ def test_retained_rows_are_those_wanted_and_stored(stored: list[int], wanted: li
 
 def test_retain_refuses_a_negative_row() -> None:
     with pytest.raises(KernelError, match="a wanted row is -2; rows count from 0"):
+        get("retain_rows").trusted(np.array([3]), np.ones((1, 1)), np.array([3, -2]))
+    with pytest.raises(KernelError, match=r"\[1\] is -2, out of range"):
         get("retain_rows").cpu(np.array([3]), np.ones((1, 1)), np.array([3, -2]))
 
 
