@@ -11,7 +11,7 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from kernels import devices, threads
+from kernels import devices
 from workbench import data, formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import blas
@@ -290,16 +290,3 @@ def test_without_a_gpu_device_cuda_is_one_message_and_leaves_nothing(command, tm
     assert came.exit_code == 1
     assert "cudaErrorNoDevice. Take --device cpu." in str(came.exception)
     assert not list(tmp_path.glob("runs/*"))
-
-
-def test_a_training_uses_the_threads_that_it_is_told(monkeypatch, here):
-    seen, real = [], training.make_run
-    monkeypatch.setattr(training, "make_run", lambda *given: seen.append(threads.get_threads()) or real(*given))
-    before = threads.get_threads()
-    small = ["--dataset", "uniform", "--rows", "60", "--features", "30", "--epochs", "1"]
-    assert run("train", *small, "--threads", "1").exit_code == 0
-    assert set(seen) == {1}
-    assert threads.get_threads() == before
-    refused = run("train", *small, "--threads", "9999")
-    assert isinstance(refused.exception, spec.SpecError)
-    assert "--threads: threads is 9999" in str(refused.exception)
