@@ -172,6 +172,8 @@ SETTINGS = (
             ("kernels", "graph"), role="line",
             control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
                             "csr step as one; cells on cpu say so.")),
+    Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; a dense "
+            "cell always has such a twin", goes_to=("trial",), role="line"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,
             goes_to=("optimizer",), role="best"),
     Setting("decay", float, None, "weight decay of the optimizer; by default the optimizer's own", least=0,
@@ -186,7 +188,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     """Names of the settings that go there, or have that role; without either all, in the order of the table.
 
     >>> names(role="line")
-    ('format', 'engine', 'gradient', 'update', 'launch')
+    ('format', 'engine', 'gradient', 'update', 'launch', 'serial')
     """
     chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
     return tuple(setting.name for setting in chosen)

@@ -21,7 +21,7 @@ import pandas as pd
 from workbench.json_text import parsed
 from workbench.store.kinds import KINDS
 
-STATUSES = ("ok", "skipped", "unsupported", "failed", "timeout", "memory", "wrong", "stopped")
+STATUSES = ("ok", "skipped", "unsupported", "failed", "timeout", "memory", "wrong", "stopped", "disturbed")
 _TORN = b"<torn>"  # a whole row ends in "}", so no whole row can end like this
 
 

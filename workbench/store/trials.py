@@ -10,7 +10,7 @@ _TABLE = {
         run text id of the run that wrote the row
         experiment text name of the experiment
         time text when the trial ended, ISO 8601
-        status text ok, skipped, unsupported, failed, timeout, memory, wrong or stopped
+        status text ok, skipped, unsupported, failed, timeout, memory, wrong, stopped or disturbed
         reason text why the status is not ok; empty when it is
     """,
     "setting": "".join(
@@ -26,12 +26,13 @@ _TABLE = {
         touched number U, mean columns with an entry in a batch
         row_length_cv number standard deviation / mean of the entries a row
         busy_others number share of all cores, 0 to 1, that other programs took while it was measured
+        tries integer how often it was tried until other programs left it alone; the numbers are of the last try
         steps_timed integer steps inside the timed samples
         steps_epoch integer steps an epoch
         samples numbers seconds a step, one number a sample
-        seconds_step number median of samples, seconds
-        seconds_step_low number lower end of the 95 % rank interval of that median, seconds
-        seconds_step_high number upper end of the 95 % rank interval of that median, seconds
+        seconds_step number lower quartile of samples, seconds; of schema 1 the median
+        seconds_step_low number lower end of the 95 % rank interval of that quartile within the trial, seconds
+        seconds_step_high number upper end of the 95 % rank interval of that quartile within the trial, seconds
         seconds_epoch number one pass over the data, seconds
         seconds_prepare number slice, convert and plan of a batch when it is made, mean seconds
         seconds_compile number compiling the kernels, seconds, not in any other time
@@ -73,4 +74,4 @@ _TABLE = {
     """,
 }
 
-TRIALS = Table.of("trials", "trials.jsonl", 1, _TABLE)
+TRIALS = Table.of("trials", "trials.jsonl", 2, _TABLE)

@@ -16,7 +16,7 @@ from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
 from workbench.train.completion import complete
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass
