@@ -1,7 +1,9 @@
 """Synthetic result rows that obey a known law, for tests of what reads rows.
 
 A sparse step takes `fixed + slope * density` seconds and `bytes_fixed + bytes_slope * density` bytes, a dense step
-always the same; so the true crossing is known. Noise multiplies each sample by a lognormal drawn from the seed.
+always the same; so the true crossing is known. Rows come in rounds of one run, the contenders of a comparison next to
+each other. Noise is lognormal, drawn from the seed: `noise` is that of a trial, `shared` what the contenders of a
+comparison have in common in a round; samples of a trial scatter by a third of `noise`.
 """
 
 from collections.abc import Sequence
@@ -11,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from workbench import store
+from workbench.measure.rounds import LOOKS, number, turned
 
 DENSITIES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3)
 PHASES = {"slice": 0.05, "convert": 0.02, "plan": 0.08, "transfer": 0.0, "forward": 0.35, "loss": 0.05}
@@ -31,6 +34,7 @@ class Law:
     bytes_slope: float = 400e6
     loss_last: float = 0.35
     quality: float = 0.91
+    serial: bool = False
 
     def seconds(self, density: float) -> float:
         return self.fixed + self.slope * density
@@ -40,7 +44,10 @@ class Law:
 
 
 DENSE = Law("dense", "dense", "dense", "standard", fixed=8e-3, slope=0.0, bytes_fixed=100e6, bytes_slope=0.0)
+SERIAL = replace(DENSE, serial=True, fixed=11e-3)
 SPARSE = Law()
+LINE = ("format", "gradient", "update", "engine", "serial")
+"""The settings that a law has."""
 
 
 def crossing(sparse: Law = SPARSE, dense: Law = DENSE) -> float:
@@ -74,18 +81,20 @@ SETTINGS = {
 
 def measured(law: Law, density: float, drawn: np.ndarray, size: float) -> dict:
     """What a trial of that law would have measured: samples `drawn`, and a peak of `size` bytes."""
-    samples, seconds = len(drawn), float(np.median(drawn))
+    samples, seconds = len(drawn), number(drawn)
     return {
         "density_measured": density * 1.002,
         "nnz_batch": 256 * 10_000 * density,
         "touched": 10_000 * (1 - (1 - density) ** 256),
         "row_length_cv": 0.4,
+        "busy_others": 0.01,
+        "tries": 1,
         "steps_timed": 10 * samples,
         "steps_epoch": 78,
         "samples": drawn.tolist(),
         "seconds_step": seconds,
-        "seconds_step_low": float(np.sort(drawn)[samples // 4]),
-        "seconds_step_high": float(np.sort(drawn)[-samples // 4]),
+        "seconds_step_low": float(drawn.min()),
+        "seconds_step_high": float(np.median(drawn)),
         "seconds_epoch": 78 * seconds,
         "seconds_compile": 1.2,
         "seconds_first_step": 3 * seconds,
@@ -110,23 +119,42 @@ def measured(law: Law, density: float, drawn: np.ndarray, size: float) -> dict:
 
 
 def row(
-    law: Law, density: float, rng: np.random.Generator, noise: float = 0.05, samples: int = 20, **known: Any
+    law: Law,
+    density: float,
+    rng: np.random.Generator,
+    noise: float = 0.05,
+    samples: int = 20,
+    spell: float = 1.0,
+    **known: Any,
 ) -> dict:
-    """One ok row; `known` overrides any column."""
-    drawn = law.seconds(density) * np.exp(noise * rng.standard_normal(samples))
-    seconds = float(np.median(drawn))
+    """One ok row; `spell` is what all contenders take longer in its round, `known` overrides any column."""
+    slower = spell * float(np.exp(noise * rng.standard_normal()))
+    drawn = law.seconds(density) * slower * np.exp(noise / 3 * rng.standard_normal(samples))
     size = law.bytes(density) * (1 + 0.02 * noise * float(rng.standard_normal()))
-    settings = {"density": density} | {name: getattr(law, name) for name in ("format", "gradient", "update", "engine")}
-    phases = {f"seconds_{name}": share * seconds for name, share in PHASES.items()}
+    settings = {"density": density} | {name: getattr(law, name) for name in LINE}
+    phases = {f"seconds_{name}": share * number(drawn) for name, share in PHASES.items()}
     identity = {"run": "r1", "experiment": "known-law", "time": "2026-01-02T03:04:05Z", "status": "ok"}
     columns = identity | SETTINGS | settings | measured(law, density, drawn, size) | phases | known
-    return store.new_row(key="/".join(str(columns.get(name)) for name in store.SETTINGS), **columns)
+    return store.new_row(**{"key": key_of(columns)} | columns)
+
+
+def key_of(columns: dict) -> str:
+    """What all rounds of a cell have in common: its settings but for the round, the code, the versions."""
+    names = [name for name in store.SETTINGS if name != "round"]
+    return "/".join(str(columns.get(name)) for name in (*names, "source", "versions"))
 
 
 def failed(good: dict, status: str, reason: str, **known: Any) -> dict:
     """The row that the same cell writes when it fails: settings kept, nothing measured."""
     kept = {name: good[name] for name in (*store.SETTINGS, "key", "run", "experiment", "time", "machine", "source")}
     return store.new_row(**kept | {"status": status, "reason": reason} | known)
+
+
+def disturbed(good: dict, share: float = 0.6) -> dict:
+    """The row that the same cell writes where other programs took that share of the cores in each of three tries."""
+    reason = f"other programs took {100 * share:.0f} % of the cores in each of 3 tries"
+    slower = {"seconds_step": 3 * good["seconds_step"], "samples": [3 * sample for sample in good["samples"]]}
+    return good | slower | {"status": "disturbed", "reason": reason, "busy_others": share, "tries": 3}
 
 
 def unfit(good: dict, bytes_needed: int = 82_000_000_000, bytes_limit: int = 16_000_000_000) -> dict:
@@ -140,23 +168,28 @@ def sweep(
     densities: Sequence[float] = DENSITIES,
     *,
     seed: int = 0,
-    rounds: int = 1,
+    rounds: int = LOOKS[0],
     noise: float = 0.05,
+    shared: float | None = None,
     samples: int = 20,
     **known: Any,
 ) -> list[dict]:
-    """Rows of every law at every density, rounds interleaved as a runner does."""
+    """Rows of every law at every density, round by round, in the order in which a runner measures them.
+
+    `shared` is twice `noise` unless given.
+    """
     rng = np.random.default_rng(seed)
-    return [
-        row(law, density, rng, noise, samples, round=number, **known)
-        for number in range(rounds)
-        for density in densities
-        for law in laws
-    ]
+    shared = 2 * noise if shared is None else shared
+    rows = []
+    for round in range(rounds):
+        for density in densities:
+            spell = float(np.exp(shared * rng.standard_normal()))
+            rows += [row(law, density, rng, noise, samples, spell, round=round, **known) for law in turned(laws, round)]
+    return rows
 
 
 def rich(seed: int = 0) -> list[dict]:
-    """A realistic sweep: six configurations, two widths, two rounds, and cells that failed in every way."""
+    """A realistic sweep: six configurations and dense on one thread, two widths, cells that failed in every way."""
     laws = (
         DENSE,
         SPARSE,
@@ -164,15 +197,16 @@ def rich(seed: int = 0) -> list[dict]:
         replace(SPARSE, engine="vendor", gradient="dense", fixed=9e-4, slope=0.25),
         replace(SPARSE, format="csc", fixed=2e-4, slope=0.14),
         replace(SPARSE, format="coo", engine="vendor", gradient="dense", fixed=1.4e-3, slope=0.5, bytes_slope=900e6),
+        SERIAL,
     )
-    rows = sweep(laws, seed=seed, rounds=2)
+    rows = sweep(laws, seed=seed)
     wide = [replace(law, fixed=4 * law.fixed, slope=3 * law.slope, bytes_fixed=2 * law.bytes_fixed) for law in laws[:3]]
-    rows += sweep(wide, seed=seed + 1, rounds=1, width=64)
+    rows += sweep(wide, seed=seed + 1, width=64)
     return [_spoiled(row) for row in rows]
 
 
 def _spoiled(row: dict) -> dict:
-    """A few cells of the narrow sweep fail, each for another reason."""
+    """A few cells of the narrow sweep fail, each for another reason; one was disturbed throughout."""
     if row["width"] != 16 or row["format"] not in ("coo", "csc"):
         return row
     if row["format"] == "coo" and row["density"] == 0.3:
@@ -181,6 +215,8 @@ def _spoiled(row: dict) -> dict:
         return failed(row, "timeout", "no result after 60 s")
     if row["format"] == "csc" and row["density"] == 0.001:
         return failed(row, "unsupported", "csc has no row_sparse gradient with sgd")
+    if row["format"] == "csc" and row["density"] == 0.03:
+        return disturbed(row)
     if row["format"] == "coo" and row["density"] == 0.001:
         return row | {"densified": [{"op": "dot", "shape": [256, 10_000], "bytes": 10_240_000}]}
     return row
