@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.support.small_sets import labelled, same, targets
+from tests.support.small_sets import labelled, same
 from workbench import data, formats
 from workbench.data import DataError, stdlib
 
@@ -85,67 +85,3 @@ def test_split_of_the_library_holds_out_blocks_of_files(library):
 def test_impossible_splits_are_refused(made, held_out, message):
     with pytest.raises(DataError, match=message):
         data.split(made, held_out)
-
-
-# density
-
-
-@pytest.mark.parametrize("density", [0.25, 0.2, 0.1, 0.02, 0.001])
-def test_thinning_is_exact_and_keeps_rows(density):
-    made = labelled([0, 1] * 20)
-    thin = data.with_density(made, density)
-    assert thin.x.nnz == round(density * 40 * 8)
-    assert (thin.rows, thin.features) == (40, 8)
-    formats.check(thin.x, full=True)
-    whole, part = made.x.toarray(), thin.x.toarray()
-    np.testing.assert_array_equal(part[part != 0], whole[part != 0])
-    assert same(thin, data.with_density(made, density))
-    assert density == 0.25 or density == 0.001 or not same(thin, data.with_density(made, density, seed=1))
-
-
-@pytest.mark.parametrize("density", [0.3, 0.5, 0.62])
-def test_joining_reaches_the_density_with_fewer_rows(density):
-    made = labelled([0] * 12 + [1] * 12)
-    joined = data.with_density(made, density)
-    assert joined.x.nnz == round(density * joined.rows * 8)
-    assert joined.rows < made.rows
-    assert joined.facts["rows_joined"] >= 2
-    formats.check(joined.x, full=True)
-    assert set(joined.y) == {0, 1}
-
-
-def test_a_joined_row_is_the_scaled_sum_of_its_rows():
-    made = labelled([1, 0, 1, 0], groups=np.arange(4))
-    joined = data.with_density(made, 3 / 8)
-    whole = made.x.toarray()
-    sums = np.stack([whole[0] + whole[2], whole[1] + whole[3]])
-    wanted = sums * np.sqrt(5) / np.linalg.norm(sums, axis=1, keepdims=True)  # each row was (1, 2)
-    full = data.with_density(made, 4 / 8)
-    np.testing.assert_allclose(full.x.toarray(), wanted, rtol=1e-6)
-    assert full.y.tolist() == [1, 0]
-    assert full.groups.tolist() == [0, 1]
-    assert joined.x.nnz == 6
-
-
-def test_what_cannot_be_reached_says_how_far_one_can_get():
-    made = labelled([0] * 3 + [1] * 3)
-    assert data.highest_density(made) == 0.5
-    assert data.highest_density(made, rows_least=3) == 0.3125
-    with pytest.raises(DataError, match=r"small cannot reach density 0.6 with at least 1 rows left; .* 0.5 at most"):
-        data.with_density(made, 0.6)
-    with pytest.raises(DataError, match=r"cannot reach density 0.5 with at least 5 rows left; .* 0.25 at most"):
-        data.with_density(made, 0.5, rows_least=5)
-    with pytest.raises(DataError, match=r"density 0.9 is above the natural 0.25, and small has no classes to join"):
-        data.with_density(targets(range(6)), 0.9)
-    for density in (0, 1.1):
-        with pytest.raises(DataError, match=f"density is {density}; it is nnz / size, above 0 and at most 1"):
-            data.with_density(made, density)
-
-
-def test_the_library_reaches_what_it_says(library):
-    small = data.keep_features(library, 256)
-    most = data.highest_density(small, rows_least=1024)
-    joined = data.with_density(small, most, rows_least=1024)
-    assert joined.rows >= 1024
-    assert joined.density == pytest.approx(most, rel=1e-5)
-    assert data.with_density(small, 2 * small.density).rows > joined.rows

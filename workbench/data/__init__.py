@@ -23,7 +23,7 @@ from typing import Any
 from workbench.data import cache as _cache
 from workbench.data.batches import Batches
 from workbench.data.contract import Source, get, names, register, unavailable
-from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, split
+from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, split, take
 from workbench.data.density import highest_density, with_density
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
@@ -55,6 +55,7 @@ __all__ = [
     "shuffled",
     "split",
     "summary",
+    "take",
     "targets",
     "unavailable",
     "with_density",

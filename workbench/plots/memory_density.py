@@ -31,17 +31,9 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str,
     density.marks(axes, shown, MEASURE, crossings)
     title, sentence = headline(shown.group, MEASURE, shown.evens)
     of = "the device" if shown.group.settings["device"] == "cuda" else "the process above its start"
-    note = f"markers, set side by side: peak of {of}{_rows_trained(shown.rows)}"
+    note = f"markers, set side by side: peak of {of}"
     style.finish(figure, axes, title, shown.group, note)
     return sentence
-
-
-def _rows_trained(rows: list[cells.Row]) -> str:
-    """Where joining rows made some densities, how many rows are left: less data takes less memory."""
-    known = sorted((cells.density_of(row), row["rows_trained"]) for row in rows if row["rows_trained"])
-    if not known or known[0][1] == known[-1][1]:
-        return ""
-    return f"; {known[0][1]:,} rows at the lowest density, {known[-1][1]:,} joined ones at the highest"
 
 
 def _predicted(axes: Axes, rows: list[cells.Row]) -> None:

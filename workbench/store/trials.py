@@ -20,7 +20,7 @@ _TABLE = {
         round integer how often this cell was measured before in this run
     """,
     "measured": """
-        rows_trained integer rows that were trained on: less those held out, or joined to reach a density
+        rows_trained integer rows that were trained on: all but those held out
         density_measured number nnz / size of the data used
         nnz_batch number z, mean stored entries of a batch
         touched number U, mean columns with an entry in a batch

@@ -22,7 +22,7 @@ OF_FILE = (*FILES, "kind")
 class Problem:
     """X csr [rows, D] and targets y in the cell's dtype, the width N; held-out rows where the cell trains epochs.
 
-    `dataset` has the labels' meaning; `rows_total` is the number of rows before any were joined or held out.
+    `dataset` has the labels' meaning; `rows_total` is the number of rows before any were held out.
     """
 
     dataset: data.Dataset
@@ -51,12 +51,11 @@ def make_problem(cell: Cell) -> Problem:
     if cell.merge and model.target == "classes" and cell.width:
         dataset = data.merged(dataset, cell.width)
     width = cell.width or model.width or data.natural_width(dataset, model.target)
-    rows_total = dataset.facts["rows_total"]
-    train, rest = data.split(dataset, HELD_OUT, cell.seed) if cell.epochs else (dataset, None)
+    train, rest = _parts(dataset)
     x, y = _typed(train.x, dtype), targets(train, model, width, dtype)
     if rest is None:
-        return Problem(dataset, x, y, width, rows_total)
-    return Problem(dataset, x, y, width, rows_total, _typed(rest.x, dtype), targets(rest, model, width, dtype))
+        return Problem(dataset, x, y, width, dataset.rows)
+    return Problem(dataset, x, y, width, dataset.rows, _typed(rest.x, dtype), targets(rest, model, width, dtype))
 
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
@@ -75,6 +74,7 @@ def _parameters(cell: Cell) -> dict:
     values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
     shared = {name: values.pop(name) for name in needed}
     kept = ("model", "width") if drawn else tuple(values.keys() - {"model", "width"})
+    shared["held_out"] = HELD_OUT if cell.epochs else None
     return shared | {name: value if name in kept else None for name, value in values.items()}
 
 
@@ -96,20 +96,40 @@ def _of_file(parameters: dict) -> dict:
     }
 
 
-def _make(dataset: str, rows, features, density, seed, model, width, **of_file) -> data.Dataset:
+def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
+    """The data of a cell; those held out are the last `facts["rows_held_out"]` rows."""
     if is_synthetic(dataset):
-        drawn = _drawn(dataset, rows, features, density, seed, models.get(model), width)
-        return dataclasses.replace(drawn, facts={**drawn.facts, "rows_total": drawn.rows})
-    whole = data.load(dataset, **_of_file({"dataset": dataset, **of_file}))
-    if rows is not None:
-        whole = data.keep_rows(whole, rows, seed)
-    rows_total = whole.rows
-    if features is not None:
-        whole = data.keep_features(whole, features)
-    if density is not None:
-        whole = data.with_density(whole, density, seed)
-    whole = data.shuffled(whole, seed)
-    return dataclasses.replace(whole, facts={**whole.facts, "rows_total": rows_total})
+        whole = _drawn(dataset, rows, features, density, seed, models.get(model), width)
+        density = None
+    else:
+        whole = data.load(dataset, **_of_file({"dataset": dataset, **of_file}))
+        if rows is not None:
+            whole = data.keep_rows(whole, rows, seed)
+        if features is not None:
+            whole = data.keep_features(whole, features)
+        whole = data.shuffled(whole, seed)
+    if held_out is None:
+        return whole if density is None else data.with_density(whole, density, seed)
+    parts = data.split(whole, held_out, seed)
+    if density is not None:  # of each part apart: rows that are joined across them would be seen in training
+        parts = tuple(data.with_density(part, density, seed) for part in parts)
+    return _together(*parts)
+
+
+def _together(train: data.Dataset, rest: data.Dataset) -> data.Dataset:
+    """Both parts as one data set, which is what the cache keeps and classes are merged in; `_parts` is the inverse."""
+    x = scipy.sparse.vstack([train.x, rest.x], format="csr")
+    groups = None if train.groups is None else np.concatenate([train.groups, rest.groups])
+    facts = {**train.facts, "rows_held_out": rest.rows}
+    return dataclasses.replace(train, x=x, y=np.concatenate([train.y, rest.y]), groups=groups, facts=facts)
+
+
+def _parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
+    """The rows that are trained on, and those held out, None where none are."""
+    if not (held_out := dataset.facts.get("rows_held_out")):
+        return dataset, None
+    rows, trained = np.arange(dataset.rows), dataset.rows - held_out
+    return data.take(dataset, rows[:trained]), data.take(dataset, rows[trained:])
 
 
 def drawn_labels(model: Model, width: int | None) -> dict[str, int | None]:
