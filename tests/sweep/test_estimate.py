@@ -1,6 +1,7 @@
 """What a sweep would be: counted cells are those that are made; time and memory before anything ran."""
 
 import random
+import re
 import time
 import tracemalloc
 
@@ -32,6 +33,7 @@ VALUES = {
     "learning_rate": [0.1, 0.2],
     "decay": [0.0, 0.1],
     "epochs": [0, 2],
+    "serial": [True, False],
     "seed": [0, 1],
     "optimizer": ["sgd", "adam"],
 }
@@ -81,16 +83,43 @@ def test_many_combinations_of_what_decides_are_refused_without_being_made():
 
 
 def test_time_is_that_of_the_trials_and_of_what_rows_tell():
-    spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, seconds_total=2.0, rounds=3)
+    spec = spec_of({"density": [0.1, 0.2]}, seconds_warmup=0.5, seconds_total=2.0, rounds=9)
     size = estimate.size_of(spec)
-    assert size.trials == 6
-    assert estimate.seconds_of(size, spec) == pytest.approx(6 * (2.5 + estimate.SECONDS_OVERHEAD))
+    assert (size.trials, size.trials_most) == (8, 18)
+    each = 2.5 + estimate.SECONDS_OVERHEAD
+    assert estimate.seconds_of(size, spec) == pytest.approx((8 * each, 18 * each))
     rows = [{"seconds_overhead": seconds} for seconds in (1.0, 5.0, 4.0, None)]
-    assert estimate.seconds_of(size, spec, rows) == pytest.approx(6 * 6.5)
+    assert estimate.seconds_of(size, spec, rows) == pytest.approx((8 * 6.5, 18 * 6.5))
+
+
+def test_the_budget_of_a_sweep_bounds_its_time():
+    spec = validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 5.0}})
+    assert estimate.seconds_of(estimate.size_of(spec), spec) == (5.0, 5.0)
+
+
+@pytest.mark.parametrize(
+    ("rounds", "said"), [(12, r"12 rounds tell differences from 1\.4 x on"), (3, "3 are asked for")]
+)
+def test_a_plan_says_the_smallest_difference_that_can_be_seen(rounds, said):
+    assert re.search(said, estimate.sight(spec_of({}, rounds=rounds)))
+
+
+def test_a_dense_cell_has_a_twin_on_one_thread():
+    dense = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+    spec = spec_of({"threads": [1, 2]}, ({}, dense))
+    made = [(cell.threads, cell.format, cell.serial) for cell in grid.expand(spec).cells]
+    assert made == [
+        *((1, "csr", False), (1, "dense", False)),
+        *((2, "csr", False), (2, "dense", False), (2, "dense", True)),
+    ]
+    given = spec_of({"threads": 2}, ({**dense, "serial": True}, dense))
+    assert [cell.serial for cell in grid.expand(given).cells] == [True, False]
 
 
 def test_memory_is_that_of_the_largest_values():
-    spec = spec_of({"dataset": "uniform", "format": "dense", "features": [1000, 3000], "rows": [100, 2000]})
+    spec = spec_of(
+        {"format": "dense", "features": [1000, 3000], "rows": [100, 2000], "dataset": "uniform", "threads": 1}
+    )
     (kind,) = estimate.size_of(spec).kinds
     assert (kind.features, kind.rows) == (3000, 2000)
     assert estimate.bytes_of(kind) > 2000 * 3000 * 4

@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import time
+from collections import Counter
 
 import pytest
 
@@ -16,7 +17,7 @@ from workbench.sweep import run_folder, runner, trial
 from workbench.sweep.spec import Cell, Measure, Spec, validate
 
 QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
-TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20}
+TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20, "threads": 1}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 FUSED = {"gradient": "fused"}
 DENSITIES = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
@@ -63,7 +64,7 @@ def test_a_trial_fills_its_row():
     row = store.new_row(**came, key="k")
     assert row["status"] == "ok", row["reason"]
     unknown = {name for name, value in row.items() if value is None}
-    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead"}
+    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries"}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
     assert unknown == outside | {"index_dtype", "bytes_needed", "path", "labels", "kind", "positive"} | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
@@ -193,8 +194,8 @@ def alive(pid: int) -> bool:
 def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_rest(tmp_path):
     """Ten kills at random moments of one sweep; after each the next start does only what has no row."""
     rng = random.Random(7)
-    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 4})
-    folder, total, orphans = tmp_path / "run", 48, []
+    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 3})
+    folder, total, orphans = tmp_path / "run", 3 * 2 * len(DENSITIES), []
     seen: dict[tuple, str] = {}
     for kill in range(10):
         run_folder.start(spec, folder)
@@ -206,13 +207,16 @@ def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_res
         rows = {(row["key"], row["round"]): row["time"] for row in run_folder.rows(folder)}
         assert seen.items() <= rows.items(), "a finished row was lost or measured again"
         seen = rows
-    assert 0 < len(seen) < total
+    assert 0 < len(seen) < total + 10
     run_folder.start(spec, folder)
     state = finish(folder)
     rows = run_folder.rows(folder)
-    assert len(rows) == len({(row["key"], row["round"]) for row in rows}) == total
+    rounds = Counter((row["density"], row["round"]) for row in rows)
+    cut = sum(count == 1 for count in rounds.values())  # a kill cuts a round, which is measured anew as a whole
+    assert cut <= 10
+    assert len(rows) == len({(row["key"], row["round"]) for row in rows}) == total + cut
     assert {row["status"] for row in rows} == {"ok"}
-    assert state.reused == len(seen)
+    assert len(seen) - cut <= state.reused <= len(seen)
     assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
 
 
@@ -265,16 +269,6 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
     state = run_folder.read(folder)
     assert state.state == "failed"
     assert "Did you mean 'axes'" in state.message
-
-
-def test_plans_skip_what_is_done_and_retry_what_failed():
-    spec = spec_of(density=[0.1])
-    first = runner.make_plan(spec, [])
-    ended = zip(first.tasks, ["ok", "timeout"], strict=True)
-    done = [{"key": task.key, "round": 0, "status": status} for task, status in ended]
-    rest = runner.make_plan(spec, done)
-    assert [task.key for task in rest.tasks] == [first.tasks[1].key]
-    assert rest.reused == 1
 
 
 def test_the_default_cell_is_possible():

@@ -55,12 +55,14 @@ def _try_to_read(cell: Cell) -> None:
         pass
 
 
-def ask(spec: Spec, size: Size, seconds: float) -> None:
-    """Go on with what is large only where somebody says yes; `SpecError` where nobody can be asked."""
-    if size.cells <= CELLS_UNASKED and seconds <= SECONDS_UNASKED:
+def ask(spec: Spec, size: Size, seconds: tuple[float, float]) -> None:
+    """Go on with what is large only where somebody says yes; `SpecError` where nobody can be asked.
+
+    What is decided early takes the lesser of the seconds, so that is what is asked about.
+    """
+    if size.cells <= CELLS_UNASKED and seconds[0] <= SECONDS_UNASKED:
         return
-    counts = f"{words.plural(size.cells, 'cell')}, {words.plural(size.trials, 'trial')}"
-    what = f"{spec.name} has {counts}, about {estimate.lasting(seconds)}"
+    what = f"{spec.name} has {words.plural(size.cells, 'cell')}, {_trials(size)}, {estimate.between(seconds)}"
     if not has_terminal():
         raise SpecError(f"{what}. There is no terminal to ask whether to start it; add --yes to start it unasked.")
     typer.confirm(f"{what}. Start it?", abort=True)
@@ -76,19 +78,26 @@ def dry_run(spec: Spec, size: Size, folder: Path) -> None:
     rows = store.read(folder) if (folder / store.FILE).exists() else []
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
-    rounds = words.plural(size.rounds, "round")
-    shown.add_row("cells", f"{size.cells:,}; in {rounds} {words.plural(size.trials, 'trial')}")
+    shown.add_row("cells", f"{size.cells:,}, of which dense ones on several threads have a twin on one")
+    shown.add_row("rounds", f"up to {size.rounds}, fewer where a comparison is decided; {_trials(size)}")
+    shown.add_row("precision", estimate.sight(spec))
     for axis, values in spec.axes.items():
         shown.add_row(axis, _listed(values))
     for number, contender in enumerate(spec.contenders, 1):
         settings = ", ".join(f"{name} {value}" for name, value in contender.items())
         shown.add_row(f"contender {number}", settings)
-    shown.add_row("time", f"about {estimate.lasting(seconds)}{_beside(size)}")
+    shown.add_row("time", f"{estimate.between(seconds)}{_beside(size)}")
     shown.add_row("memory", _memory_told(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
     shown.add_row("run folder", f"{folder}{done}")
     terminal.console.print(shown)
     tell_left_out(size)
+
+
+def _trials(size: Size) -> str:
+    if size.trials == size.trials_most:
+        return words.plural(size.trials, "trial")
+    return f"{size.trials:,} to {size.trials_most:,} trials"
 
 
 def _listed(values: tuple) -> str:

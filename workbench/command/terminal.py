@@ -13,7 +13,7 @@ from rich.text import Text
 
 from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
-from workbench.sweep import run_folder
+from workbench.sweep import estimate, run_folder
 
 console = Console()
 
@@ -36,7 +36,7 @@ def follow(heading: str, folder: Path) -> None:
                 state = next(states, None)
                 if state is None:
                     break
-                left = f"about {state.seconds_left:.0f} s left" if state.seconds_left else ""
+                left = estimate.left(state.seconds_left, state.seconds_left_most)
                 shown = "stopping" if stopping else left
                 bar.update(task, total=state.total or None, completed=state.done, left=shown)
             except KeyboardInterrupt:

@@ -21,7 +21,7 @@ class Policy:
     seconds_warmup: float = 0.1
     steps_warmup: int = 3
     seconds_sample: float = 0.005
-    seconds_total: float = 0.5
+    seconds_total: float = 0.15
     samples_least: int = 7
     samples_most: int = 200
 

@@ -77,6 +77,19 @@ class OtherPrograms:
         return min(max((busy - own) / (cores * seconds), 0.0), 1.0) if seconds > 0 else 0.0
 
 
+DISTURBED = 0.1
+"""Share of the cores that a trial runs on which other programs may take before they disturb it."""
+
+
+def disturbance_limit(threads: int) -> float:
+    """The share of all cores that other programs may take beside a trial of so many threads, 0 to 1.
+
+    Cores that the trial leaves free may be busy.
+    """
+    cores = os.cpu_count() or 1
+    return max(cores - threads + DISTURBED * threads, DISTURBED) / cores
+
+
 def record() -> dict:
     """Everything about this machine that a reader of results wants to know; JSON."""
     return {

@@ -32,6 +32,8 @@ LEVEL = 1.1
 """Two sides whose ratio is known to this factor, and that are not told apart, are level."""
 TAIL = 0.01
 """Probability of each end of an interval at one look; several looks and both ends together err in about 5 %."""
+DEVIATION = 0.3
+"""Standard deviation of a round's log ratio that is usual on a shared host; quiet machines of one's own have 0.05."""
 NUMBER = 0.25
 """The quantile of its samples that is a trial's number: what disturbs a sample makes it longer, so not the median."""
 
@@ -195,6 +197,19 @@ def mean_interval(values: Sequence[float]) -> Ratio:
         return Ratio(value, value, value, 1, 1)
     half = _t(0.025, logs.size - 1) * max(logs.std(ddof=1), FLOOR) * math.sqrt(1 / logs.size + 1 / SHARED)
     return Ratio(value, _exp(logs.mean() - half), _exp(logs.mean() + half), logs.size, 1)
+
+
+def visible(rounds: int, deviation: float = DEVIATION) -> float:
+    """The smallest factor that so many rounds of one run tell from 1, where log ratios have that standard deviation.
+
+    inf where nothing is decided, below `LOOKS[0]` rounds.
+
+    >>> round(visible(4), 2), round(visible(12), 2), round(visible(12, 0.05), 2), visible(3)
+    (2.14, 1.37, 1.05, inf)
+    """
+    if rounds < LOOKS[0]:
+        return math.inf
+    return math.exp(_t(TAIL, rounds - 1) * max(deviation, FLOOR) * math.sqrt(1 / rounds + 1 / SHARED))
 
 
 @cache

@@ -108,9 +108,9 @@ def _choice(setting: Setting, control: Control) -> Choice:
 CHOICES = (
     *(_choice(setting, setting.control) for setting in SETTINGS if setting.control),
     Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.",
-           "number", "0.5", main=False),
-    Choice("rounds", "Rounds", "How often everything is measured; rounds are interleaved.",
-           "number", "2", whole=True, main=False),
+           "number", "0.15", main=False),
+    Choice("rounds", "Rounds", "How often a comparison is measured at most; four are needed to decide.",
+           "number", "12", whole=True, main=False),
 )  # fmt: skip
 BY_NAME = {choice.name: choice for choice in CHOICES}
 

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench.analysis import words
-from workbench.sweep import grid
-from workbench.sweep.estimate import lasting, seconds_a_trial
+from workbench.sweep import estimate, grid
+from workbench.sweep.estimate import between, seconds_a_trial, sight
 from workbench.sweep.run_folder import Progress
-from workbench.sweep.runner import make_plan
+from workbench.sweep.schedule import Schedule
 from workbench.sweep.spec import Spec
 
 FEW = 3
@@ -17,27 +17,25 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Planned:
-    """`trials` in all, `reused` of them measured before; `configurations` in words; `seconds` for the rest.
+    """`rest` trials to do at least and at most; `reused` measured before; `configurations` in words; `seconds` as rest.
 
-    `left_out` counts the combinations that cannot be measured, by reason.
+    `left_out` counts the combinations that cannot be measured, by reason; `sight` says what can be told apart.
     """
 
-    trials: int
+    rest: tuple[int, int]
     reused: int
     configurations: tuple[str, ...]
-    seconds: float
+    seconds: tuple[float, float]
+    sight: str = ""
     left_out: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def rest(self) -> int:
-        """Trials still to do."""
-        return self.trials - self.reused
-
     def __str__(self) -> str:
-        if not self.rest:
-            return f"All {words.plural(self.trials, 'trial')} are measured; Run has nothing to add."
-        known = f", {self.reused} of them measured already" if self.reused else ""
-        return f"{words.plural(self.trials, 'trial')}{known}; Run takes about {lasting(self.seconds)}."
+        least, most = self.rest
+        if not most:
+            return f"All {words.plural(self.reused, 'trial')} are measured; Run has nothing to add."
+        known = f" beside {self.reused} measured already" if self.reused else ""
+        count = words.plural(least, "trial") if least == most else f"{least} to {most} trials"
+        return f"{count}{known}; Run takes {between(self.seconds)}. {self.sight}".rstrip()
 
     @property
     def without(self) -> str:
@@ -50,10 +48,10 @@ class Planned:
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:
     """The plan of a sweep whose run folder holds these rows."""
-    schedule = make_plan(spec, [dict(row) for row in rows])
-    rest, reused = len(schedule.tasks), schedule.reused
-    seconds = rest * seconds_a_trial(spec, rows)
-    return Planned(rest + reused, reused, _configurations(spec), seconds, dict(schedule.dropped))
+    schedule = Schedule.of(spec, rows)
+    rest, each = (schedule.trials_due(), schedule.trials_most()), seconds_a_trial(spec, rows)
+    seconds = (rest[0] * each, rest[1] * each)
+    return Planned(rest, schedule.reused, _configurations(spec), seconds, sight(spec), dict(schedule.dropped))
 
 
 def _configurations(spec: Spec) -> tuple[str, ...]:
@@ -63,4 +61,4 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
 def left(progress: Progress) -> str:
     """How long a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
     seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
-    return f"about {lasting(seconds)} left" if seconds else ""
+    return estimate.left(seconds, progress.seconds_left_most)

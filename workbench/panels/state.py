@@ -117,7 +117,7 @@ class LabState(traitlets.HasTraits):
     @property
     def is_current(self) -> bool:
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
-        if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == 0):
+        if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
             return False
         return other.measured(run_folder.read_spec(self.folder)) == other.measured(self.spec())
 

@@ -12,6 +12,7 @@ from typing import Any
 
 from workbench import data, models, optimizers
 from workbench.measure import memory
+from workbench.measure.rounds import DEVIATION, LOOKS, visible
 from workbench.sweep import grid
 from workbench.sweep.problem import (
     OF_FILE,
@@ -24,7 +25,7 @@ from workbench.sweep.problem import (
 from workbench.sweep.spec import Cell, Spec, SpecError
 
 FREE = (
-    *("density", "features", "rows", "batch_rows", "dtype", "threads", "shuffle", "ahead"),
+    *("density", "features", "rows", "batch_rows", "dtype", "shuffle", "ahead"),
     *("learning_rate", "decay", "epochs", "seed"),
 )
 """Axes whose values never decide whether a combination means anything (a test holds this against the cells made)."""
@@ -41,7 +42,7 @@ SECONDS_OVERHEAD = 1.2
 
 @dataclass(frozen=True)
 class Size:
-    """How much a spec asks for: its cells, what is left out by reason, what was completed, and one cell of each kind.
+    """How much a spec asks for: cells, rounds at most, what is left out by reason, what was completed, cells by kind.
 
     The cells of `kinds` have the largest value of every axis that is free.
     """
@@ -54,7 +55,12 @@ class Size:
 
     @property
     def trials(self) -> int:
-        """Each cell once a round."""
+        """Trials at least: each cell once a round, of as many rounds as a first look takes."""
+        return self.cells * min(self.rounds, LOOKS[0])
+
+    @property
+    def trials_most(self) -> int:
+        """Trials where nothing is decided before the last round."""
         return self.cells * self.rounds
 
 
@@ -85,16 +91,20 @@ def _largest(values: tuple) -> Any:
 def _too_many(cells: int, spec: Spec) -> str:
     lengths = sorted(((len(values), axis) for axis, values in spec.axes.items() if len(values) > 1), reverse=True)
     axes = ", ".join(f"{axis} has {count:,} values" for count, axis in lengths)
-    seconds = cells * spec.measure.rounds * seconds_a_trial(spec)
+    seconds = cells * min(spec.measure.rounds, LOOKS[0]) * seconds_a_trial(spec)
     return (
         f"The spec {spec.name!r} has {cells:,} combinations, which would take {lasting(seconds)}; a sweep has at most "
         f"{MOST_CELLS:,} cells. Make its axes shorter ({axes}), or give settings that go together as contenders."
     )
 
 
-def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float:
-    """Seconds of all trials by the time each is measured for; epochs take what nobody knows before."""
-    return size.trials * seconds_a_trial(spec, rows)
+def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> tuple[float, float]:
+    """Seconds of the trials, at least and at most, by the time each is measured for.
+
+    Epochs take what nobody knows before. The spec's own budget is kept.
+    """
+    each, budget = seconds_a_trial(spec, rows), spec.limits.seconds_sweep or math.inf
+    return min(size.trials * each, budget), min(size.trials_most * each, budget)
 
 
 def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float:
@@ -102,6 +112,42 @@ def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float
     known = sorted(row["seconds_overhead"] for row in rows if row["seconds_overhead"] is not None)
     overhead = known[len(known) // 2] if known else SECONDS_OVERHEAD
     return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
+
+
+def between(seconds: tuple[float, float]) -> str:
+    """At least and at most so many seconds, for people.
+
+    >>> between((48, 200)), between((5400, 9000)), between((200, 201))
+    ('50 s to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
+    """
+    least, most = map(lasting, seconds)
+    unit = most.partition(" ")[2]
+    if least == most:
+        return least
+    return f"{least.removesuffix(f' {unit}')} to {most}"
+
+
+def left(seconds: float | None, most: float | None) -> str:
+    """How long it takes still, for after a comma; "" where that is not known.
+
+    >>> left(48, 200), left(48, 48), left(None, None)
+    ('about 50 s left, at most 3 minutes', 'about 50 s left', '')
+    """
+    if not seconds:
+        return ""
+    longest = lasting(most or seconds)
+    return f"about {lasting(seconds)} left" + (f", at most {longest}" if longest != lasting(seconds) else "")
+
+
+def sight(spec: Spec) -> str:
+    """The smallest difference that a run of the spec can tell, as a sentence."""
+    factor = visible(spec.measure.rounds)
+    if factor == math.inf:
+        return f"Fewer than {LOOKS[0]} rounds decide nothing; {spec.measure.rounds} are asked for."
+    return (
+        f"Where ratios vary by {100 * DEVIATION:.0f} % from round to round, as is usual on a shared machine, "
+        f"{spec.measure.rounds} rounds tell differences from {factor:.2g} x on."
+    )
 
 
 def bytes_of(cell: Cell) -> int:

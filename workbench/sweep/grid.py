@@ -1,10 +1,11 @@
-"""From a spec's axes to cells: every combination, less the impossible ones, each with its reason."""
+"""From a spec's axes to cells: every combination, less the impossible ones, each with its reason; dense ones twice."""
 
 import hashlib
 import inspect
 import itertools
 import json
 import math
+import os
 from collections import Counter
 from dataclasses import dataclass, field, replace
 
@@ -80,10 +81,25 @@ def expand(spec: Spec) -> Grid:
         cell = without_unread(Cell(**chosen))
         if reason := why_dropped(cell):
             grid.dropped[reason] += 1
-        elif cell not in seen:
-            seen.add(cell)
-            grid.cells.append(cell)
+            continue
+        fresh = [one for one in (cell, *twins(cell)) if one not in seen]
+        grid.cells += fresh
+        seen.update(fresh)
     return grid
+
+
+def twins(cell: Cell) -> list[Cell]:
+    """The dense cell on one thread beside one on several: BLAS threads that wait for each other may cost more."""
+    is_alone = cell.serial or threads_of(cell) == 1
+    return (
+        [] if is_alone or cell.format != "dense" or cell.device != "cpu" else [cell.model_copy(update={"serial": True})]
+    )
+
+
+def threads_of(cell: Cell) -> int:
+    """How many threads the trials of a cell may use."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    return cell.threads or cores or 1
 
 
 def key(cell: Cell) -> str:

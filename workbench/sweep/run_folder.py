@@ -45,18 +45,24 @@ class NoRunError(RunError, LookupError):
 
 @dataclass
 class Progress:
-    """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why)."""
+    """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why).
+
+    `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
+    last round.
+    """
 
     name: str
     state: str = "starting"
     pid: int = 0
     total: int = 0
+    total_most: int = 0
     done: int = 0
     reused: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     current: str = ""
     seconds: float = 0.0
     seconds_left: float | None = None
+    seconds_left_most: float | None = None
     message: str = ""
     heartbeat: float = 0.0
     host: str = field(default_factory=platform.node)

@@ -1,7 +1,7 @@
-"""The runner: each cell once a round in a fresh child process, with limits; one row a trial, whatever happens.
+"""The runner: the trials of a schedule, each in a fresh child process, with limits; one row a trial, whatever happens.
 
-Rounds are interleaved: all cells once, in an order shuffled anew each round, then all again, so that slow drift of the
-machine hits all of them alike. Children are forked from a server process that has the libraries loaded and no threads
+A trial beside which other programs were at work is tried again, and waited for; where it never was alone its row says
+so and takes no part in times. Children are forked from a server process that has the libraries loaded and no threads
 started, which makes a child cost milliseconds; a child dies with its supervisor.
 """
 
@@ -9,14 +9,11 @@ import contextlib
 import dataclasses
 import json
 import os
-import random
 import signal
 import threading
 import time
 import traceback
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from pathlib import Path
@@ -24,52 +21,22 @@ from pathlib import Path
 from kernels import devices
 from workbench import store
 from workbench.measure import child, machine, memory
+from workbench.measure.rounds import LOOKS
 from workbench.settings import SETTINGS
 from workbench.sweep import grid, run_folder
+from workbench.sweep.schedule import Schedule, Task
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
 
-FINAL = ("ok", "memory", "unsupported", "wrong")
-"""Statuses that a resumed run does not try again; failed, timeout and stopped are."""
-
 TRIAL = "workbench.sweep.trial:answers"
+TRIES = 3
+"""How often a trial is measured until other programs leave it alone."""
 SECONDS_LOCK = 2.0
 """How long to wait for a supervisor that has written its end and not yet gone."""
+SECONDS_LOOK = 0.1
+"""How long to watch other programs before a disturbed trial is tried again."""
 BYTES_SLACK = 512 * 2**20
 """What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
-
-
-@dataclass(frozen=True)
-class Task:
-    """One trial to do."""
-
-    cell: Cell
-    key: str
-    round: int
-
-
-@dataclass
-class Plan:
-    """What a run has to do, and how much of it was done before."""
-
-    tasks: list[Task] = field(default_factory=list)
-    keys: list[str] = field(default_factory=list)
-    reused: int = 0
-    dropped: Counter = field(default_factory=Counter)
-
-
-def make_plan(spec: Spec, stored: list[dict]) -> Plan:
-    """The trials of `spec` that `stored` rows do not answer, rounds interleaved, order shuffled by the spec's seed."""
-    cells = grid.expand(spec)
-    plan = Plan(keys=[grid.key(cell) for cell in cells.cells], dropped=cells.dropped)
-    done = {(row["key"], row["round"]) for row in stored if row["status"] in FINAL}
-    for number in range(spec.measure.rounds):
-        tasks = [Task(cell, key, number) for cell, key in zip(cells.cells, plan.keys, strict=True)]
-        random.Random(f"{spec.seed} {number}").shuffle(tasks)
-        rest = [task for task in tasks if (task.key, task.round) not in done]
-        plan.reused += len(tasks) - len(rest)
-        plan.tasks += rest
-    return plan
 
 
 class Supervisor:
@@ -82,6 +49,7 @@ class Supervisor:
         self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started = time.monotonic()
+        self.seconds_patience = spec.measure.seconds_quiet
         self.beaten = 0.0
 
     def beat(self) -> None:
@@ -113,7 +81,9 @@ class Supervisor:
         self.state.seconds = self.beaten - self.started
         fresh = self.state.done - self.state.reused
         if fresh:
-            self.state.seconds_left = self.state.seconds / fresh * (self.state.total - self.state.done)
+            each = self.state.seconds / fresh
+            self.state.seconds_left = each * (self.state.total - self.state.done)
+            self.state.seconds_left_most = each * (self.state.total_most - self.state.done)
         run_folder.write(self.folder, self.state)
 
     @property
@@ -125,27 +95,89 @@ class Supervisor:
         """Do all trials of the plan, or stop when asked."""
         trials = self.folder / "trials.jsonl"
         with self.beating():
-            plan = make_plan(self.spec, store.read(trials) if trials.exists() else [])
-        run_folder.replace_file(
-            self.folder / run_folder.PLAN, json.dumps({"keys": plan.keys, "dropped": dict(plan.dropped)}, indent=1)
-        )
+            schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [])
+        plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
+        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
         run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
-        self.state.total, self.state.reused = len(plan.tasks) + plan.reused, plan.reused
-        self.state.done, self.state.state = plan.reused, "running"
-        self.write()
-        for task in plan.tasks:
-            if self.stopping:
+        self.state.reused = self.state.done = schedule.reused
+        self.state.state = "running"
+        is_cut = False
+        for tasks in schedule.rounds():
+            self.count(schedule, len(tasks))
+            if is_cut or self.stopping or self.is_budget_out(schedule):
                 break
-            row = self.do(task)
-            store.append(trials, row)
-            self.state.done += row["status"] != "stopped"
-            self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
-            self.write()
-        self.state.state, self.state.current = "finished" if self.state.done == self.state.total else "stopped", ""
-        self.state.seconds_left = 0.0
+            for task in tasks:
+                self.keep(trials, row := self.do(task))
+                schedule.add(row)
+                if is_cut := self.stopping:
+                    break
+        self.conclude(schedule, is_cut)
+
+    def count(self, schedule: Schedule, begun: int = 0) -> None:
+        """Write how many trials there are: those done, `begun` ones, and those due, at least and at most."""
+        self.state.total = self.state.done + begun + schedule.trials_due()
+        self.state.total_most = self.state.done + begun + schedule.trials_most()
+        self.write()
+
+    def keep(self, trials: Path, row: dict) -> None:
+        """Append a row and count it."""
+        store.append(trials, row)
+        self.state.done += row["status"] != "stopped"
+        self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
+        self.write()
+
+    def is_budget_out(self, schedule: Schedule) -> bool:
+        """Whether the time that the sweep may take is over; says so."""
+        budget = self.spec.limits.seconds_sweep
+        if budget is None or time.monotonic() - self.started < budget:
+            return False
+        self.state.message = (
+            f"The budget seconds_sweep = {budget:g} s is out; up to {schedule.trials_most()} more trials would sharpen "
+            "the answer. Start the sweep again to go on."
+        )
+        return True
+
+    def conclude(self, schedule: Schedule, is_cut: bool) -> None:
+        """Write how the run ended; one that was stopped in its very last trial has finished, too."""
+        self.state.current = ""
+        is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
+        self.state.state = "stopped" if is_stopped else "finished"
+        if not self.state.message:
+            self.state.total = self.state.total_most = self.state.done + schedule.trials_due()
+        self.state.seconds_left = self.state.seconds_left_most = 0.0
         self.write()
 
     def do(self, task: Task) -> dict:
+        """The row of one trial; of one that other programs disturbed the row of the last of three tries."""
+        for tries in range(1, TRIES + 1):
+            row = self.try_once(task) | {"tries": tries}
+            limit = self.disturbance_limit(task.cell)
+            if row["status"] != "ok" or (row["busy_others"] or 0.0) <= limit:
+                return row
+            if self.stopping:
+                break
+            self.await_quiet(limit)
+        reason = f"Other programs took {100 * row['busy_others']:.0f} % of the cores in the last of {tries} tries."
+        return row | {"status": "disturbed", "reason": reason}
+
+    def disturbance_limit(self, cell: Cell) -> float:
+        """The share of all cores that other programs may take; all of them where too few rounds decide nothing."""
+        if self.spec.measure.rounds < LOOKS[0]:
+            return 1.0
+        return machine.disturbance_limit(1 if cell.serial else grid.threads_of(cell))
+
+    def await_quiet(self, limit: float) -> None:
+        """Wait until other programs take less than that share of the cores, while the sweep's patience lasts."""
+        self.state.current = "waiting for other programs to leave the cores alone"
+        while self.seconds_patience > 0 and not self.stopping:
+            others = machine.OtherPrograms()
+            time.sleep(SECONDS_LOOK)
+            self.beat()
+            self.seconds_patience -= SECONDS_LOOK
+            if others.share() <= limit:
+                return
+
+    def try_once(self, task: Task) -> dict:
         """The row of one trial, done in a child."""
         self.state.current = describe(task.cell)
         self.beat()

@@ -23,6 +23,7 @@ import pydantic
 from workbench import data, formats, models, optimizers, settings
 from workbench.json_text import parsed
 from workbench.measure.clock import Policy
+from workbench.measure.rounds import LOOKS
 from workbench.ops.products import ENGINES
 from workbench.settings import Setting
 
@@ -88,7 +89,11 @@ class Cell(_Cell):
 
 
 class Measure(pydantic.BaseModel):
-    """How long each trial is measured; the defaults suit steps of 10 us to 1 s."""
+    """How long each trial is measured, and how often; the defaults suit steps of 10 us to 30 ms.
+
+    Rounds are added up to `rounds` where a comparison is not decided before; fewer than four decide nothing. A sweep
+    waits `seconds_quiet` in all for other programs to leave the cores alone.
+    """
 
     model_config = STRICT
 
@@ -97,20 +102,26 @@ class Measure(pydantic.BaseModel):
     seconds_total: Annotated[float, pydantic.Field(ge=0)] = Policy.seconds_total
     samples_least: Positive = Policy.samples_least
     samples_most: Positive = Policy.samples_most
-    rounds: Positive = 2
+    rounds: Annotated[int, pydantic.Field(ge=1, le=LOOKS[-1])] = LOOKS[-1]
+    seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 20.0
 
     def policy(self) -> Policy:
         """The policy that the clock takes."""
-        return Policy(**self.model_dump(exclude={"rounds"}))
+        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet"}))
 
 
 class Limits(pydantic.BaseModel):
-    """What one trial may take; `bytes_cell` None is 80 % of the memory available when the sweep starts."""
+    """What one trial may take, and the whole sweep.
+
+    `bytes_cell` None is 80 % of the memory available when the sweep starts. After `seconds_sweep`, where it is given,
+    no round is begun.
+    """
 
     model_config = STRICT
 
     seconds_cell: Annotated[float, pydantic.Field(gt=0)] = 120.0
     bytes_cell: Positive | None = None
+    seconds_sweep: Annotated[float, pydantic.Field(gt=0)] | None = None
 
 
 class Spec(pydantic.BaseModel):

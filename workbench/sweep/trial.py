@@ -1,6 +1,5 @@
 """One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
 
-import os
 import time
 import traceback
 from collections.abc import Iterator
@@ -14,9 +13,10 @@ from kernels.sessions import bytes_asked
 from workbench import data, formats, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
-from workbench.measure.stats import median_interval
+from workbench.measure.rounds import NUMBER
+from workbench.measure.stats import quantile_interval
 from workbench.sweep.check import check_step
-from workbench.sweep.grid import setup_of, tables_of
+from workbench.sweep.grid import setup_of, tables_of, threads_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
@@ -43,8 +43,9 @@ def run_trial(request: dict) -> dict:
         gpu = devices.Gpu(**request["gpu"]) if "gpu" in request else None
         require_possible(cell)
         row |= require_device(cell.device, gpu)
-        with threadpoolctl.threadpool_limits(limits=row["threads"]):
-            threads.set_threads(row["threads"])
+        count = 1 if cell.serial else row["threads"]
+        with threadpoolctl.threadpool_limits(limits=count):
+            threads.set_threads(count)
             row |= _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row).result()
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
@@ -99,8 +100,7 @@ def settings_of(cell: Cell) -> dict:
     row |= {"intercept": setup_of(cell).has_intercept}
     row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
     row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return row | {"threads": cell.threads or cores, "densified": []}
+    return row | {"threads": threads_of(cell), "densified": []}
 
 
 class _Trial:
@@ -212,15 +212,16 @@ class _Trial:
         steps_warmup = self.policy.steps_warmup if self.setup.shuffle else self.row["steps_epoch"]
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
         timing = sample(lambda: curve.add(next(events)).seconds, policy)
-        median, low, high = median_interval(timing.seconds)
+        seconds, low, high = quantile_interval(timing.seconds, NUMBER)
         self.seconds_measured += timing.seconds_warmup + sum(timing.seconds) * timing.steps_a_sample
-        self.row |= {f"seconds_{phase}": timing.phases.get(phase, 0.0) for phase in PHASES}
+        of_the_mean = seconds / np.mean(timing.seconds)  # phases are parts of the trial's number
+        self.row |= {f"seconds_{phase}": timing.phases.get(phase, 0.0) * of_the_mean for phase in PHASES}
         self.row |= {
             "samples": timing.seconds,
-            "seconds_step": median,
+            "seconds_step": seconds,
             "seconds_step_low": low,
             "seconds_step_high": high,
-            "seconds_epoch": median * self.row["steps_epoch"],
+            "seconds_epoch": seconds * self.row["steps_epoch"],
             "steps_timed": timing.steps,
             "busy_others": others.share(),
             "seconds_prepare": curve.seconds_prepare(),

@@ -1,0 +1,170 @@
+"""The schedule: what is compared, in which order, when it is over, and what a resume adds."""
+
+import pytest
+
+from tests.sweep.test_sweep import DENSE, spec_of
+from workbench.sweep.schedule import Course, Schedule, comparisons
+
+MEASURE = {"seconds_total": 0.0}
+VENDOR = {"engine": "vendor", "gradient": "dense", "update": "standard"}
+
+
+def schedule_of(rows=(), contenders=({}, DENSE), rounds=12, **axes) -> Schedule:
+    return Schedule.of(spec_of(contenders=contenders, measure={**MEASURE, "rounds": rounds}, **axes), rows)
+
+
+def row_of(task, seconds=1.0, status="ok", run="run") -> dict:
+    return {"key": task.key, "round": task.round, "run": run, "status": status, "seconds_step": seconds}
+
+
+def measured(schedule, seconds=lambda task: 3.0 if task.cell.format == "dense" else 1.0, rounds=10**6, status=None):
+    """The rows of a schedule that is worked through, at most so many rounds of it."""
+    rows = []
+    for number, tasks in enumerate(schedule.rounds()):
+        if number == rounds:
+            break
+        for task in tasks:
+            rows.append(row_of(task, seconds(task), status(task) if status else "ok"))
+            schedule.add(rows[-1])
+    return rows
+
+
+def unclear(task) -> float:
+    """Ratios around 1 that vary from round to round."""
+    return 1.0 + (task.cell.format == "dense") * (0.5 if task.round % 2 else -0.3)
+
+
+def test_a_comparison_is_the_cells_alike_but_for_the_contender():
+    cells = [task.cell for course in schedule_of(density=[0.1, 0.2], width=[2, 3], seed=[0, 1]).courses
+             for task in course.round()]  # fmt: skip
+    found = comparisons(cells)
+    assert len(found) == 4
+    for comparison in found:
+        assert len(comparison.cells) == 4
+        assert len({(cell.density, cell.width) for cell in comparison.cells.values()}) == 1
+        assert {comparison.cells[key].format for key in comparison.baselines} == {"dense"}
+
+
+def test_contenders_of_a_comparison_come_next_to_each_other_and_rounds_of_one_are_apart():
+    rounds = []
+    schedule = schedule_of(density=[0.1, 0.2, 0.3], contenders=({}, VENDOR, DENSE), rounds=4)
+    for tasks in schedule.rounds():
+        rounds.append(tasks)
+        for task in tasks:
+            schedule.add(row_of(task))
+    assert all(len({task.cell.density for task in tasks}) == 1 and len(tasks) == 3 for tasks in rounds)
+    assert [tasks[0].round for tasks in rounds] == [0] * 3 + [1] * 3 + [2] * 3 + [3] * 3
+    of_one = [[task.key for task in tasks] for tasks in rounds if tasks[0].cell.density == 0.1]
+    assert of_one[1] == of_one[0][::-1]
+    assert len({keys[0] for keys in of_one}) == 3
+
+
+def test_a_clear_comparison_is_over_after_four_rounds_and_an_unclear_one_after_all():
+    clear = {"csr": 1.0, "dense": 3.0}
+    rows = measured(
+        schedule_of(density=[0.1, 0.2]),
+        lambda task: unclear(task) if task.cell.density == 0.2 else clear[task.cell.format],
+    )
+    by_density = {}
+    schedule = schedule_of(density=[0.1, 0.2])
+    densities = {key: cell.density for course in schedule.courses for key, cell in course.comparison.cells.items()}
+    for row in rows:
+        by_density.setdefault(densities[row["key"]], set()).add(row["round"])
+    assert by_density == {0.1: set(range(4)), 0.2: set(range(12))}
+
+
+def test_level_contenders_are_told_so_early():
+    assert len(measured(schedule_of(), lambda task: 1.0)) == 8
+
+
+def test_fewer_rounds_are_measured_where_fewer_are_asked_for():
+    assert len(measured(schedule_of(rounds=2))) == 4
+
+
+def test_a_comparison_of_which_no_round_counts_is_given_up_after_four():
+    rows = measured(schedule_of(), status=lambda task: "disturbed")
+    assert len(rows) == 8
+    rows = measured(schedule_of(), status=lambda task: "disturbed" if task.round % 2 else "ok")
+    assert max(row["round"] for row in rows) == 6
+
+
+@pytest.mark.parametrize("status", ["memory", "unsupported", "wrong", "timeout", "failed"])
+def test_a_contender_without_a_result_is_measured_once_and_the_others_go_on(status):
+    rows = measured(schedule_of(), status=lambda task: status if task.cell.format == "dense" else "ok")
+    assert [row["status"] for row in rows].count(status) == 1
+    assert [row["status"] for row in rows].count("ok") == 4
+
+
+def test_a_comparison_without_any_result_is_over_at_once():
+    assert len(measured(schedule_of(), status=lambda task: "unsupported")) == 2
+
+
+def test_a_sweep_without_a_baseline_has_four_rounds():
+    assert len(measured(schedule_of(contenders=({}, VENDOR)))) == 8
+
+
+def test_a_decided_run_has_nothing_to_do_when_resumed():
+    rows = measured(schedule_of(density=[0.1, 0.2]))
+    again = schedule_of(rows, density=[0.1, 0.2])
+    assert (again.reused, again.trials_due(), list(again.rounds())) == (16, 0, [])
+
+
+def test_a_resume_measures_a_cut_round_anew_with_the_next_number():
+    rows = measured(schedule_of(), rounds=2)
+    cut = schedule_of(rows)
+    (first, *_), *_ = [next(cut.rounds())]
+    again = schedule_of([*rows, row_of(first)])
+    assert (again.reused, again.courses[0].next_round) == (4, 3)
+    rest = measured(again)
+    assert [row["round"] for row in rest] == [3, 3, 4, 4]
+
+
+def test_a_disturbed_round_does_not_count_when_resumed():
+    rows = measured(schedule_of(), status=lambda task: "disturbed" if task.round == 1 else "ok", rounds=4)
+    again = schedule_of(rows)
+    assert (again.reused, again.courses[0].measured) == (6, 3)
+    assert again.trials_due() == 2
+
+
+@pytest.mark.parametrize("status", ["timeout", "failed"])
+def test_what_was_lost_is_tried_again_when_resumed_and_given_up_if_it_is_lost_again(status):
+    lost = lambda task: status if task.cell.format == "dense" else "ok"  # noqa: E731
+    rows = measured(schedule_of(), status=lost)
+    again = measured(schedule_of(rows), status=lost)
+    assert sorted(row["status"] for row in again) == sorted([status, "ok"])
+    mended = measured(schedule_of(rows))
+    assert [row["status"] for row in mended].count("ok") == len(mended) >= 8
+
+
+def test_what_cannot_be_helped_is_not_tried_again():
+    rows = measured(schedule_of(), status=lambda task: "memory" if task.cell.format == "dense" else "ok")
+    again = schedule_of(rows)
+    assert (again.reused, again.trials_due()) == (5, 0)
+
+
+def test_a_stopped_trial_is_no_result():
+    schedule = schedule_of()
+    tasks = next(schedule.rounds())
+    again = schedule_of([row_of(tasks[0]), row_of(tasks[1], None, "stopped")])
+    assert (again.reused, again.courses[0].next_round, again.trials_due()) == (0, 1, 8)
+
+
+def test_a_contender_added_is_measured_next_to_all_others():
+    rows = measured(schedule_of())
+    more = schedule_of(rows, contenders=({}, VENDOR, DENSE))
+    assert (more.reused, more.trials_due()) == (0, 12)
+    assert {row["round"] for row in measured(more)} == {4, 5, 6, 7}
+
+
+def test_rounds_of_two_starts_of_a_run_are_one_run_and_those_of_two_runs_are_not_mixed():
+    course = Course(schedule_of().courses[0].comparison)
+    tasks = course.round()
+    course.add(row_of(tasks[0], run="one"))
+    course.add(row_of(tasks[1], run="other"))
+    assert course.decision().ratio is None
+
+
+def test_trials_due_and_most():
+    schedule = schedule_of(density=[0.1, 0.2])
+    assert (schedule.trials_due(), schedule.trials_most()) == (16, 48)
+    assert len(schedule.keys) == 4

@@ -1,0 +1,181 @@
+"""The schedule of a sweep: comparisons in rounds, until each is decided or has all its rounds.
+
+A comparison is the cells that are alike but for the contender; in a round they are measured one right after the other,
+in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its round, in an
+order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
+
+A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
+next to the first; its rows stay, and a whole round with the next number takes its place.
+"""
+
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench import settings
+from workbench.measure.rounds import LOOKS, Decision, decide, rounds_due, turned
+from workbench.sweep import grid
+from workbench.sweep.spec import Cell, Spec
+
+Row = Mapping[str, Any]
+
+HOPELESS = ("memory", "unsupported", "wrong")
+"""Statuses that another trial would not change."""
+LOST = ("failed", "timeout")
+"""Statuses after which a cell waits for the next start of the sweep."""
+FINAL = ("ok", *HOPELESS)
+"""Statuses of rows that a resumed sweep takes as they are."""
+
+ALIKE = (*settings.names(role="group"), *settings.names(role="axis"))
+"""Settings in which the cells of a comparison agree."""
+
+
+@dataclass(frozen=True)
+class Task:
+    """One trial to do."""
+
+    cell: Cell
+    key: str
+    round: int
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Cells alike but for the contender, by the key of their rows; `baselines` are the keys of those to be beaten."""
+
+    cells: Mapping[str, Cell]
+    baselines: frozenset[str]
+
+
+def comparisons(cells: Iterable[Cell]) -> list[Comparison]:
+    """The comparisons of cells, in the order met; dense is the baseline."""
+    alike: dict[tuple, dict[str, Cell]] = {}
+    for cell in cells:
+        alike.setdefault(tuple(getattr(cell, name) for name in ALIKE), {})[grid.key(cell)] = cell
+    return [
+        Comparison(by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"))
+        for by_key in alike.values()
+    ]
+
+
+class Course:
+    """A comparison on its way: the numbers of its rounds, who is out, and how many rounds are due."""
+
+    def __init__(self, comparison: Comparison, most: int = LOOKS[-1]) -> None:
+        self.comparison, self.most = comparison, most
+        self.seconds: dict[str, dict[tuple[str, int], float]] = {key: {} for key in comparison.cells}
+        self.out: set[str] = set()
+        self.again: set[str] = set()
+        self.measured = 0
+        self.next_round = 0
+
+    def resume(self, rows: Iterable[Row]) -> int:
+        """Take stored rows, in the order written; gives how many of them answer."""
+        rows = [row for row in rows if row["key"] in self.comparison.cells]
+        newest = {row["key"]: row["status"] for row in rows if row["status"] != "stopped"}
+        self.out = {key for key, status in newest.items() if status in HOPELESS}
+        self.again = {key for key, status in newest.items() if status in LOST}
+        self.next_round = max((row["round"] for row in rows), default=-1) + 1
+        kept: dict[int, list[Row]] = {}
+        for row in rows:
+            if row["status"] in FINAL:
+                kept.setdefault(row["round"], []).append(row)
+        whole = [round for round in sorted(kept) if self._is_whole({row["key"] for row in kept[round]})]
+        self.measured = len(whole)
+        for row in (row for round in whole for row in kept[round]):
+            self._take(row)
+        return sum(len(kept[round]) for round in whole) if self.measured else len(self.out)
+
+    def _is_whole(self, keys: set[str]) -> bool:
+        """Whether a round has all that are still in."""
+        needed = set(self.comparison.cells) - self.out - self.again
+        return bool(needed) and needed <= keys
+
+    def add(self, row: Row) -> None:
+        """Take the row of a trial of the round at work; one without a number is out, or waits for the next start."""
+        self.again.discard(row["key"])
+        if row["status"] in (*HOPELESS, *LOST):
+            self.out.add(row["key"])
+        self._take(row)
+
+    def _take(self, row: Row) -> None:
+        if row["status"] == "ok" and row["seconds_step"]:
+            self.seconds[row["key"]][row["run"], row["round"]] = row["seconds_step"]
+
+    def round(self) -> list[Task]:
+        """The trials of the next round, in its order; the round counts as measured from now on."""
+        number = self.next_round
+        self.next_round, self.measured = number + 1, self.measured + 1
+        keys = [key for key in self.comparison.cells if key not in self.out]
+        return [Task(self.comparison.cells[key], key, number) for key in turned(keys, number)]
+
+    def decision(self) -> Decision:
+        """The best sparse contender against the best baseline, as far as it is known."""
+        sides: tuple[dict, dict] = ({}, {})
+        for key, seconds in self.seconds.items():
+            sides[key in self.comparison.baselines][key] = seconds
+        return decide(*sides)
+
+    def due(self) -> int:
+        """Rounds up to the next look; 0 where the comparison is over."""
+        if len(self.out) == len(self.comparison.cells):
+            return 0
+        return max(rounds_due(self.decision(), self.measured, self.most), bool(self.again))
+
+    def trials(self, rounds: int) -> int:
+        """How many trials so many rounds are."""
+        return rounds * (len(self.comparison.cells) - len(self.out))
+
+
+@dataclass
+class Schedule:
+    """What a run has to do, how much of it was done before, and the settings that were left out, by reason."""
+
+    courses: list[Course] = field(default_factory=list)
+    reused: int = 0
+    seed: int = 0
+    dropped: Counter = field(default_factory=Counter)
+    working: Course | None = None
+
+    @classmethod
+    def of(cls, spec: Spec, stored: Iterable[Row]) -> "Schedule":
+        """The schedule of a spec where these rows are stored."""
+        cells = grid.expand(spec)
+        courses = [Course(comparison, spec.measure.rounds) for comparison in comparisons(cells.cells)]
+        by_key = {key: course for course in courses for key in course.comparison.cells}
+        rows: dict[int, list[Row]] = {}
+        for row in stored:
+            if row["key"] in by_key:
+                rows.setdefault(id(by_key[row["key"]]), []).append(row)
+        reused = sum(course.resume(rows.get(id(course), ())) for course in courses)
+        return cls(courses, reused, spec.seed, cells.dropped)
+
+    @property
+    def keys(self) -> list[str]:
+        """Keys of all cells."""
+        return [key for course in self.courses for key in course.comparison.cells]
+
+    def rounds(self) -> Iterator[list[Task]]:
+        """Round after round of the comparisons that are not over; `add` each row before the next is asked for."""
+        turn = 0
+        while due := [course for course in self.courses if course.due()]:
+            random.Random(f"{self.seed} {turn}").shuffle(due)
+            for course in due:
+                self.working = course
+                yield course.round()
+            turn += 1
+
+    def add(self, row: Row) -> None:
+        """Take the row of a task of the round at work."""
+        assert self.working is not None, "rows belong to a round"
+        self.working.add(row)
+
+    def trials_due(self) -> int:
+        """Trials up to the next look of every comparison; more where it decides nothing."""
+        return sum(course.trials(course.due()) for course in self.courses)
+
+    def trials_most(self) -> int:
+        """Trials that are due where no look decides anything before the last."""
+        return sum(course.trials(course.most - course.measured) for course in self.courses if course.due())
