@@ -39,7 +39,7 @@ ALLOWED = {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),
         "json_text",
     },
-    "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store"},
+    "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store", "sweep"},
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "train"),

@@ -214,6 +214,29 @@ def bench_report(
     typer.echo(reports.write(run, out, markdown=markdown))
 
 
+@bench.command("self")
+def bench_self(
+    names: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="[PART]",
+            help="record (noise of this machine), coverage and power (simulations with it), slow (one kernel made "
+            "slower), threshold (loads beside trials), same (contenders against themselves); by default all.",
+        ),
+    ] = None,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows and page; more of both is added to what is there.")
+    ] = Path("runs/bench-self"),
+    seconds_budget: Annotated[
+        float, typer.Option(min=0, help="Seconds for the parts that measure; each ends what it has begun.")
+    ] = 1800.0,
+) -> None:
+    """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
+    from workbench.command import self_trial
+
+    self_trial.run(names or [], results, seconds_budget)
+
+
 def _bench(
     ctx: typer.Context,
     suite: str,

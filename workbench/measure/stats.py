@@ -1,4 +1,4 @@
-"""Statistics of samples: a quantile of them and the interval between ranks that holds it."""
+"""Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval."""
 
 from collections.abc import Sequence
 
@@ -28,3 +28,20 @@ def quantile_interval(
 def median_interval(samples: Sequence[float], confidence: float = 0.95) -> tuple[float, float, float]:
     """(median, low, high) of samples that are independent, as `quantile_interval` gives them."""
     return quantile_interval(samples, 0.5, confidence)
+
+
+def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[float, float, float]:
+    """(share, low, high) of `hits` of `count`: the score interval (Wilson 1927, JASA 22, 209), 0 to 1.
+
+    ValueError unless 0 <= hits <= count and 0 < count.
+
+    >>> [round(part, 3) for part in share_interval(0, 100)], [round(part, 3) for part in share_interval(5, 100)]
+    ([0.0, 0.0, 0.037], [0.05, 0.022, 0.112])
+    """
+    if not 0 <= hits <= count or not count:
+        raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
+    z = float(stats.norm.isf((1 - confidence) / 2))
+    share, spread = hits / count, z**2 / count
+    middle = (share + spread / 2) / (1 + spread)
+    half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5
+    return share, max(middle - half, 0.0), min(middle + half, 1.0)

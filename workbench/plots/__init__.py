@@ -5,7 +5,7 @@ Matplotlib is loaded when the first chart is asked for, and only its Figure: a c
 
 from typing import TYPE_CHECKING, Any
 
-from workbench.analysis import bench, cells
+from workbench.analysis import bench, cells, self_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kernels.registry import Registry
     from workbench.plots.chart import Chart
 
-POOLED = {"trials": cells.latest, "bench": bench.latest}
+POOLED = {"trials": cells.latest, "bench": bench.latest, "self": self_trial.latest}
 """What makes one row a cell of a table's rows."""
 
 EMPTY = "No rows yet: nothing has been measured."
@@ -27,7 +27,7 @@ def _charts() -> "Registry[Chart]":
 
 
 def names(rows: str = "trials") -> list[str]:
-    """Names of the charts of one table's rows: trials, or bench."""
+    """Names of the charts of one table's rows: trials, bench, or self."""
     return [name for name in _charts().names() if get(name).rows == rows]
 
 

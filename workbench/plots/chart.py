@@ -43,7 +43,7 @@ class Control:
 class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
-    `rows` names the table of columns it reads: trials, or bench.
+    `rows` names the table of columns it reads: trials, bench, or self.
     """
 
     name: str

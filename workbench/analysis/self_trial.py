@@ -1,0 +1,80 @@
+"""What the self-trial found, from its rows: the newest outcome of each, what was wanted, and whether it was met."""
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench import store
+from workbench.analysis.cells import records
+
+Row = Mapping[str, Any]
+
+
+class Criterion(NamedTuple):
+    """One line of the table: what, beside what, wanted, measured with its interval, and whether it is met or None."""
+
+    part: str
+    what: str
+    condition: str
+    wanted: str
+    measured: str
+    met: bool | None
+
+
+def latest(frame: pd.DataFrame) -> pd.DataFrame:
+    """The newest outcome of each key on each machine, of a frame whose rows are in the order they were written."""
+    newest = {(row["machine"], row["key"]): row for row in records(frame)}
+    return store.SELF.frame(newest.values())
+
+
+def criteria(frame: pd.DataFrame) -> list[Criterion]:
+    """All outcomes that something was wanted of, and those that failed, in the order written."""
+    return [_criterion(row) for row in records(latest(frame)) if row["met"] is not None or row["status"] != "ok"]
+
+
+def others(frame: pd.DataFrame) -> list[Criterion]:
+    """All other outcomes, in the order written."""
+    return [_criterion(row) for row in records(latest(frame)) if row["met"] is None and row["status"] == "ok"]
+
+
+def _criterion(row: Row) -> Criterion:
+    return Criterion(row["part"], row["what"], row["condition"], wanted(row), measured(row), row["met"])
+
+
+def wanted(row: Row) -> str:
+    """What was wanted of an outcome, in words; "" where nothing was.
+
+    >>> wanted({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
+    '93 to 97 %'
+    """
+    low, high = row["wanted_low"], row["wanted_high"]
+    if low is not None and high is not None:
+        return f"{_percent(low)} to {_percent(high)} %"
+    if low is not None:
+        return f"at least {_percent(low)} %" if low < 1 else "all"
+    if high is not None:
+        return f"at most {_percent(high)} %"
+    if row["part"] == "slow":
+        return f"{row['truth']:.2f} x in the interval"
+    return "flagged, or not slowed" if row["part"] == "threshold" else ""
+
+
+def measured(row: Row) -> str:
+    """What came of it, with its interval.
+
+    >>> row = {"status": "ok", "share": 0.95, "low": 0.94, "high": 0.96, "hits": 95, "count": 100, "ratio": None}
+    >>> measured(row)
+    '95.0 % (94.0 to 96.0), 95 of 100'
+    """
+    if row["status"] != "ok":
+        return row["reason"]
+    if row["ratio"] is not None:
+        flagged = f"; {row['hits']} of {row['count']} flagged" if row["count"] else ""
+        return f"{row['ratio']:.2f} x ({row['low']:.2f} to {row['high']:.2f}){flagged}"
+    low, share, high = (100 * row[name] for name in ("low", "share", "high"))
+    return f"{share:.1f} % ({low:.1f} to {high:.1f}), {row['hits']:,} of {row['count']:,}"
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:g}"

@@ -1,0 +1,73 @@
+"""The parts of the self-trial in their order, and how to run some of them.
+
+How to add one: a file of this folder with a function that takes the folder of results and a budget, and returns
+outcomes; then an entry of `PARTS`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.self_trial import noise, outcomes, record, same, simulations, slow, threshold, trials
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part: what it finds out, its share of the budget (0: it takes seconds), and what does it."""
+
+    what: str
+    share: float
+    run: Callable[[Path, trials.Budget], Rows]
+
+
+def recorded(folder: Path) -> noise.Noise:
+    """The noise that was recorded on this machine; `SelfTrialError` where it is not enough."""
+    return noise.noise_of(trials.of_this_machine(trials.read(folder / record.FILE)))
+
+
+def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], what: str) -> Part:
+    def run(folder: Path, budget: trials.Budget) -> Rows:
+        found = recorded(folder)
+        budget.tell(what)
+        return list(simulation(found))
+
+    return Part(what, 0.0, run)
+
+
+PARTS = {
+    "record": Part("records noise of this machine, which the simulations need", 0.3, record.record),
+    "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
+    "power": _simulated(simulations.power, "simulates how often differences are decided"),
+    "slow": Part("makes one kernel slower and looks which cells move", 0.1, slow.slow),
+    "threshold": Part("runs loads beside trials and looks which suffer", 0.1, threshold.threshold),
+    "same": Part("lets contenders meet themselves, quiet and beside loads", 0.5, same.same),
+}
+
+
+def chosen(names: Sequence[str]) -> list[str]:
+    """The parts of these names in their order, all where none is given; `SelfTrialError` lists the known ones."""
+    for name in names:
+        if name not in PARTS:
+            raise outcomes.SelfTrialError(f"There is no part {name!r} of the self-trial; there is: {', '.join(PARTS)}.")
+    return [name for name in PARTS if name in names or not names]
+
+
+def run(
+    names: Sequence[str], folder: Path, seconds_budget: float, told: trials.Told = trials.silent
+) -> Iterator[tuple[str, Rows]]:
+    """Run the parts, each with its share of the budget; gives name and outcomes of each, which are stored by then.
+
+    Rows of trials are stored as they are measured. `SelfTrialError` where a part lacks what another has to do first.
+    """
+    parts = {name: PARTS[name] for name in chosen(names)}
+    folder.mkdir(parents=True, exist_ok=True)
+    shares = sum(part.share for part in parts.values()) or 1.0
+    if "record" not in parts and any(not part.share for part in parts.values()):
+        recorded(folder)  # before anything is measured for minutes
+    for name, part in parts.items():
+        rows = part.run(folder, trials.Budget(seconds_budget * part.share / shares, told))
+        outcomes.append(folder, rows)
+        yield name, rows

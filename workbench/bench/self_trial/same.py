@@ -1,0 +1,106 @@
+"""The part in which a contender meets itself: a winner would be a false one.
+
+Both names of a cell are a comparison of a sweep's own schedule, with its rounds, looks, tries and decisions; several
+comparisons have their rounds in turns, as in a sweep.
+"""
+
+import random
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.groups import groups, key_of, split_key
+from workbench.bench.self_trial.outcomes import counted
+from workbench.measure import loads
+from workbench.measure.rounds import LOOKS, Decision, decide, rounds_due
+from workbench.sweep.schedule import Comparison, Course, Schedule
+from workbench.sweep.spec import Cell
+
+FILE = "self-same.jsonl"
+NAMES = ("first", "second")
+AT_ONCE = 9
+"""Comparisons of a run, whose rounds take turns."""
+CONDITIONS = {loads.QUIET: 0.55, **dict.fromkeys(loads.LOADS, 0.15)}
+"""Share of the comparisons beside each load."""
+MOST = 0.05
+"""False winners that are allowed."""
+
+
+def same(folder: Path, budget: trials.Budget, count: int = 200) -> list[dict[str, Any]]:
+    """Measure comparisons until there are `count` in all, with those of earlier runs, or the budget is over.
+
+    The condition that has least of its share is next. Outcomes are of all rows of this machine.
+    """
+    found = judged(folder)
+    while sum(map(len, found.values())) < count and not budget.is_over:
+        load = min(CONDITIONS, key=lambda name: len(found.get(name, ())) / CONDITIONS[name])
+        left = count - sum(map(len, found.values()))
+        run_comparisons(folder, load, budget, min(AT_ONCE, left))
+        found = judged(folder)
+    return list(outcomes(found))
+
+
+def run_comparisons(folder: Path, load: str, budget: trials.Budget, count: int) -> None:
+    """Measure so many comparisons beside a load, to their ends or to that of the budget."""
+    cells = [cell for group in groups() for cell in group.values()]
+    chosen = random.sample(cells, count)
+    name, patience = trials.experiment("same", load), 20.0 if load == loads.QUIET else 0.0
+    with loads.running(load), trials.Trials(folder / FILE, name, seconds_quiet=patience) as measured:
+        schedule = Schedule([Course(comparison_of(cell)) for cell in chosen])
+        for tasks in schedule.rounds():
+            for task in tasks:
+                budget.tell(f"a contender against itself, {load}")
+                schedule.add(measured.measure(task))
+            if budget.is_over:
+                break
+
+
+def comparison_of(cell: Cell) -> Comparison:
+    """A cell against itself, as a sweep's comparison."""
+    first, second = (key_of(cell, name) for name in NAMES)
+    return Comparison({first: cell, second: cell}, frozenset([second]))
+
+
+def judged(folder: Path) -> dict[str, list[Decision]]:
+    """Decisions of all comparisons of this machine that came to their end, by load."""
+    return decisions(trials.of_this_machine(trials.read(folder / FILE)))
+
+
+def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
+    """Decisions by load of the comparisons among the rows that came to their end. O(rows)."""
+    by_comparison: dict[tuple, list[Mapping[str, Any]]] = {}
+    for row in rows:
+        by_comparison.setdefault((row["experiment"], row["run"], split_key(row["key"])[0]), []).append(row)
+    found: dict[str, list[Decision]] = {}
+    for (experiment, *_), own in by_comparison.items():
+        if decision := _decision(own):
+            found.setdefault(trials.load_of(experiment), []).append(decision)
+    return found
+
+
+def _decision(rows: list[Mapping[str, Any]]) -> Decision | None:
+    """The decision of one comparison; None where it was cut off."""
+    sides: dict[str, dict] = {name: {} for name in NAMES}
+    kept: dict[int, int] = {}
+    for row in rows:
+        kept[row["round"]] = kept.get(row["round"], 0) + 1
+        if row["status"] == "ok" and row["seconds_step"]:
+            sides[split_key(row["key"])[1]][row["run"], row["round"]] = row["seconds_step"]
+    first, second = ({name: sides[name]} for name in NAMES)
+    decision = decide(first, second)
+    measured = sum(trials == len(NAMES) for trials in kept.values())
+    return None if rounds_due(decision, measured, LOOKS[-1]) else decision
+
+
+def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
+    """How many have a winner: in all, then beside each load; and how many were decided to be level."""
+    every = [decision for decisions in found.values() for decision in decisions]
+    what = "a contender against itself gets a winner"
+    for condition, chosen in ({"all": every} | dict(found)).items():
+        wins = sum(decision.verdict in ("sparse", "dense") for decision in chosen)
+        rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
+        limits = (None, MOST) if condition == "all" else (None, None)
+        yield counted("same", what, condition, wins, len(chosen), limits, truth=1.0, rivals=1, rounds=rounds)
+    level = sum(decision.verdict == "level" for decision in every)
+    yield counted("same", "a contender against itself is found level", "all", level, len(every), (None, None))

@@ -1,0 +1,70 @@
+"""The part about the check for other programs: which trials do they slow down, and does the check tell those?
+
+Trials on one thread and on all are measured in turns with nothing beside them and beside each load, each once and
+whatever ran beside it. A trial that the check lets pass must not be slower than a quiet one.
+"""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.groups import cell_of, split_key
+from workbench.bench.self_trial.outcomes import compared
+from workbench.measure import loads
+from workbench.measure.machine import disturbance_limit
+from workbench.measure.rounds import LOOKS, ratio_of, turned
+from workbench.sweep.spec import Cell
+
+FILE = "self-threshold.jsonl"
+BESIDE = (loads.QUIET, *loads.LOADS)
+SLOWED = 1.1
+"""The most that a trial which passes may be slower than a quiet one."""
+
+
+def cells() -> dict[str, Cell]:
+    """What is measured, by what it is called."""
+    return {
+        f"{contender}, {'one thread' if threads else 'all threads'}": cell_of(contender, 512, 0.03, threads=threads)
+        for contender in ("csr", "dense")
+        for threads in (1, None)
+    }
+
+
+def threshold(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+    """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
+    rows, every = [], cells()
+    with trials.Trials(folder / FILE, trials.experiment("threshold")) as measured:
+        for number in range(most):
+            if number >= LOOKS[0] and budget.is_over:
+                break
+            for load in turned(BESIDE, number):
+                with loads.running(load):
+                    for cell in turned(list(every.values()), number):
+                        budget.tell(f"{load} beside a trial, round {number + 1}")
+                        rows.append(measured.measure_once(trials.task_of(cell, load, number)))
+    return list(outcomes(rows))
+
+
+def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
+    """Of each cell and load the ratio loaded / quiet, and how many of its trials the check holds to be disturbed."""
+    by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        key, load = split_key(row["key"])
+        by_cell.setdefault(key, {}).setdefault(load, []).append(row)
+    for by_load in by_cell.values():
+        quiet = _seconds(by_load.get(loads.QUIET, []))
+        for load in loads.LOADS:
+            if own := by_load.get(load, []):
+                yield _outcome(own, load, ratio_of(_seconds(own), quiet))
+
+
+def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
+    flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
+    what = f"{rows[0]['format']} on {rows[0]['threads']} of the threads: beside {load} / quiet"
+    is_met = None if ratio is None else 2 * flagged > len(rows) or ratio.low <= SLOWED
+    return compared("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)
+
+
+def _seconds(rows: list[Mapping[str, Any]]) -> dict[tuple[str, int], float]:
+    return {(row["run"], row["round"]): row["seconds_step"] for row in rows if row["status"] == "ok"}

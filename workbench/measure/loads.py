@@ -1,0 +1,95 @@
+"""Loads: programs that keep the machine busy in a known way while something is measured beside them.
+
+A load is a process of its own that ends with its context, and by itself within a second of the end of the process that
+started it, however that ended: it looks whether that is still its parent.
+
+>>> from workbench.measure.loads import running
+>>> with running("busy core"):
+...     pass
+"""
+
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from workbench.measure import blas
+
+SECONDS_END = 5.0
+SECONDS_STRETCH = 0.1
+"""How long a load works between two looks at its parent."""
+SECONDS_BUSY = 0.3
+"""How much of each second a burst takes."""
+BYTES_COPIED = 200 * 2**20
+QUIET = "quiet"
+
+
+class LoadError(RuntimeError):
+    """There is no such load, or it did not start."""
+
+
+def _spin(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def _burst() -> None:
+    _spin(SECONDS_BUSY)
+    time.sleep(1 - SECONDS_BUSY)
+
+
+def _copies() -> Callable[[], None]:
+    source = np.ones(BYTES_COPIED // 8)
+    target = np.empty_like(source)
+    return lambda: np.copyto(target, source)
+
+
+LOADS: dict[str, Callable[[], Callable[[], None]]] = {
+    "busy core": lambda: lambda: _spin(SECONDS_STRETCH),
+    "bursts": lambda: _burst,
+    "memory traffic": _copies,
+}
+"""Name -> what makes a stretch of the load's work, which is repeated."""
+
+
+@contextmanager
+def running(name: str) -> Iterator[int]:
+    """Keep a load at work while the context lasts; gives its process id, 0 for "quiet", which is none.
+
+    `LoadError` lists the known ones.
+    """
+    if name == QUIET:
+        yield 0
+        return
+    if name not in LOADS:
+        raise LoadError(f"There is no load {name!r}; there is: {', '.join((QUIET, *LOADS))}.")
+    command = [sys.executable, "-m", "workbench.measure.loads", name, str(os.getpid())]
+    process = subprocess.Popen(
+        command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=blas.own_environment(), text=True
+    )
+    try:
+        assert process.stdout is not None, "it was asked for"
+        if not process.stdout.readline():
+            raise LoadError(f"The load {name!r} ended with status {process.wait()} before it was at work.")
+        yield process.pid
+    finally:
+        process.kill()
+        process.wait(SECONDS_END)
+        process.stdout.close()
+
+
+def work(name: str, parent: int) -> None:
+    """Do the work of a load, telling on the standard output that it begins, until `parent` is not the parent."""
+    stretch = LOADS[name]()
+    print("at work", flush=True)
+    while os.getppid() == parent:
+        stretch()
+
+
+if __name__ == "__main__":
+    work(sys.argv[1], int(sys.argv[2]))
