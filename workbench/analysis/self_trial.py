@@ -55,7 +55,7 @@ def wanted(row: Row) -> str:
         return f"at least {_percent(low)} %" if low < 1 else "all"
     if high is not None:
         return f"at most {_percent(high)} %"
-    if row["part"] == "slow":
+    if row["part"] == "slow" and row["truth"] is not None:
         return f"{row['truth']:.2f} x in the interval"
     return "flagged, or not slowed" if row["part"] == "threshold" else ""
 

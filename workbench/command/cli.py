@@ -229,7 +229,7 @@ def bench_self(
     ] = Path("runs/bench-self"),
     seconds_budget: Annotated[
         float, typer.Option(min=0, help="Seconds for the parts that measure; each ends what it has begun.")
-    ] = 1800.0,
+    ] = 3600.0,
 ) -> None:
     """Try the measuring where the answer is known: equals, simulated ratios, a slower kernel; on a quiet machine."""
     from workbench.command import self_trial

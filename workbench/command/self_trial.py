@@ -45,7 +45,7 @@ def table(name: str, rows: Sequence[dict[str, Any]]) -> Table:
     for heading in ("what", "condition", "wanted", "measured", ""):
         shown.add_column(heading, overflow="fold")
     for found in (*analysis.criteria(frame), *analysis.others(frame)):
-        sign = {True: "met", False: "missed", None: "-"}[found.met]
-        style = {False: "yellow", True: "green"}.get(found.met)
+        sign = "-" if found.met is None else "met" if found.met else "missed"
+        style = None if found.met is None else "green" if found.met else "yellow"
         shown.add_row(*map(escape, (found.what, found.condition, found.wanted, found.measured, sign)), style=style)
     return shown

@@ -72,8 +72,8 @@ def running(name: str) -> Iterator[int]:
     process = subprocess.Popen(
         command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env=blas.own_environment(), text=True
     )
+    assert process.stdout is not None, "it was asked for"
     try:
-        assert process.stdout is not None, "it was asked for"
         if not process.stdout.readline():
             raise LoadError(f"The load {name!r} ended with status {process.wait()} before it was at work.")
         yield process.pid

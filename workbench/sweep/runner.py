@@ -40,10 +40,12 @@ BYTES_SLACK = 512 * 2**20
 
 
 class Supervisor:
-    """Runs the plan of one run folder."""
+    """Runs the plan of one run folder; `work` is what the process of a trial does, "module:function"."""
 
-    def __init__(self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None) -> None:
-        self.spec, self.folder = spec, folder
+    def __init__(
+        self, spec: Spec, folder: Path, is_asked_to_stop: threading.Event | None = None, work: str = TRIAL
+    ) -> None:
+        self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = run_folder.Progress(spec.name, pid=os.getpid())
         self.context = child.fork_server(["workbench.sweep.preload"])
@@ -189,7 +191,7 @@ class Supervisor:
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         started = time.monotonic()
-        process, connection = child.start(self.context, TRIAL, settings)
+        process, connection = child.start(self.context, self.work, settings)
         row = settings_of(task.cell) | self.await_row(process, connection, started)
         seconds = time.monotonic() - started
         own = {"key": task.key, "round": task.round, "run": self.folder.name, "experiment": self.spec.name}

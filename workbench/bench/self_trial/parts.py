@@ -38,12 +38,12 @@ def _simulated(simulation: Callable[[noise.Noise], Iterator[dict[str, Any]]], wh
 
 
 PARTS = {
-    "record": Part("records noise of this machine, which the simulations need", 0.3, record.record),
+    "record": Part("records noise of this machine, which the simulations need", 0.25, record.record),
     "coverage": _simulated(simulations.coverage, "simulates how often intervals hold the true ratio"),
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
-    "slow": Part("makes one kernel slower and looks which cells move", 0.1, slow.slow),
-    "threshold": Part("runs loads beside trials and looks which suffer", 0.1, threshold.threshold),
-    "same": Part("lets contenders meet themselves, quiet and beside loads", 0.5, same.same),
+    "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
+    "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
+    "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
 }
 
 

@@ -1,16 +1,19 @@
 """The part in which a contender meets itself: a winner would be a false one.
 
 Both names of a cell are a comparison of a sweep's own schedule, with its rounds, looks, tries and decisions; several
-comparisons have their rounds in turns, as in a sweep.
+comparisons have their rounds in turns, as in a sweep. In a recording of noise each contender meets itself, too, on the
+way there and back.
 """
 
 import random
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from workbench.bench.self_trial import trials
+from workbench.bench.self_trial import record, trials
 from workbench.bench.self_trial.groups import groups, key_of, split_key
+from workbench.bench.self_trial.noise import HALVES
 from workbench.bench.self_trial.outcomes import counted
 from workbench.measure import loads
 from workbench.measure.rounds import LOOKS, Decision, decide, rounds_due
@@ -23,6 +26,7 @@ AT_ONCE = 9
 """Comparisons of a run, whose rounds take turns."""
 CONDITIONS = {loads.QUIET: 0.55, **dict.fromkeys(loads.LOADS, 0.15)}
 """Share of the comparisons beside each load."""
+RECORDED = "quiet, in the recording"
 MOST = 0.05
 """False winners that are allowed."""
 
@@ -63,8 +67,9 @@ def comparison_of(cell: Cell) -> Comparison:
 
 
 def judged(folder: Path) -> dict[str, list[Decision]]:
-    """Decisions of all comparisons of this machine that came to their end, by load."""
-    return decisions(trials.of_this_machine(trials.read(folder / FILE)))
+    """Decisions of all comparisons of this machine that came to their end, by load, and of those in the recording."""
+    met, recorded = (trials.of_this_machine(trials.read(folder / file)) for file in (FILE, record.FILE))
+    return decisions(met) | {RECORDED: in_recording(recorded)}
 
 
 def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
@@ -81,23 +86,47 @@ def decisions(rows: Iterable[Mapping[str, Any]]) -> dict[str, list[Decision]]:
 
 def _decision(rows: list[Mapping[str, Any]]) -> Decision | None:
     """The decision of one comparison; None where it was cut off."""
-    sides: dict[str, dict] = {name: {} for name in NAMES}
-    kept: dict[int, int] = {}
+    decision, trials_done = _decided(rows, NAMES), Counter(row["round"] for row in rows)
+    measured = sum(count == len(NAMES) for count in trials_done.values())
+    return None if rounds_due(decision, measured, LOOKS[-1]) else decision
+
+
+def _decided(rows: Iterable[Mapping[str, Any]], names: Sequence[str]) -> Decision:
+    sides: dict[str, dict] = {name: {} for name in names}
     for row in rows:
-        kept[row["round"]] = kept.get(row["round"], 0) + 1
         if row["status"] == "ok" and row["seconds_step"]:
             sides[split_key(row["key"])[1]][row["run"], row["round"]] = row["seconds_step"]
-    first, second = ({name: sides[name]} for name in NAMES)
-    decision = decide(first, second)
-    measured = sum(trials == len(NAMES) for trials in kept.values())
-    return None if rounds_due(decision, measured, LOOKS[-1]) else decision
+    first, second = ({name: sides[name]} for name in names)
+    return decide(first, second)
+
+
+def in_recording(rows: Iterable[Mapping[str, Any]]) -> list[Decision]:
+    """Decisions of each contender against itself in each twelve rounds of a recording, as a sweep looks at them."""
+    by_cell: dict[tuple, dict[int, list[Mapping[str, Any]]]] = {}
+    for row in rows:
+        by_cell.setdefault((row["run"], split_key(row["key"])[0]), {}).setdefault(row["round"], []).append(row)
+    found, most = [], LOOKS[-1]
+    for by_round in by_cell.values():
+        whole = [by_round[number] for number in sorted(by_round) if len(by_round[number]) == len(HALVES)]
+        found += [_played(whole[start : start + most]) for start in range(0, len(whole) - most + 1, most)]
+    return found
+
+
+def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
+    """The decision that comes of these rounds where they are added until none is due."""
+    measured, due, decision = 0, LOOKS[0], Decision()
+    while due:
+        measured += due
+        decision = _decided((row for round in rounds[:measured] for row in round), HALVES)
+        due = rounds_due(decision, measured, len(rounds))
+    return decision
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
     """How many have a winner: in all, then beside each load; and how many were decided to be level."""
     every = [decision for decisions in found.values() for decision in decisions]
     what = "a contender against itself gets a winner"
-    for condition, chosen in ({"all": every} | dict(found)).items():
+    for condition, chosen in ({"all": every} | {load: own for load, own in found.items() if own}).items():
         wins = sum(decision.verdict in ("sparse", "dense") for decision in chosen)
         rounds = sum(decision.rounds for decision in chosen) / max(len(chosen), 1)
         limits = (None, MOST) if condition == "all" else (None, None)

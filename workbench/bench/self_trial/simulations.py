@@ -35,16 +35,16 @@ CONDITIONS = {
 """Noise that simulations are made with: that of the recording, alone or with what is added."""
 
 
-def simulated(noise: Noise, truth: float, rivals: int, added: Added, seed: int, sweeps: int = SWEEPS) -> Ends:
+def simulated(noise: Noise, truth: float, rivals: int, added: Added, seed: int, sweeps: int) -> Ends:
     """The ends of sweeps in which every sparse contender is `truth` times as fast as dense."""
     slots = (*RIVALS[rivals], (DENSE, 0))
     logs = draw(noise, slots, sweeps, seed, added)
     return ends(logs[:, :-1] - math.log(truth), logs[:, -1:])
 
 
-def coverage(noise: Noise, sweeps: int = SWEEPS) -> Iterator[dict[str, Any]]:
+def coverage(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
     """Outcomes: of each condition and number of rivals, all truths together, then each truth alone."""
-    what = "the interval at the end holds the true ratio"
+    what, sweeps = "the interval at the end holds the true ratio", sweeps or SWEEPS
     for condition, added in CONDITIONS.items():
         for rivals in RIVALS:
             total = 0
@@ -66,8 +66,9 @@ def coverage(noise: Noise, sweeps: int = SWEEPS) -> Iterator[dict[str, Any]]:
             yield counted("coverage", f"{what}, best of {rivals}", condition, total, count, COVERED, rivals=rivals)
 
 
-def power(noise: Noise, sweeps: int = SWEEPS) -> Iterator[dict[str, Any]]:
+def power(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
     """Outcomes: how often a true difference is decided rightly, and equals are decided at all."""
+    sweeps = sweeps or SWEEPS
     quiet = noise.scaled(QUIET_SD / noise.pair_sd(CSR, DENSE))
     wanted: Sequence[tuple[Noise, str, float, tuple[float | None, float | None]]] = (
         (noise, "recorded noise", 1.0, (None, 0.05)),

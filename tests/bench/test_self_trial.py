@@ -1,0 +1,276 @@
+"""Parts of the self-trial on synthetic trials: what is judged, stored, shown, and refused."""
+
+import json
+
+import pytest
+from matplotlib.figure import Figure
+from typer.testing import CliRunner
+
+import kernels
+from tests.support import self_trial_rows as maker
+from workbench import plots, store
+from workbench.analysis import self_trial as analysis
+from workbench.bench.self_trial import groups, outcomes, parts, record, same, slow, threshold, trials
+from workbench.command import cli
+from workbench.measure import machine
+from workbench.reports import self_trial as reports
+
+CELL = groups.groups()[0]["csr"]
+
+
+def meeting(first, second, load="quiet", **more):
+    """Rows of a contender against itself: seconds of both names by round."""
+    pairs = enumerate(zip(first, second, strict=True))
+    return [
+        maker.trial(CELL, name, number, seconds, "same", load, **more)
+        for number, pair in pairs
+        for name, seconds in zip(same.NAMES, pair, strict=True)
+    ]
+
+
+def test_a_contender_that_wins_against_itself_is_counted_beside_its_load():
+    level = [1.0, 1.01, 0.99, 1.0]
+    rows = meeting(level, level[::-1]) + meeting(level, [3.0, 3.1, 2.9, 3.0], "busy core")
+    found = same.decisions(rows)
+    assert {load: [one.verdict for one in decisions] for load, decisions in found.items()} == {
+        "quiet": ["level"],
+        "busy core": ["sparse"],
+    }
+    shown = {(row["what"], row["condition"]): (row["hits"], row["count"]) for row in same.outcomes(found)}
+    what = "a contender against itself gets a winner"
+    assert [shown[what, condition] for condition in ("all", "quiet", "busy core")] == [(1, 2), (0, 1), (1, 1)]
+    assert shown["a contender against itself is found level", "all"] == (1, 2)
+
+
+def test_a_meeting_that_was_cut_off_is_not_counted():
+    noisy = [1.0, 2.0, 0.5, 1.5]
+    assert not same.decisions(meeting(noisy, noisy[::-1]))
+    whole = same.decisions(meeting(noisy * 3, noisy[::-1] * 3))
+    assert [one.verdict for one in whole["quiet"]] == ["undecided"]
+
+
+def test_a_meeting_whose_first_rounds_were_all_disturbed_ended_undecided():
+    found = same.decisions(meeting([1.0] * 4, [9.0] * 4, "memory traffic", status="disturbed"))
+    assert [one.verdict for one in found["memory traffic"]] == ["undecided"]
+
+
+def test_contenders_meet_themselves_in_each_twelve_rounds_of_a_recording():
+    rows = maker.recording(25, sd=0.001)
+    assert [one.verdict for one in same.in_recording(rows)] == ["level"] * 2 * 2 * 3
+    faster = [row | {"seconds_step": row["seconds_step"] / 2} if row["key"].endswith("back") else row for row in rows]
+    found = same.in_recording(faster)
+    assert {(one.verdict, one.rounds) for one in found} == {("dense", 4)}
+
+
+class Measured:
+    """Trials that take a second, or what `seconds` says, in place of real ones."""
+
+    rows = ()
+    seconds = staticmethod(lambda task, work: 1.0)
+
+    def __init__(self, file, experiment, work="", seconds_quiet=0.0):
+        self.file, self.experiment, self.work = file, experiment, work
+        self.supervisor = type("Supervisor", (), {"folder": "one"})()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        return None
+
+    def measure(self, task):
+        own = {"key": task.key, "experiment": self.experiment}
+        row = maker.trial(task.cell, "", task.round, self.seconds(task, self.work)) | own
+        row |= {"seconds_update": 0.6}
+        self.rows.append(row)
+        store.append(self.file, row)
+        return row
+
+    measure_once = measure
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.setattr(Measured, "rows", [])
+    monkeypatch.setattr(trials, "Trials", Measured)
+    return Measured.rows
+
+
+def test_a_recording_has_each_contender_there_and_back_in_turned_order(measured, tmp_path):
+    record.record(tmp_path, trials.Budget(0.0))
+    assert len(measured) == 6 * 6
+    names = [(groups.contender_of(row), groups.split_key(row["key"])[1]) for row in measured[:6]]
+    assert [name for name, _ in names] == [*groups.CONTENDERS, *reversed(groups.CONTENDERS)]
+    assert [half for _, half in names] == ["there"] * 3 + ["back"] * 3
+    order = record.there_and_back(groups.groups()[0], 1)
+    assert [task.cell.format for task in order[:3]] == ["dense", "csr", "csr"]
+
+
+def test_meetings_share_conditions_until_there_are_enough(measured, tmp_path, monkeypatch):
+    monkeypatch.setattr(same.loads, "LOADS", {})
+    monkeypatch.setattr(same, "CONDITIONS", {"quiet": 1.0})
+    found = same.same(tmp_path, trials.Budget(60.0), count=4)
+    assert (found[0]["hits"], found[0]["count"], found[0]["met"]) == (0, 4, True)
+    assert len(measured) == 4 * 2 * 4
+    assert same.same(tmp_path, trials.Budget(60.0), count=4)[0]["count"] == 4
+    assert len(measured) == 4 * 2 * 4
+
+
+@pytest.mark.parametrize(
+    ("slower", "right"),
+    [
+        (lambda cell: 1.6 if cell.gradient == "fused" else 1.0, 8),
+        (lambda cell: 1.0, 6),
+        (lambda cell: 1.6 if cell.format == "csr" else 1.0, 4),
+    ],
+)
+def test_a_slower_kernel_must_move_its_own_cells_and_no_others(measured, tmp_path, monkeypatch, slower, right):
+    jitter = lambda task: 1 + 0.001 * (task.round % 3)  # noqa: E731
+    seconds = lambda task, work: jitter(task) * (slower(task.cell) if work == slow.WORK else 1.0)  # noqa: E731
+    monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
+    found = slow.slow(tmp_path, trials.Budget(0.0))
+    assert len(found) == 9
+    assert (found[-1]["hits"], found[-1]["count"], found[-1]["met"]) == (right, 8, right == 8)
+    assert sum(row["met"] for row in found[:-1]) == right
+
+
+def test_a_slowed_call_returns_what_it_did_after_twice_the_time():
+    now = [0.0]
+
+    def clock():
+        now[0] += 0.25
+        return now[0]
+
+    def call(value):
+        now[0] += 3.0
+        return value + 1
+
+    assert slow.twice_as_long(call, clock)(1) == 2
+    assert now[0] >= 2 * 3.25
+
+
+def test_only_cells_that_use_the_kernel_call_it(monkeypatch):
+    """What the part takes for granted of its cells, asked of real trials."""
+    calls = []
+    kernel = kernels.get(slow.KERNEL)
+    original = {twin: getattr(kernel, twin) for twin in ("cpu", "trusted")}
+
+    def counting(call):
+        return lambda *args, **options: (calls.append(1), call(*args, **options))[1]
+
+    monkeypatch.setattr(slow, "twice_as_long", counting)
+    measure = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 1}
+    try:
+        for name, cell in list(slow.cells().items())[:4]:
+            small = cell.model_copy(update={"rows": 128, "features": 64}).model_dump(mode="json")
+            calls.clear()
+            (row,) = slow.slowed({"cell": small, "measure": measure, "bytes_limit": 2**32})
+            assert row["status"] == "ok"
+            assert bool(calls) == (groups.contender_of(row) in slow.USERS), name
+    finally:
+        for twin, call in original.items():
+            object.__setattr__(kernel, twin, call)
+
+
+def test_a_trial_that_a_load_slows_must_be_flagged(monkeypatch):
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    cell = groups.cell_of("dense", 512, 0.03, threads=2)
+    pairs = {"quiet": (1.0, 0.0), "busy core": (4.0, 0.5), "bursts": (4.0, 0.0), "memory traffic": (1.0, 0.0)}
+    rows = [
+        maker.trial(cell, load, number, seconds * (1 + 0.001 * (number % 2)), "threshold", busy_others=share)
+        for number in range(4)
+        for load, (seconds, share) in pairs.items()
+    ]
+    found = {row["condition"]: row for row in threshold.outcomes(rows)}
+    assert [found[load]["met"] for load in ("busy core", "bursts", "memory traffic")] == [True, False, True]
+    assert (found["busy core"]["hits"], found["bursts"]["hits"]) == (4, 0)
+
+
+def test_the_page_says_what_is_met_and_what_is_missed(tmp_path):
+    outcomes.append(tmp_path, maker.shares())
+    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    assert "**2 of 3 criteria are met.**" in text
+    assert "| coverage | holds | recorded | 93 to 97 % | 95.0 % (91.9 to 96.9), 285 of 300 | met |" in text
+    assert "| power | decided | recorded | at least 75 % | 50.0 % (40.4 to 59.6), 50 of 100 | missed |" in text
+    assert "| same | winner | all | at most 5 % | 3.3 % (1.1 to 9.3), 3 of 90 | met |" in text
+    for name in plots.names("self"):
+        file = f"{name.replace('_', '-')}.svg"
+        assert f"]({file})" in text
+        assert "<svg" in (tmp_path / file).read_text(encoding="utf-8")
+
+
+def test_the_newest_outcome_counts():
+    rows = [outcomes.counted("same", "winner", "all", hits, 100, (None, 0.05), truth=1.0) for hits in (50, 1)]
+    (criterion,) = analysis.criteria(store.SELF.frame(rows))
+    assert (criterion.met, criterion.measured) == (True, "1.0 % (0.2 to 5.4), 1 of 100")
+
+
+def test_what_could_not_be_counted_is_a_criterion_that_failed():
+    rows = [
+        outcomes.counted("same", "winner", "all", 0, 0, (None, 0.05)),
+        outcomes.compared("slow", "x", "quiet", None),
+    ]
+    found = analysis.criteria(store.SELF.frame(rows))
+    assert [(one.met, one.measured) for one in found] == [
+        (None, "There was none that could be counted."),
+        (None, "No round has both sides."),
+    ]
+
+
+@pytest.mark.parametrize("name", plots.names("self"))
+@pytest.mark.parametrize("rows", [[], maker.shares()[:2], maker.shares()], ids=["none", "few", "all"])
+def test_charts_of_the_self_trial_draw_every_frame(name, rows):
+    figure, frame = Figure(figsize=(9, 6)), store.SELF.frame(rows)
+    assert plots.draw(name, frame, figure).endswith(".")
+    figure.draw_without_rendering()
+    assert plots.table(name, frame).empty == (not rows or (name == "self_winners" and len(rows) == 2))
+
+
+def test_parts_run_in_their_order_with_their_share_and_are_stored(monkeypatch, tmp_path):
+    seen = []
+
+    def part(name, share):
+        def run(folder, budget):
+            seen.append((name, budget.seconds))
+            return [outcomes.counted(name, "x", "y", 1, 2, (None, None))]
+
+        return parts.Part(name, share, run)
+
+    monkeypatch.setattr(parts, "PARTS", {"slow": part("slow", 0.1), "same": part("same", 0.3)})
+    assert [name for name, _ in parts.run(["same", "slow"], tmp_path, 100)] == ["slow", "same"]
+    assert seen == [("slow", pytest.approx(25)), ("same", pytest.approx(75))]
+    assert [row["part"] for row in store.SELF.read(tmp_path)] == ["slow", "same"]
+
+
+def invoke(*arguments):
+    return CliRunner().invoke(cli.app, ["bench", "self", *arguments])
+
+
+def test_the_help_names_every_part():
+    shown = invoke("--help").output
+    assert all(name in shown for name in parts.PARTS)
+    assert "--seconds-budget" in shown
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nothing"], "There is no part 'nothing' of the self-trial; there is: record, coverage"),
+        (["coverage", "same"], "Record more first: workbench bench self record"),
+    ],
+)
+def test_wrong_input_is_told_before_anything_is_measured(arguments, text, tmp_path, measured):
+    outcome = invoke(*arguments, "--results", str(tmp_path / "here"))
+    assert text in str(outcome.exception)
+    assert not measured
+
+
+def test_simulations_from_the_command_line_end_in_a_page(tmp_path, monkeypatch):
+    monkeypatch.setattr(parts.simulations, "SWEEPS", 600)
+    for row in maker.recording(14):
+        store.append(tmp_path / record.FILE, row)
+    done = invoke("coverage", "power", "--results", str(tmp_path))
+    assert done.exit_code == 0, done.exception
+    assert "self.md" in done.output
+    assert json.loads((tmp_path / "machine.json").read_text())["id"] == machine.machine_id()
+    assert {row["part"] for row in store.SELF.read(tmp_path)} == {"coverage", "power"}

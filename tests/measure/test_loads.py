@@ -1,0 +1,75 @@
+"""Loads: they work while their context lasts, and never longer than whoever started them."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import psutil
+import pytest
+
+from workbench.measure import loads
+
+SECONDS = 20.0
+PARENT = """
+import time
+from workbench.measure import loads
+with loads.running("busy core") as pid:
+    print(pid, flush=True)
+    time.sleep(600)
+"""
+
+
+def is_gone(pid: int) -> bool:
+    """Whether the process ends within some seconds; one that nobody waits for has ended, too."""
+    end = time.monotonic() + SECONDS
+    while time.monotonic() < end:
+        try:
+            if psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+                return True
+        except psutil.NoSuchProcess:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+@pytest.mark.parametrize("name", loads.LOADS)
+def test_a_load_is_at_work_in_its_context_and_gone_after_it(name):
+    with loads.running(name) as pid:
+        load = psutil.Process(pid)
+        assert load.ppid() == os.getpid()
+        assert name in load.cmdline()
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_load_ends_where_its_context_ends_with_an_error():
+    with pytest.raises(ZeroDivisionError), loads.running("busy core") as pid:
+        raise ZeroDivisionError
+    assert not psutil.pid_exists(pid)
+
+
+def test_a_load_ends_with_a_parent_that_was_killed():
+    with subprocess.Popen([sys.executable, "-c", PARENT], stdout=subprocess.PIPE, text=True) as parent:
+        pid = int(parent.stdout.readline())
+        assert psutil.pid_exists(pid)
+        parent.send_signal(signal.SIGKILL)
+    assert is_gone(pid)
+
+
+def test_quiet_is_no_load():
+    before = {child.pid for child in psutil.Process().children()}
+    with loads.running(loads.QUIET) as pid:
+        assert pid == 0
+        assert {child.pid for child in psutil.Process().children()} == before
+
+
+def test_an_unknown_load_lists_the_known():
+    with pytest.raises(loads.LoadError, match="no load 'noise'; there is: quiet, busy core, bursts, memory traffic"):
+        loads.running("noise").__enter__()
+
+
+def test_a_load_that_does_not_start_says_so(monkeypatch):
+    monkeypatch.setattr(loads.sys, "executable", "/bin/false")
+    with pytest.raises(loads.LoadError, match=r"'bursts' ended with status 1 before it was at work"):
+        loads.running("bursts").__enter__()
