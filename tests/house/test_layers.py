@@ -33,7 +33,7 @@ ALLOWED = {
     },
     "workbench.train": {"formats", "ops", "graph", "executor", "models", "optimizers", "data", "metrics"},
     "workbench.store": {"json_text"},
-    "workbench.analysis": {"store", "measure.stats"},
+    "workbench.analysis": {"store", "measure.rounds"},
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),

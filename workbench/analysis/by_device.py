@@ -5,8 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import ratio, verdict
-from workbench.analysis.intervals import known
+from workbench.analysis.compare import REMEDY, Contest, contest
 
 Row = Mapping[str, Any]
 MEASURE = "seconds_step"
@@ -17,31 +16,23 @@ def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
     for one, other in combinations(groups, 2):
         if {name for name, value in one.settings.items() if other.settings[name] != value} != {"device"}:
             continue
-        fastest = [_fastest(group) for group in (one, other)]
-        densities = sorted(set(fastest[0]) & set(fastest[1]), key=lambda density: density or 0.0)
+        rows = [cells.by_density(row for row in group.rows if row["status"] == "ok") for group in (one, other)]
+        densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
         for density in dict.fromkeys(densities[:1] + densities[-1:]):
-            yield _sentence(density, *(by_density[density] for by_density in fastest))
+            yield _sentence(density, contest(*(by_density[density] for by_density in rows), MEASURE))
 
 
-def _fastest(group: cells.Group) -> dict[float | None, Row]:
-    """The row of the least time by density."""
-    fastest: dict[float | None, Row] = {}
-    for row in group.rows:
-        seconds = known(row[MEASURE])
-        if row["status"] == "ok" and seconds is not None:
-            before = fastest.setdefault(row["density"], row)
-            fastest[row["density"]] = row if seconds < before[MEASURE] else before
-    return fastest
-
-
-def _sentence(density: float | None, one: Row, other: Row) -> str:
+def _sentence(density: float | None, found: Contest) -> str:
+    """Of a contest in which the rows of one device stand in the place of sparse, of the other in that of dense."""
     where = f"At {words.density(density) if density is not None else cells.NATURAL} density"
-    won = verdict(one, other, MEASURE)
-    if won == "undecided":
-        both = f"the fastest on {one['device']} and the fastest on {other['device']}"
-        return f"{where} {both} cannot be told apart."
-    first, second = (one, other) if won == "sparse" else (other, one)
-    gain = ratio(first, second, MEASURE).gain()
+    one, other = found.sparse, found.dense
+    both = f"the fastest on {one['device']} and the fastest on {other['device']}"
+    if found.verdict == "level":
+        return f"{where} {both} are level, within 10 %."
+    if found.verdict == "undecided":
+        return f"{where} {both} cannot be told apart: {found.why} ({REMEDY[found.why]})."
+    first, second = (one, other) if found.verdict == "sparse" else (other, one)
     named = [words.line({**row, "device": "cpu"}) for row in (first, second)]
     sides = " and ".join(f"{name} on {row['device']}" for name, row in zip(named, (first, second), strict=True))
+    gain = words.gain(found.ratio)
     return f"{where} {first['device']} is {gain} faster than {second['device']}, each at its fastest: {sides}."

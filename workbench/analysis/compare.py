@@ -1,143 +1,238 @@
-"""Sparse against dense at one point: a verdict from intervals, never from two bare medians."""
+"""Sparse against dense at one density: a verdict from rounds, or the reason why there is none.
+
+Time is judged by `measure.rounds`: ratios of neighbours within a round, runs combined by their ratios, the best of
+several rivals paying for the choice. Memory varies little, and is judged by the intervals of `intervals.interval_of`.
+"""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from workbench.analysis import cells, words
-from workbench.analysis.intervals import interval_of, known
+from workbench.analysis import cells
+from workbench.analysis.intervals import ONCE, Interval, interval_of, known, values_of
+from workbench.measure.rounds import LEVEL, LOOKS, Ratio, Rounds, decide, ratio_of
 
-# Three samples a side fall apart by chance in one comparison of ten, four in one of thirty-five.
-LEAST_SAMPLES = 4
-LEVEL = 1.01  # configurations this close are called level, whatever their intervals
+Row = Mapping[str, Any]
+
+BUSY = "other programs were at work"
+FEW = "fewer than four rounds"
+HOLDS_ONE = "the interval holds 1"
+NO_DENSE = "dense was not measured"
+NO_SPARSE = "no sparse configuration was measured"
+NO_RESULT = "a side has no result"
+APART = "no round has both"
+REMEDY = {
+    BUSY: "measure again while nothing else runs",
+    FEW: "measure at least four rounds",
+    HOLDS_ONE: "more rounds, or a quieter machine, tell smaller differences",
+    ONCE: "measure at least two rounds",
+    NO_DENSE: "measure dense for the same cells",
+    NO_SPARSE: "measure a sparse format for the same cells",
+    NO_RESULT: "see the reasons of the cells without a result",
+    APART: "measure both in one run",
+}
+"""Why a contest is undecided, and what to do about it."""
+
 # A lazy update that ends this much worse than the standard one has trained another model.
 LOSS_ALLOWED = 0.01
 QUALITY_ALLOWED = 0.005
 
 
-class Ratio(NamedTuple):
-    """Dense divided by sparse: above 1 sparse is better. The ends combine the far ends of both intervals."""
-
-    value: float
-    low: float
-    high: float
-
-    def gain(self) -> str:
-        """How many times the winner is better, with the interval where there is one."""
-        ends = (self.value, self.low, self.high) if self.value >= 1 else (1 / self.value, 1 / self.high, 1 / self.low)
-        value, *interval = words.around(*ends, words.number).split(" ", 1)
-        return " ".join([value, "times", *interval])
-
-
 class Contest(NamedTuple):
-    """The best sparse row against the dense baseline at one density; `level` are the sparse rows no worse than it."""
+    """The best sparse row against the best dense one at one density, in one measure.
+
+    `verdict` is sparse, dense, level (within 10 %) or undecided; `ratio` is dense / sparse, None where a side has no
+    number; `why` is a key of REMEDY where it is undecided, else empty; `level` are the other sparse rows that win as
+    well and cannot be told from the one named.
+    """
 
     density: float | None
-    sparse: Mapping[str, Any] | None
-    dense: Mapping[str, Any] | None
+    sparse: Row | None
+    dense: Row | None
     verdict: str
-    ratio: Ratio | None
-    level: tuple[Mapping[str, Any], ...] = ()
+    ratio: Ratio | None = None
+    why: str = ""
+    level: tuple[Row, ...] = ()
+
+    @property
+    def visible(self) -> float | None:
+        """The smallest factor between the two sides that these rounds could have told; None where they tell nothing."""
+        enough = self.ratio is not None and self.why not in (FEW, ONCE)
+        return self.ratio.visible if enough else None
 
 
-def verdict(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure: str) -> str:
-    """ "sparse" or "dense" where the intervals of the measure lie apart, else "undecided"; smaller is better.
+def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
+    """For each density of a group's rows, rising, the best sparse row that may win against the best dense one.
 
-    A side that did not fit in memory loses to a side that did. With fewer than four samples of a time on either side,
-    or a side without the number, it is undecided.
-    """
-    fits = {row["status"] for row in (sparse_row, dense_row)}
-    if fits == {"ok", "memory"}:
-        return "sparse" if sparse_row["status"] == "ok" else "dense"
-    sparse, dense = (interval_of(row, measure) for row in (sparse_row, dense_row))
-    if fits != {"ok"} or sparse is None or dense is None or too_few(sparse_row, dense_row, measure):
-        return "undecided"
-    if sparse.high < dense.low:
-        return "sparse"
-    return "dense" if sparse.low > dense.high else "undecided"
-
-
-def too_few(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure: str) -> bool:
-    """Whether a side has so few samples of a time that falling apart could be chance."""
-    rows = (sparse_row, dense_row)
-    return measure == "seconds_step" and any(
-        row.get("samples") is not None and len(row["samples"]) < LEAST_SAMPLES for row in rows
-    )
-
-
-def ratio(sparse_row: Mapping[str, Any], dense_row: Mapping[str, Any], measure: str) -> Ratio | None:
-    """How many times less sparse takes than dense, None where a side has no such number or it is zero."""
-    sparse, dense = (interval_of(row, measure) for row in (sparse_row, dense_row))
-    if sparse is None or dense is None or min(sparse.low, dense.low) <= 0:
-        return None
-    return Ratio(dense.value / sparse.value, dense.low / sparse.high, dense.high / sparse.low)
-
-
-def contests(rows: Iterable[Mapping[str, Any]], measure: str) -> list[Contest]:
-    """For each density of a group's rows, rising: the best sparse row that may win against the dense baseline.
-
-    Rows of a lazy update that trained to a worse model (`trained_worse`) may not win. Of configurations that cannot be
-    told apart at a density, the one that is among the best at most densities stands for them.
+    Rows are as `cells.latest` pools them. Rows of a lazy update that trained to a worse model (`trained_worse`) may not
+    win. Of configurations that win alike at a density, the one that does at most densities stands for them. This is the
+    only source of verdicts and ratios: what is said, drawn or listed of a density comes from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
-    by_density = list(cells.by_density(rows).values())
-    best = [
-        _best([row for row in at if not cells.is_dense(row) and id(row) not in worse], measure) for at in by_density
+    densities = [[row for row in at if id(row) not in worse] for at in cells.by_density(rows).values()]
+    met = [_meet([row for row in at if not cells.is_dense(row)], cells.dense_rows(at), measure) for at in densities]
+    wins = Counter(
+        line for contest, _ in met for line in {_line(row) for row in (contest.sparse, *contest.level) if row}
+    )
+    named = [_named(contest, ratios, wins) for contest, ratios in met]
+    return sorted(named, key=lambda contest: contest.density or 0.0)
+
+
+def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> Contest:
+    """The best of some rows against the best of others, all of one density; smaller is better.
+
+    A side that did not fit in memory loses to one that ran. Disturbed rows take no part in time: where a baseline has
+    no others sparse cannot win, and where a side has no others nothing is decided.
+    """
+    return _meet(sparse, dense, measure)[0]
+
+
+def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
+    """Which of two rows is better in a measure: sparse, dense, level or undecided."""
+    return contest([sparse_row], [dense_row], measure).verdict
+
+
+def _meet(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+    """A contest, and the ratio of each row that is named in it, by its line."""
+    judge = _in_time if measure.startswith("seconds") else _in_memory
+    found, ratios = judge(sparse, dense, measure)
+    densities = (cells.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
+    asked = next((row["density"] for row in (*sparse, *dense)), None)
+    return found._replace(density=next(densities, asked)), ratios
+
+
+def _named(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, int]) -> Contest:
+    """The contest with the line that wins most often, of those that cannot be told apart, in the place of the best."""
+    if not found.level:
+        return found
+    alike = [found.sparse, *found.level]
+    sparse = max(alike, key=lambda row: wins[_line(row)])
+    others = tuple(row for row in alike if row is not sparse)
+    return found._replace(sparse=sparse, ratio=ratios[_line(sparse)], level=others)
+
+
+def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+    sides = [{k: times for k, row in enumerate(side) if (times := _times(row, measure))} for side in (sparse, dense)]
+    decision = decide(*sides)
+    best = _standing(sparse) if decision.sparse is None else sparse[decision.sparse]
+    base = _standing(dense) if decision.dense is None else dense[decision.dense]
+    if decision.ratio is None:
+        return _without_ratio(best, base, "disturbed"), {}
+    found = _judged(best, base, decision.ratio, decision.verdict)
+    hidden = any(row["status"] == "disturbed" for row in dense)
+    if hidden and found.verdict != "dense":
+        return found._replace(verdict="undecided", why=BUSY), {}
+    if found.verdict != "sparse":
+        return found, {}
+    rivals = max(map(len, sides))
+    first, against = sides[0][decision.sparse], sides[1][decision.dense]
+    ratios = {_line(best): decision.ratio}
+    level = []
+    for k, times in sides[0].items():
+        slower, ratio = ratio_of(times, first, rivals), ratio_of(against, times, rivals)
+        alike = k != decision.sparse and slower and slower.rounds >= LOOKS[0] and slower.low <= 1
+        if alike and ratio and ratio.verdict == "sparse" and _line(sparse[k]) not in ratios:
+            ratios[_line(sparse[k])] = ratio
+            level.append(sparse[k])
+    return found._replace(level=tuple(level)), ratios
+
+
+def _times(row: Row, measure: str) -> Rounds:
+    """The seconds of a row by (run, round)."""
+    values = values_of(row, measure) if row["status"] == "ok" else {}
+    return {place: value for place, value in values.items() if value > 0}
+
+
+def _judged(sparse: Row, dense: Row, ratio: Ratio, verdict: str) -> Contest:
+    """A contest with a ratio, and the reason where it is undecided."""
+    why = ""
+    if verdict == "undecided":
+        disturbed = any(row.get("rounds_disturbed") for row in (sparse, dense))
+        why = HOLDS_ONE if ratio.rounds >= LOOKS[0] else BUSY if disturbed else FEW
+    return Contest(None, sparse, dense, verdict, ratio, why)
+
+
+def _in_memory(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+    known_of = [
+        [(row, interval) for row in side if row["status"] in cells.NUMBERED and (interval := _size(row, measure))]
+        for side in (sparse, dense)
     ]
-    wins = Counter(_line(row) for level in best for row in level)
-    ranked = [sorted(level, key=lambda row: (-wins[_line(row)], _rank(row, measure))) for level in best]
-    contests = [_contest(at, level, measure) for at, level in zip(by_density, ranked, strict=True)]
-    return sorted(contests, key=lambda contest: contest.density or 0.0)
+    if not all(known_of):
+        best, base = (
+            min(found, key=lambda pair: pair[1].value)[0] if found else _standing(side)
+            for found, side in zip(known_of, (sparse, dense), strict=True)
+        )
+        return _without_ratio(best, base, ""), {}
+    best, size = min(known_of[0], key=lambda pair: pair[1].value)
+    least = min(interval.high for _, interval in known_of[1])
+    base, against = next(pair for pair in known_of[1] if pair[1].value <= least)  # alike, the first has the name
+    found = _told_apart(best, size, base, against)
+    ratios = {_line(best): found.ratio}
+    level = []
+    for row, interval in known_of[0]:
+        other = _told_apart(row, interval, base, against)
+        if interval.value <= size.high and other.verdict == found.verdict and _line(row) not in ratios:
+            ratios[_line(row)] = other.ratio
+            level.append(row)
+    return found._replace(level=tuple(level)), ratios
 
 
-def _contest(at: list[Mapping[str, Any]], level: list[Mapping[str, Any]], measure: str) -> Contest:
-    sparse = level[0] if level else None
-    dense = min(cells.dense_rows(at), key=lambda row: _rank(row, measure), default=None)
-    measured = (row["density_measured"] for row in at if row["density_measured"] is not None)
-    density = next(measured, at[0]["density"])
+def _size(row: Row, measure: str) -> Interval | None:
+    interval = interval_of(row, measure)
+    return interval if interval and interval.value > 0 else None
+
+
+def _told_apart(sparse: Row, size: Interval, dense: Row, against: Interval) -> Contest:
+    """Memory: a side wins where the intervals lie apart."""
+    rounds = min(len(values_of(row, "bytes_peak")) for row in (sparse, dense))
+    low = against.low / size.high
+    ratio = Ratio(against.value / size.value, low, against.high / size.low if size.low else float("inf"), rounds, 1)
+    if ONCE in (size.why, against.why):
+        return Contest(None, sparse, dense, "undecided", ratio, ONCE)
+    if ratio.low > 1 or ratio.high < 1:
+        return Contest(None, sparse, dense, "sparse" if ratio.low > 1 else "dense", ratio)
+    level = ratio.low > 0 and ratio.high < LEVEL * ratio.low
+    return Contest(None, sparse, dense, "level" if level else "undecided", ratio, "" if level else HOLDS_ONE)
+
+
+def _standing(rows: Sequence[Row]) -> Row | None:
+    """The row that says most of a side without a number."""
+    order = ("ok", "disturbed", "memory")
+    return min(rows, key=lambda row: order.index(row["status"]) if row["status"] in order else 3, default=None)
+
+
+def _without_ratio(sparse: Row | None, dense: Row | None, unheard: str) -> Contest:
+    """A contest in which a side has no number; rows of the status `unheard` say nothing of the measure."""
     if sparse is None or dense is None:
-        return Contest(density, sparse, dense, "undecided", None)
-    result = verdict(sparse, dense, measure), ratio(sparse, dense, measure)
-    return Contest(density, sparse, dense, *result, tuple(level[1:]))
+        return Contest(None, sparse, dense, "undecided", None, NO_SPARSE if sparse is None else NO_DENSE)
+    statuses = {row["status"] for row in (sparse, dense)}
+    if unheard in statuses:
+        return Contest(None, sparse, dense, "undecided", None, BUSY)
+    ran = [row["status"] in cells.NUMBERED for row in (sparse, dense)]
+    if "memory" in statuses and any(ran):
+        return Contest(None, sparse, dense, "sparse" if ran[0] else "dense")
+    return Contest(None, sparse, dense, "undecided", None, APART if all(ran) else NO_RESULT)
 
 
-def _best(rows: list[Mapping[str, Any]], measure: str) -> list[Mapping[str, Any]]:
-    """The rows as good as the best: their number lies in its interval, or within 1 % of it; noise does not help."""
-    if not rows:
-        return []
-    first = min(rows, key=lambda row: _rank(row, measure))
-    top = interval_of(first, measure)
-    if first["status"] != "ok" or top is None:
-        return [first]
-    reach = max(top.high, LEVEL * top.value)
-    return [row for row in rows if _rank(row, measure) <= (0, reach)]
-
-
-def _line(row: Mapping[str, Any]) -> tuple:
+def _line(row: Row) -> tuple:
     return tuple(cells.line_of(row).values())
 
 
-def _rank(row: Mapping[str, Any], measure: str) -> tuple[int, float]:
-    """Sorts ok rows by the measure, before those that did not fit, before the rest."""
-    value = known(row[measure])
-    if row["status"] != "ok" or value is None:
-        return (1 if row["status"] == "memory" else 2, 0.0)
-    return (0, value)
-
-
-def trained_worse(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, Any], Mapping[str, Any]]]:
+def trained_worse(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
 
-    Worse is a last loss more than 1 % higher after as many steps, or a quality more than 0.005 lower. The standard row
-    is the one alike in format, engine, gradient and indices where there is one, else the dense baseline, else any.
+    Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
+    learning rate, decay and seed. The standard row is the one alike in format, engine, gradient and indices where there
+    is one, else the dense baseline, else any: a standard update trains the same model in all of them.
     """
     pairs = []
-    for at in cells.by_density(row for row in rows if row["status"] == "ok").values():
+    for at in cells.by_density(row for row in rows if row["status"] in cells.NUMBERED).values():
         standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
         for lazy in (row for row in at if row["update"] == "lazy"):
-            alike = (row for row in standard if all(row[name] == lazy[name] for name in _ALIKE))
-            fair = next(alike, standard[0] if standard else None)
+            equal = [row for row in standard if _trained_alike(row, lazy)]
+            alike = (row for row in equal if all(row[name] == lazy[name] for name in _ALIKE))
+            fair = next(alike, equal[0] if equal else None)
             if fair is not None and _is_worse(lazy, fair):
                 pairs.append((lazy, fair))
     return pairs
@@ -146,13 +241,17 @@ def trained_worse(rows: Iterable[Mapping[str, Any]]) -> list[tuple[Mapping[str, 
 _ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))
 
 
-def _last_step(row: Mapping[str, Any]) -> int | None:
-    return row["curve"][-1][2] if row["curve"] else None
+def _trained_alike(row: Row, other: Row) -> bool:
+    """Whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
+
+    A timing run stops when it knows enough, each at another step.
+    """
+    steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
+    return all(row[name] == other[name] for name in cells.BEST) and steps[0] is not None and steps[0] == steps[1]
 
 
-def _is_worse(row: Mapping[str, Any], fair: Mapping[str, Any]) -> bool:
+def _is_worse(row: Row, fair: Row) -> bool:
     loss, fair_loss = known(row["loss_last"]), known(fair["loss_last"])
     quality, fair_quality = known(row["quality"]), known(fair["quality"])
-    as_far = _last_step(row) == _last_step(fair)  # a timing run stops when it knows enough, each at another step
-    more_loss = as_far and None not in (loss, fair_loss) and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss)
+    more_loss = None not in (loss, fair_loss) and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss)
     return more_loss or (None not in (quality, fair_quality) and quality < fair_quality - QUALITY_ALLOWED)

@@ -6,68 +6,77 @@ from typing import Any
 
 from workbench import settings
 from workbench.analysis import cells, words
-from workbench.analysis.compare import LEAST_SAMPLES, trained_worse
-from workbench.analysis.intervals import interval_of
+from workbench.analysis.breakeven import BreakEven
+from workbench.analysis.compare import BUSY, FEW, REMEDY, contests, trained_worse
+from workbench.analysis.intervals import ONCE
+from workbench.measure.rounds import LOOKS
 
-BUSY = 0.1  # other programs on more of the cores than this hold up parallel code
-DOUBTFUL = 0.2  # with more than this share of the cells so disturbed, the verdict says so itself
-NOISY = 0.1  # an interval wider than this share of its median says little about differences of that size
+NOISY = 1.5
+"""Where no smaller factor than this can be told, a warning says so."""
 _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if setting.noun} | {"machine": "machine"}
 
 
 def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
-    """Sentences on lazy updates that trained worse, densified operations, noisy and lost measurements."""
+    """Sentences on lazy updates that trained worse, densified operations, disturbed, few, noisy and lost rounds."""
     rows = [row for group in groups for row in group.rows]
     yield from _lazy(groups)
     yield from _densified(rows)
     yield from _prepared(rows)
-    ok = [row for row in rows if row["status"] == "ok"]
-    noisy = sum(_is_noisy(row) for row in ok)
-    if noisy:
-        yield f"{_of(noisy, ok)} timed with an interval wider than {words.number(100 * NOISY)} % of the median."
-    busy = disturbed(ok)
-    if busy:
-        most = words.number(100 * max(row["busy_others"] for row in busy))
-        yield (
-            f"{_of(len(busy), ok)} timed while other programs took up to {most} % of the cores; "
-            "times there are too long, those on several threads most of all."
-        )
-    few = sum(len(row["samples"] or ()) < LEAST_SAMPLES for row in ok)
-    if few:
-        yield f"{_of(few, ok)} timed with fewer than {LEAST_SAMPLES} samples; those decide nothing about time."
-    if any(row["rounds"] == 1 and not cells.is_dense(row) for row in ok):
-        yield "Memory was measured once in some cells, so differences in it have no interval there."
+    yield from _disturbed(rows)
+    yield from _few(rows)
+    yield from _noisy(groups)
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
     if lost:
         counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())
         yield f"Values that were not finite are missing: {counts}."
 
 
-def disturbed(rows: Iterable[cells.Row]) -> list[cells.Row]:
-    """The rows with a result that were timed while other programs were at work."""
-    return [row for row in rows if row["status"] == "ok" and (row["busy_others"] or 0.0) > BUSY]
+def _disturbed(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """How much of the timing was left out, since other programs were at work beside it."""
+    left_out = sum(row["rounds_disturbed"] for row in rows)
+    if left_out:
+        trials = words.plural(left_out + sum(row["rounds"] for row in rows), "trial")
+        yield f"{left_out} of {trials} with numbers ran beside other programs and are left out of all times."
+    lost = sum(row["status"] == "disturbed" for row in rows)
+    if lost:
+        yield f"{_of(lost, rows)} never timed undisturbed, so nothing is said of the time there: {REMEDY[BUSY]}."
 
 
-def doubt(rows: Sequence[cells.Row]) -> str:
-    """A sentence to stand beside a verdict that rests on disturbed rows, or nothing."""
-    ok, busy = sum(row["status"] == "ok" for row in rows), len(disturbed(rows))
-    if busy <= DOUBTFUL * ok:
-        return ""
-    return f"Doubtful: other programs were at work beside {busy} of {words.plural(ok, 'cell')}; measure again alone."
+def _few(rows: Sequence[cells.Row]) -> Iterator[str]:
+    few = sum(0 < row["rounds"] < LOOKS[0] for row in rows)
+    if few:
+        yield f"{_of(few, rows)} timed in fewer than four rounds; those decide nothing about time: {REMEDY[FEW]}."
+    once = sum(row["status"] in cells.NUMBERED and row["rounds"] + row["rounds_disturbed"] == 1 for row in rows)
+    if once:
+        yield f"{_of(once, rows)} measured once, so differences in memory have no interval there: {REMEDY[ONCE]}."
+
+
+def _noisy(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """Where the rounds differ so much that large differences would not be seen."""
+    for group in groups:
+        compared = contests(group.rows, "seconds_step")
+        blind = [one for one in compared if (one.visible or 0.0) > NOISY]
+        if blind:
+            most = max(one.visible or 0.0 for one in blind)
+            where = "every density" if len(blind) == len(compared) > 1 else words.densities(blind)
+            yield (
+                f"At {where} rounds differ so much that differences below "
+                f"{words.number(most, 2)} times may go unseen{_in(group, groups)}."
+            )
 
 
 def failures(groups: Sequence[cells.Group]) -> list[str]:
     """Cells without a result, counted by status and reason; empty where every cell has one."""
     rows = [row for group in groups for row in group.rows]
-    counts = cells.failures(rows)
-    retried = sum(row["rounds_failed"] for row in rows if row["status"] == "ok")
+    lost = [row for row in rows if row["status"] not in cells.NUMBERED]
+    retried = sum(row["rounds_failed"] for row in rows if row["status"] in cells.NUMBERED)
     notes = (
         [f"{words.plural(retried, 'round')} failed in cells that have a result from other rounds."] if retried else []
     )
-    if not counts:
+    if not lost:
         return notes
-    each = "; ".join(_reason(status, rows) for status in dict.fromkeys(status for status, _ in counts))
-    return [f"{counts.total()} of {words.plural(len(rows), 'cell')} have no result: {each}.", *notes]
+    each = "; ".join(_reason(status, lost) for status in dict.fromkeys(row["status"] for row in lost))
+    return [f"{len(lost)} of {words.plural(len(rows), 'cell')} have no result: {each}.", *notes]
 
 
 def _reason(status: str, rows: Sequence[cells.Row]) -> str:
@@ -77,28 +86,33 @@ def _reason(status: str, rows: Sequence[cells.Row]) -> str:
     return f"{len(reasons)} {status} ({example}{reasons[0].rstrip('.')})"
 
 
-def would_change(groups: Sequence[cells.Group], evens: Sequence[Any]) -> Iterator[str]:
+def would_change(groups: Sequence[cells.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
     """How the break-even in time moves with each setting that was varied, and which were not."""
     varied = [name for name in _SETTINGS if len({group.settings[name] for group in groups}) > 1]
     for name in varied:
         yield from _moves(name, evens)
     fixed = cells.describe(groups[0].settings, [name for name in _SETTINGS if name not in varied and name != "machine"])
-    yield f"Everything was measured with {fixed}; the break-even moves with these, so measure your own."
+    yield f"Everything was measured with {fixed}; of others these rows say nothing, so measure your own."
 
 
-def _moves(name: str, evens: Sequence[Any]) -> Iterator[str]:
-    """One sentence where break-evens differ in one setting only: the first such set of each name."""
-    sets: dict[tuple, dict[Any, Any]] = {}
+def _moves(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
+    """One sentence where crossings of groups that differ in one setting only lie surely apart: the first such set."""
+    sets: dict[tuple, dict[Any, BreakEven]] = {}
     for even in evens:
         rest = tuple((key, value) for key, value in even.group.items() if key != name)
-        sets.setdefault((*even.line.values(), rest), {})[even.group[name]] = even
-    several = (each for each in sets.values() if sum(even.density is not None for even in each.values()) > 1)
-    by_value = next(several, None)
+        if even.status == "crossing":
+            sets.setdefault((*even.line.values(), rest), {})[even.group[name]] = even
+    by_value = next((each for each in sets.values() if _lie_apart(list(each.values()))), None)
     if by_value:
-        at = [(value, even) for value, even in by_value.items() if even.density is not None]
-        each = words.join(f"{words.density(even.density)} at {_SETTINGS[name]} {value}" for value, even in sorted(at))
+        at = [(value, even) for value, even in by_value.items()]
+        each = words.join(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
         line = words.line(at[0][1].settings | ({"device": "cpu"} if name == "device" else {}))
-        yield f"The break-even in time moves with {_SETTINGS[name]}: {line} crosses at {each}."
+        yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
+
+
+def _lie_apart(evens: Sequence[BreakEven]) -> bool:
+    """Whether the intervals of two crossings share nothing."""
+    return any((one.high or 0.0) < (other.low or 0.0) for one in evens for other in evens)
 
 
 def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:
@@ -107,12 +121,12 @@ def _lazy(groups: Sequence[cells.Group]) -> Iterator[str]:
         for line in dict.fromkeys(words.line(lazy) for lazy, _ in pairs):
             worse = [(lazy, fair) for lazy, fair in pairs if words.line(lazy) == line]
             lazy, fair = worse[0]
-            tried = [row for row in group.rows if row["status"] == "ok" and words.line(row) == line]
+            tried = [row for row in group.rows if row["status"] in cells.NUMBERED and words.line(row) == line]
             where = words.join(words.density(cells.density_of(row)) for row, _ in worse)
             where = "every density measured" if len(worse) == len(tried) else f"{where} density"
             yield (
                 f"{line} trained a worse model than {words.line(fair)} at {where} ({_ends(lazy, fair)}), "
-                f"so its time does not count as a win{_in(group, groups)}."
+                f"so it does not count as a win{_in(group, groups)}."
             )
 
 
@@ -148,13 +162,8 @@ def _prepared(rows: Iterable[cells.Row]) -> Iterator[str]:
         )
 
 
-def _is_noisy(row: cells.Row) -> bool:
-    time = interval_of(row, "seconds_step")
-    return time is not None and time.high - time.low > NOISY * time.value
-
-
 def _of(count: int, rows: Sequence[cells.Row]) -> str:
-    return f"{count} of {words.plural(len(rows), 'cell')} with a result {'was' if count == 1 else 'were'}"
+    return f"{count} of {words.plural(len(rows), 'cell')} {'was' if count == 1 else 'were'}"
 
 
 def _in(group: cells.Group, groups: Sequence[cells.Group]) -> str:

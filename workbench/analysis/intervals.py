@@ -1,17 +1,21 @@
-"""Intervals for medians, and what is known of one measured number in one row."""
+"""What is known of one measured number of a row: the number and its interval, from the rounds of its cell."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from workbench.measure.stats import median_interval
+from workbench.measure.rounds import mean_interval
 
-__all__ = ["Interval", "interval_of", "known", "median_interval"]
+MIB = 2**20
+MEMORY_SHARE = 0.02
+"""Memory is never known better than to this share, nor than to 1 MiB: so far apart are runs alike in everything."""
+ONCE = "measured once"
+COMPUTED = "computed, not measured"
 
 
 class Interval(NamedTuple):
-    """A number with the interval it is known to; `why` is empty, or says why the interval is not a 95 % one."""
+    """A number with the interval it is known to; `why` is empty, or says why there is no interval."""
 
     value: float
     low: float
@@ -20,21 +24,37 @@ class Interval(NamedTuple):
 
 
 def interval_of(row: Mapping[str, Any], measure: str) -> Interval | None:
-    """The interval of one measure in a row, None where the row has no such number.
+    """The interval of one measure in a row that `cells.latest` pooled, None where the row has no such number.
 
-    The columns `<measure>_low` and `<measure>_high` where the row has them, else the range of its rounds, else the
-    number itself with `why` saying that it was measured once.
+    Seconds: the mean of the rounds of the run that the row names, with its 95 % interval; it holds in that run alone,
+    so compare two rows by their ratio (`compare.contest`), never by their seconds. Bytes: the median of all rounds, to
+    1 MiB, 2 % or half the range of the rounds, whichever is most.
     """
     value = known(row.get(measure))
     if value is None:
         return None
-    low, high = known(row.get(f"{measure}_low")), known(row.get(f"{measure}_high"))
-    if low is not None and high is not None:
-        return Interval(value, low, high, "")
-    rounds = (row.get("round_values") or {}).get(measure, ())
-    if len(rounds) > 1:
-        return Interval(value, min(rounds), max(rounds), f"range of {len(rounds)} rounds")
-    return Interval(value, value, value, "computed, not measured" if "predicted" in measure else "measured once")
+    if "predicted" in measure:
+        return Interval(value, value, value, COMPUTED)
+    values = values_of(row, measure)
+    if measure.startswith("bytes"):
+        return _memory(value, list(values.values()))
+    here = [seconds for place, seconds in values.items() if place[0] == str(row.get("run")) and seconds > 0]
+    if len(here) < 2:
+        return Interval(value, value, value, ONCE)
+    mean = mean_interval(here)
+    return Interval(mean.value, mean.low, mean.high, "")
+
+
+def _memory(value: float, rounds: list[float]) -> Interval:
+    if len(rounds) < 2:
+        return Interval(value, value, value, ONCE)
+    half = max(MIB, MEMORY_SHARE * value, (max(rounds) - min(rounds)) / 2)
+    return Interval(value, max(value - half, 0.0), value + half, "")
+
+
+def values_of(row: Mapping[str, Any], measure: str) -> dict[tuple[str, int], float]:
+    """The values of a measure by (run, round); empty for a row that was not pooled."""
+    return (row.get("round_values") or {}).get(measure) or {}
 
 
 def known(value: Any) -> float | None:

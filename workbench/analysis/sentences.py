@@ -1,34 +1,38 @@
 """What a break-even says, in one sentence."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import ratio
-from workbench.analysis.intervals import interval_of
+from workbench.analysis.compare import REMEDY, Contest
 
 Row = Mapping[str, Any]
 
 
 def of_breakeven(
-    status: str, ends: tuple, rows: Sequence[Row], pairs: Sequence[Any], dense: Sequence[Row], measure: str
+    status: str, ends: tuple, rows: Sequence[Row], contests: Sequence[Contest], dense: Sequence[Row], measure: str
 ) -> str:
-    """The sentence of one break-even: its status, (density, low, high), the rows and pairs it was made of."""
-    who = words.line(rows[0])
-    won = [pair for pair in pairs if pair.verdict != "undecided"]
-    what = _what(measure)
+    """The sentence of one break-even: its status, (density, low, high), the rows and contests it was made of."""
+    who, what = words.line(rows[0]), _what(measure)
+    compared = [one for one in contests if one.ratio is not None]
+    won, lost = ([one for one in compared if one.verdict == side] for side in ("sparse", "dense"))
     say = {
-        "crossing": lambda: f"{who} beats dense in {what} below {_at(ends, pairs, measure)}, dense wins above.",
-        "several": lambda: (
-            f"{who}: the winner in {what} changes more than once, {_segments(pairs)}; no one break-even."
+        "crossing": lambda: (
+            f"{who} beats dense in {what} up to {words.density(won[-1].density)} density, dense wins from "
+            f"{words.density(lost[0].density)} on; the break-even is {words.place(*ends)}{unsettled(contests)}."
         ),
-        "sparse": lambda: f"{who} beats dense in {what} {_where(won, pairs, 'up to', -1)}.",
-        "dense": lambda: f"Dense beats {who} in {what} {_where(won, pairs, 'from', 0)}.",
-        "undecided": lambda: f"{who} cannot be told from dense in {what} at any density measured, {_range(pairs)}.",
+        "several": lambda: (
+            f"{who}: the winner in {what} changes more than once, {_segments(compared)}; no one break-even."
+        ),
+        "sparse": lambda: f"{who} beats dense in {what} {_where(won, contests, -1)}.",
+        "dense": lambda: f"Dense beats {who} in {what} {_where(lost, contests, 0)}.",
+        "level": lambda: f"{who} and dense are level in {what}, within 10 %, at every density, {_range(compared)}.",
+        "undecided": lambda: f"{who} cannot be told from dense in {what}{unsettled(contests)}{_remedy(contests)}.",
         "feasible": lambda: f"{who} wins by fitting: {_needs(dense)}; it ran up to {words.density(ends[1])} density.",
         "infeasible": lambda: f"{who} gave no result where dense did: {_reasons(rows)}.",
         "no_baseline": lambda: f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}.",
-        "too_few": lambda: f"{who} was measured at one density, {_once(pairs[0], measure)}; a break-even needs two.",
+        "too_few": lambda: f"{who} was compared at one density, {_once(compared[0])}; a break-even needs two.",
     }
     return say[status]()
 
@@ -37,51 +41,50 @@ def _what(measure: str) -> str:
     return "time" if measure.startswith("seconds") else "memory"
 
 
-def _where(won: Sequence[Any], pairs: Sequence[Any], towards: str, end: int) -> str:
-    """Where one side wins all that is decided: the last density, by how much there, and what is undecided."""
-    at = f"{towards} {words.density(won[end].density)}, where it is {_gain(won[end])} better"
-    doubt = [words.density(pair.density) for pair in pairs if pair.verdict == "undecided"]
-    return f"{at}; undecided at {words.join(doubt)}" if doubt else f"at every density measured, {at}"
+def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
+    """Where one side wins all that is decided: by how much at its last or first density, and what is not decided."""
+    at = words.density(won[end].density)
+    if len(won) == len(contests):
+        towards = "from" if end == 0 else "up to"
+        return f"at every density measured, {towards} {at}, where it is {words.gain(won[end].ratio)} better"
+    return f"at {words.densities(won)}, by {words.gain(won[end].ratio)} at {at}{unsettled(contests)}"
 
 
-def _at(ends: tuple, pairs: Sequence[Any], measure: str) -> str:
-    density, low, high = ends
-    text = f"{words.density(density)} density"
-    if measure != "seconds_step" and all(
-        _rounds(row, measure) < 2 for pair in pairs for row in (pair.sparse, pair.dense)
-    ):
-        why = interval_of(pairs[0].sparse, measure).why
-        return f"{text} ({why}, so no interval)"
-    if low is None and high is None:
-        return f"{text} (the interval is wider than the densities measured)"
-    if low is None:
-        return f"{text} (95 % interval: below {words.density(high)})"
-    if high is None:
-        return f"{text} (95 % interval: above {words.density(low)})"
-    return f"{text} (95 % interval {words.span(low, high, words.density)})"
+def unsettled(contests: Sequence[Contest]) -> str:
+    """What is undecided, with each reason, and what is level; it goes on a sentence. Empty where all is decided."""
+    parts = []
+    for why in dict.fromkeys(one.why for one in contests if one.verdict == "undecided"):
+        parts.append(f"undecided {_at([one for one in contests if one.why == why], contests)} ({why})")
+    if level := [one for one in contests if one.verdict == "level"]:
+        parts.append(f"level, within 10 %, {_at(level, contests)}")
+    return "".join(f"; {part}" for part in parts)
 
 
-def _rounds(row: Row, measure: str) -> int:
-    return len((row.get("round_values") or {}).get(measure) or ())
+def _at(some: Sequence[Contest], all_: Sequence[Contest]) -> str:
+    if len(some) == len(all_) and len(all_) > 1 and all_[0].density:
+        return f"at every density, {_range(all_)}"
+    return f"at {words.densities(some)}"
 
 
-def _segments(pairs: Sequence[Any]) -> str:
-    parts: list[list[Any]] = []
-    for pair in pairs:
-        if parts and parts[-1][0].verdict == pair.verdict:
-            parts[-1].append(pair)
+def _remedy(contests: Sequence[Contest]) -> str:
+    """What to do about the most frequent reason of what is undecided."""
+    reasons = Counter(one.why for one in contests if one.why)
+    return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
+
+
+def _segments(compared: Sequence[Contest]) -> str:
+    parts: list[list[Contest]] = []
+    for one in compared:
+        if parts and parts[-1][0].verdict == one.verdict:
+            parts[-1].append(one)
         else:
-            parts.append([pair])
+            parts.append([one])
     return words.join(f"{part[0].verdict} {_range(part)}" for part in parts)
 
 
-def _range(pairs: Sequence[Any]) -> str:
-    low, high = pairs[0].density, pairs[-1].density
+def _range(contests: Sequence[Contest]) -> str:
+    low, high = contests[0].density, contests[-1].density
     return f"at {words.density(low)}" if low == high else f"from {words.span(low, high, words.density)}"
-
-
-def _gain(pair: Any) -> str:
-    return ratio(pair.sparse, pair.dense, pair.measure).gain()
 
 
 def _needs(dense: Sequence[Row]) -> str:
@@ -96,6 +99,10 @@ def _reasons(rows: Sequence[Row]) -> str:
     return "; ".join(f"{status}: {reason or 'no reason given'}" for status, reason in cells.failures(rows))
 
 
-def _once(pair: Any, measure: str) -> str:
-    winner = {"sparse": "sparse is better there", "dense": "dense is better there", "undecided": "undecided there"}
-    return f"{words.density(pair.density)}: {winner[pair.verdict]}, {_gain(pair)}"
+def _once(one: Contest) -> str:
+    at = words.density(one.density)
+    if one.verdict in ("sparse", "dense"):
+        return f"{at}: {one.verdict} is {words.gain(one.ratio)} better there"
+    if one.verdict == "level":
+        return f"{at}: the two are level there, within 10 %"
+    return f"{at}: undecided there, {one.why} ({REMEDY[one.why]})"

@@ -1,62 +1,151 @@
-"""Numbers and settings as words: units chosen to fit, three significant digits at most."""
+"""Numbers and settings as words: units chosen to fit, no more digits than are known, three at most."""
 
-from collections.abc import Iterable, Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
+
+from workbench.analysis.intervals import COMPUTED, interval_of
+from workbench.measure.rounds import LEVEL, Ratio
+
+RANGE = 2.0
+"""What is known no better than to this factor is a range, and no number."""
+Tell = Callable[..., str]
+"""Says a number, its digits the second argument: `number`, `seconds`, `bytes_`, `density`."""
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
 _NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
 
 
-def number(value: float) -> str:
-    """Three significant digits, no exponent, no zeros that say nothing.
+def number(value: float, digits: int = 3) -> str:
+    """So many significant digits, no exponent, no zeros that say nothing.
 
-    >>> number(1234.5), number(0.0345678), number(2.0), number(0)
-    ('1230', '0.0346', '2', '0')
+    >>> number(1234.5), number(0.0345678), number(2.0), number(0), number(31.84, 2)
+    ('1230', '0.0346', '2', '0', '32')
     """
-    text = f"{float(f'{value:.3g}'):.12f}"
+    text = f"{float(f'{value:.{digits}g}'):.12f}"
     return text.rstrip("0").rstrip(".") if "." in text else text
 
 
-def _with_unit(value: float, units: Iterable[tuple[float, str]]) -> str:
+def _with_unit(value: float, units: Iterable[tuple[float, str]], digits: int) -> str:
     units = tuple(units)
     if value == 0:
         return next(f"0 {unit}" for scale, unit in units if scale == 1.0)
-    rounded = abs(float(f"{value:.3g}"))
+    rounded = abs(float(f"{value:.{digits}g}"))
     scale, unit = next(((scale, unit) for scale, unit in units if rounded >= scale), units[-1])
-    return f"{number(value / scale)} {unit}"
+    return f"{number(value / scale, digits)} {unit}"
 
 
-def seconds(value: float) -> str:
+def seconds(value: float, digits: int = 3) -> str:
     """A time with its unit.
 
     >>> seconds(0.0141234), seconds(0.00099999), seconds(75)
     ('14.1 ms', '1 ms', '75 s')
     """
-    return _with_unit(value, _SECONDS)
+    return _with_unit(value, _SECONDS, digits)
 
 
-def bytes_(value: float) -> str:
+def bytes_(value: float, digits: int = 3) -> str:
     """A size with its unit, in powers of 1000.
 
     >>> bytes_(45_612_345), bytes_(82e9), bytes_(0)
     ('45.6 MB', '82 GB', '0 B')
     """
-    return _with_unit(value, _BYTES)
+    return _with_unit(value, _BYTES, digits)
 
 
-def density(value: float) -> str:
+def density(value: float, digits: int = 3) -> str:
     """A density in per cent.
 
     >>> density(0.0732), density(0.00028)
     ('7.32 %', '0.028 %')
     """
-    return f"{number(100 * value)} %"
+    return f"{number(100 * value, digits)} %"
 
 
-def quantity(value: float, measure: str) -> str:
+def quantity(value: float, measure: str, digits: int = 3) -> str:
     """A number of the column `measure`, in the unit that its name states."""
-    return seconds(value) if measure.startswith("seconds") else bytes_(value)
+    return (seconds if measure.startswith("seconds") else bytes_)(value, digits)
+
+
+def measured(value: float, low: float, high: float, tell: Tell) -> str:
+    """A measured number with the digits that its interval allows: every sentence says measured numbers so.
+
+    Known to 10 %: the number, two digits. To a factor of two: both ends, two digits. Worse: both ends, one digit, or
+    two that begin with a 1. "about" where it was measured once.
+
+    >>> measured(31.84, 31.8, 31.9, number), measured(4.96, 4.62, 5.41, number), measured(0.052, 0.021, 0.12, density)
+    ('32', '4.6 to 5.4', '2 to 12 %')
+    >>> measured(0.0141, 0.0141, 0.0141, seconds), measured(5.3, 0.0, float("inf"), number)
+    ('about 14 ms', 'about 5')
+    """
+    if low == high:
+        return f"about {tell(value, 2)}"
+    if low <= 0 or math.isinf(high):
+        return f"about {_roughly(value, tell)}"
+    if high < LEVEL * low:
+        return tell(value, 2)
+    if high < RANGE * low:
+        return span(low, high, lambda end: tell(end, 2))
+    return span(low, high, lambda end: _roughly(end, tell))
+
+
+def place(value: float | None, low: float, high: float) -> str:
+    """Where a break-even lies, as exactly as that is known.
+
+    >>> place(0.082, 0.08, 0.084), place(0.082, 0.07, 0.09), place(None, 0.03, 0.09)
+    ('at 8.2 % density', 'at 7 to 9 % density', 'somewhere between 3 % and 9 % density')
+    """
+    if value is None or high >= RANGE * low:
+        return f"somewhere between {_roughly(low, density)} and {_roughly(high, density)} density"
+    return f"at {measured(value, low, high, density)} density"
+
+
+def densities(contests: Iterable[Any]) -> str:
+    """The densities of what has one, as a list in a sentence."""
+    at = [each.density for each in contests]
+    return join("the data's own density" if one is None else density(one) for one in at)
+
+
+def _roughly(value: float, tell: Tell) -> str:
+    return tell(value, 2 if f"{value:e}".startswith("1") else 1)
+
+
+def measured_quantity(row: Mapping[str, Any], measure: str) -> str:
+    """What was measured of a row, with its unit and the digits that its interval allows; empty without a number."""
+    known = interval_of(row, measure)
+    if known is None:
+        return ""
+    tell: Tell = lambda value, digits=3: quantity(value, measure, digits)  # noqa: E731
+    if known.low == known.high and known.why == COMPUTED:
+        return tell(known.value, 3)
+    return measured(known.value, known.low, known.high, tell)
+
+
+def times(ratio: Ratio) -> str:
+    """A ratio as a factor; one that may be on either side of 1 with both ends.
+
+    >>> times(Ratio(4.96, 4.62, 5.41)), times(Ratio(1.0, 0.97, 1.03))
+    ('4.6 to 5.4 times', '0.97 to 1 times')
+    """
+    if 0 < ratio.low < 1 < ratio.high < RANGE:
+        return f"{span(ratio.low, ratio.high, lambda end: number(end, 2))} times"
+    return f"{measured(ratio.value, ratio.low, ratio.high, number)} times"
+
+
+def gain(ratio: Ratio) -> str:
+    """How many times the better side is better, where the ratio is the worse by the better or the other way round.
+
+    >>> gain(Ratio(0.5, 0.45, 0.55)), gain(Ratio(2.0, 1.95, 2.05))
+    ('1.8 to 2.2 times', '2 times')
+    """
+    return times(ratio if ratio.value >= 1 else inverse(ratio))
+
+
+def inverse(ratio: Ratio) -> Ratio:
+    """The ratio of the same two the other way round."""
+    ends = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
+    return Ratio(*ends, ratio.rounds, ratio.runs)
 
 
 def span(low: float, high: float, tell: Any) -> str:
@@ -96,10 +185,10 @@ def line(row: Mapping[str, Any]) -> str:
     'CSR ours (row_sparse gradient, lazy update)'
     >>> line({"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "graph"})
     'CSR ours (fused gradient, lazy update, one graph)'
-    >>> line({"format": "dense", "device": "cuda"})
-    'dense on cuda'
+    >>> line({"format": "dense", "device": "cuda"}), line({"format": "dense", "serial": True})
+    ('dense on cuda', 'dense, 1 thread')
     """
-    place = on_device(row)
+    place = f"{on_device(row)}{', 1 thread' if row.get('serial') else ''}"
     if row["format"] == "dense":
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
@@ -124,7 +213,7 @@ def short_line(row: Mapping[str, Any]) -> str:
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'
     """
-    place = on_device(row)
+    place = f"{on_device(row)}{', 1 thread' if row.get('serial') else ''}"
     if row["format"] == "dense":
         return f"dense{place}"
     index = " · int64" if row.get("index_dtype") == "int64" else ""

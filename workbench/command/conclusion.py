@@ -1,4 +1,4 @@
-"""What measured rows come to, in the words of the report: a verdict, break-evens, what makes them doubtful."""
+"""What measured rows come to, in the words of the report: a verdict, how sure it is, break-evens, warnings."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,9 +11,10 @@ from workbench.analysis.breakeven import breakeven
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict, a sentence for each break-even, what makes them doubtful, and the report where one was written."""
+    """The verdict, how sure it is, a sentence for each break-even, warnings, and the report where one was written."""
 
     verdict: str
+    certainty: str
     breakevens: tuple[str, ...]
     warnings: tuple[str, ...]
     report: Path | None = None
@@ -23,4 +24,6 @@ def of(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """The conclusion over all rows of a frame."""
     advice = advise(frame)
     evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
-    return Conclusion(advice.verdict, tuple(even.sentence for even in evens), advice.warnings, report)
+    return Conclusion(
+        advice.verdict, advice.certainty, tuple(even.sentence for even in evens), advice.warnings, report
+    )

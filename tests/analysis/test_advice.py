@@ -1,0 +1,192 @@
+"""The words of the advice: the answer, how sure it is, nothing that rows do not bear, no digit that is not known."""
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from tests.support import rows as maker
+from workbench import store
+from workbench.analysis import advise, breakeven, cells, certainty, compare, contests
+from workbench.analysis.words import number
+
+DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE
+ALIKE = replace(SPARSE, fixed=8e-3, slope=0.0)
+
+
+def frame(*laws, **known):
+    return store.frame(maker.sweep(laws or (DENSE, SPARSE), **known))
+
+
+def test_the_verdict_comes_first_how_sure_it_is_second_and_time_is_apart_from_memory():
+    advice = advise(frame())
+    assert advice.sentences[:2] == (advice.verdict, advice.certainty)
+    assert re.match(r"For time, go sparse up to 3.01 % density: CSR ours \(.*\) is 37 to 44 times", advice.verdict)
+    assert "From 10 % on, stay dense. The break-even is at 6.5 to 9.2 % density." in advice.verdict
+    assert "For memory, go sparse up to 10 % density" in advice.verdict
+    assert any("dense beats the best sparse" in sentence for sentence in advice.time)
+
+
+def test_how_sure_it_is_tells_rounds_runs_the_interval_what_could_be_seen_and_what_was_left_out():
+    rows = [maker.disturbed(row) if row["round"] == 5 else row for row in maker.sweep(rounds=6, noise=0.1)]
+    rows += maker.sweep(rounds=4, run="r2", seed=4, noise=0.1)
+    told = advise(store.frame(rows)).certainty
+    for part in (
+        r"rest on 9 rounds of 2 runs",
+        r"at 0.1 % dense takes \S+ to \S+ times as long as sparse \(95 % interval\)",
+        r"differences from 1\.\d times on could be told at every density",
+        r"other programs disturbed 10 % of the trials, which are left out",
+    ):
+        assert re.search(part, told), (part, told)
+
+
+def test_the_smallest_difference_that_could_be_seen_is_told_by_density():
+    rows = maker.sweep(noise=0.05, rounds=9)
+    wild = maker.sweep(densities=(0.003,), noise=0.4, rounds=9)
+    (group,) = cells.groups(store.frame([row for row in rows if row["density"] != 0.003] + wild))
+    found = contests(group.rows, "seconds_step")
+    told = certainty.visible(found)
+    worst = max(one.visible for one in found)
+    assert re.fullmatch(
+        rf"differences from 1\.\d+ times on could be told at most densities, from {number(worst, 2)} times at 0\.301 %",
+        told,
+    )
+    undecided = advise(frame(DENSE, ALIKE, noise=0.2)).time[0]
+    assert re.search(r"differences below \d\.\d times cannot be told", undecided)
+
+
+def test_fewer_than_four_rounds_decide_nothing_about_time_and_say_what_to_do():
+    advice = advise(frame(rounds=3))
+    assert advice.verdict.startswith("For time it is undecided at every density, from 0.1 to 30.1 % (fewer than four")
+    assert "fewer than four decide nothing. To decide it: measure at least four rounds" in advice.certainty
+    assert any("12 of 12 cells were timed in fewer than four rounds" in sentence for sentence in advice.warnings)
+    assert not any("faster" in sentence for sentence in advice.sentences)
+    assert "For memory, go sparse" in advice.verdict, "there two rounds suffice"
+
+
+def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
+    assert "For time, stay dense: no sparse" in advise(frame(DENSE, replace(SPARSE, fixed=0.1))).verdict
+    level = advise(frame(DENSE, ALIKE, noise=0.01))
+    assert "For time sparse and dense are level, within 10 % at every density measured" in level.verdict
+    assert "are level, within 10 %: " in level.time[0]
+    same = advise(frame(DENSE, ALIKE, noise=0.2))
+    assert "For time it is undecided at every density, from 0.1 to 30.1 % (the interval holds 1)" in same.verdict
+    rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
+    assert "it runs where dense needs 82 GB and the limit is 16 GB" in advise(store.frame(rows)).verdict
+    assert advise(store.frame()).sentences == ("There is no answer yet: no rows were given.",)
+    assert "dense was not measured" in advise(frame(SPARSE)).verdict
+
+
+def test_a_loss_at_some_densities_is_no_loss_at_those_that_are_undecided():
+    rows = [
+        row for row in maker.sweep((DENSE, replace(SPARSE, fixed=0.1))) if row["density"] > 0.01 or row["round"] < 3
+    ]
+    verdict = advise(store.frame(rows)).verdict
+    assert "For time, stay dense: dense wins at 3.01 %, 10 % and 30.1 %; undecided at 0.1 %, 0.301 % and 1 %" in verdict
+    assert "no sparse configuration" not in verdict
+
+
+def test_disturbed_rows_never_make_a_winner_and_are_the_reason_that_is_told():
+    rows = [maker.disturbed(row) for row in maker.sweep()]
+    advice = advise(store.frame(rows))
+    assert (
+        "For time it is undecided at every density, from 0.1 to 30.1 % (other programs were at work)" in advice.verdict
+    )
+    assert "measure again while nothing else runs" in advice.verdict
+    assert not any("faster" in sentence for sentence in advice.sentences)
+    assert "For memory, go sparse" in advice.verdict
+    assert any("12 of 12 cells were never timed undisturbed" in sentence for sentence in advice.warnings)
+    quiet = advise(frame())
+    assert not any("other programs" in sentence for sentence in quiet.sentences)
+    one = [maker.disturbed(row) if row["round"] == 0 else row for row in maker.sweep(rounds=5)]
+    (left_out,) = (told for told in advise(store.frame(one)).warnings if "left out of all times" in told)
+    assert left_out.startswith("12 of 60 trials with numbers ran beside other programs")
+
+
+def test_dense_on_one_thread_is_named_where_it_is_the_one_to_beat():
+    advice = advise(frame(replace(DENSE, fixed=16e-3), replace(SERIAL, fixed=4e-3), SPARSE))
+    assert "times faster than dense, 1 thread at 0.1 %" in advice.verdict
+    assert any("dense, 1 thread beats the best sparse" in sentence for sentence in advice.time)
+
+
+def test_a_lazy_update_that_trains_worse_is_named_and_does_not_win():
+    lazy = replace(SPARSE, update="lazy", fixed=1e-5, slope=0.01)
+    worse = advise(frame(DENSE, SPARSE, replace(lazy, loss_last=0.4)))
+    assert "lazy" not in worse.verdict
+    assert any("trained a worse model" in sentence and "0.4 instead of 0.35" in sentence for sentence in worse.warnings)
+    assert "lazy update" in advise(frame(DENSE, SPARSE, lazy)).verdict
+
+
+def test_warnings_failures_and_what_the_answer_depends_on_are_told():
+    advice = advise(store.frame(maker.rich()))
+    assert any("made a dense array in dot (10.2 MB)" in sentence for sentence in advice.warnings)
+    assert "3 of 60 cells have no result" in advice.failures[0]
+    assert "1 timeout (no result after 60 s)" in advice.failures[0]
+    assert any("moves with width: that of CSR ours" in sentence for sentence in advice.would_change)
+    prepared = advise(frame(seconds_slice=0.0, seconds_convert=0.0, seconds_plan=0.0, seconds_prepare=1e-3))
+    assert any("Batches repeat" in sentence for sentence in prepared.warnings)
+
+
+@pytest.mark.parametrize("change", ["same", "undecided"])
+def test_a_break_even_moves_only_where_two_that_are_decided_lie_apart(change):
+    wide = maker.sweep(width=64, seed=1) if change == "same" else maker.sweep(width=64, rounds=3)
+    told = advise(store.frame(maker.sweep() + wide)).would_change
+    assert not any("moves" in sentence for sentence in told)
+
+
+def significant(text):
+    """The significant digits of each number of a text, zeros at the end of whole ones left out."""
+    found = re.findall(r"\d+(?:\.\d+)?", re.sub(r"(?<=\d),(?=\d{3})", "", text))
+    return [number.replace(".", "").lstrip("0").rstrip("" if "." in number else "0") for number in found]
+
+
+def said(rows):
+    advice = advise(store.frame(rows))
+    evens = [even for measure in ("seconds_step", "bytes_peak") for even in breakeven(store.frame(rows), measure)]
+    return advice, evens
+
+
+SWEEPS = {
+    "rich": maker.rich(),
+    "noisy": maker.sweep(noise=0.3, rounds=6),
+    "quiet": maker.sweep(noise=0.001, rounds=12),
+    "two rounds": maker.sweep(rounds=2),
+}
+
+
+@pytest.mark.parametrize("rows", SWEEPS.values(), ids=SWEEPS)
+def test_measured_numbers_have_two_digits_at_most_and_others_three(rows):
+    advice, evens = said(rows)
+    for sentence in (*advice.sentences, *(even.sentence for even in evens)):
+        assert max(map(len, significant(sentence)), default=0) <= 3, sentence
+    factors = re.compile(r"([\d.]+)(?: to ([\d.]+))? times")
+    for sentence in (*advice.sentences, *(even.sentence for even in evens)):
+        for ends in factors.findall(sentence):
+            assert all(len(digits) <= 2 for end in filter(None, ends) for digits in significant(end)), sentence
+    assert significant("12.34 ms, 0.050 and 1,200") == ["1234", "50", "12"], "the search must be able to find one"
+
+
+PLACE = re.compile(r"break-even is (?:at ([\d.]+)(?: to ([\d.]+))? %|somewhere between ([\d.]+) % and ([\d.]+) %)")
+
+
+@pytest.mark.parametrize("rows", SWEEPS.values(), ids=SWEEPS)
+def test_a_break_even_has_the_digits_that_its_interval_allows(rows):
+    _, evens = said(rows)
+    for even in (even for even in evens if even.status == "crossing"):
+        ends = [float(end) / 100 for end in PLACE.search(even.sentence).groups() if end]
+        assert len(ends) == (1 if even.high < 1.1 * even.low else 2)
+        assert even.is_range == ("somewhere" in even.sentence)
+        assert ends[0] == pytest.approx(even.low, rel=0.12)
+        assert ends[-1] == pytest.approx(even.high, rel=0.12)
+
+
+@pytest.mark.parametrize("rows", SWEEPS.values(), ids=SWEEPS)
+def test_one_cell_has_one_number_in_every_sentence(rows):
+    (group, *_), (advice, _) = cells.groups(store.frame(rows)), said(rows)
+    first = next((one for one in contests(group.rows, "seconds_step") if one.verdict == "sparse"), None)
+    if first is None:
+        assert compare.FEW in advice.verdict
+        return
+    gain = re.search(r"is ([\d.]+(?: to [\d.]+)?) times faster", advice.verdict).group(1)
+    assert gain in advice.time[0]
+    assert f"{gain} times as long as sparse" in advice.certainty

@@ -1,0 +1,186 @@
+"""Break-evens against known laws: where they lie, how well that is known, and that they never contradict a verdict."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support import rows as maker
+from tests.support.pooled import neighbours, pooled
+from workbench import store
+from workbench.analysis import breakeven, cells, compare, contests
+from workbench.analysis.breakeven import of_group
+
+DENSE, SPARSE = maker.DENSE, maker.SPARSE
+LINEAR = replace(SPARSE, fixed=0.0)  # a straight line in the logarithms: interpolation is exact
+NARROW = (0.02, 0.05, 0.06, 0.1, 0.12, 0.3)
+
+
+def frame(*laws, **known):
+    return store.frame(maker.sweep(laws or (DENSE, SPARSE), **known))
+
+
+def only(found):
+    (one,) = found
+    return one
+
+
+def test_without_noise_the_crossing_is_exact():
+    even = only(breakeven(frame(DENSE, LINEAR, noise=1e-9)))
+    assert even.status == "crossing"
+    assert even.density == pytest.approx(1.002 * maker.crossing(LINEAR), rel=1e-6)
+    assert even.low < even.density < even.high < 1.1 * even.low
+    assert list(even.line.values())[:4] == ["csr", "ours", "row_sparse", "standard"]
+    assert (even.place, even.is_range) == ("at 8 % density", False)
+
+
+def simulated(rng, densities, truth, **noise):
+    """The break-even of a sparse line that takes as long as dense at the density `truth`."""
+    rows = []
+    for density in densities:
+        sparse, dense = neighbours(truth / density, rng, **noise)
+        rows += [pooled(sparse, density), pooled(dense, density, "dense")]
+    return only(of_group(cells.Group({}, "", rows), "seconds_step"))
+
+
+def test_the_interval_holds_the_true_crossing_in_at_least_95_of_100_repetitions():
+    rng = np.random.default_rng(2)
+    made = [simulated(rng, (0.03, 0.06, 0.12, 0.24), 0.08, rounds=6, sd=0.15) for _ in range(200)]
+    found = [even for even in made if even.status == "crossing"]
+    assert len(found) > 180
+    assert np.mean([even.low <= 0.08 <= even.high for even in found]) >= 0.95
+    widths = [even.high / even.low for even in found]
+    assert 1.05 < np.median(widths) < 2, "an interval that always holds it could be too wide to be of use"
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_a_break_even_lies_between_the_last_win_and_the_first_loss(seed):
+    rows = store.frame(maker.sweep((DENSE, LINEAR), NARROW, noise=0.15, seed=seed))
+    group, even = only(cells.groups(rows)), only(breakeven(rows))
+    verdicts = {one.density: one.verdict for one in contests(group.rows, "seconds_step")}
+    won = [density for density, verdict in verdicts.items() if verdict == "sparse"]
+    lost = [density for density, verdict in verdicts.items() if verdict == "dense"]
+    assert won or lost
+    if won and lost:
+        assert even.status == "crossing"
+        assert max(won) <= even.low < even.high <= min(lost)
+    else:
+        assert even.status == ("sparse" if won else "dense")
+    for density, verdict in verdicts.items():
+        if verdict in ("undecided", "level"):
+            assert verdict in even.sentence
+            assert f"{100 * density:.3g} %" in even.sentence
+
+
+def test_a_crossing_known_to_a_factor_of_two_is_a_range_and_no_number():
+    even = only(breakeven(frame(noise=0.3, rounds=6)))
+    assert (even.status, even.is_range, even.density) == ("crossing", True, None)
+    assert even.high > 2 * even.low
+    assert even.place.startswith("somewhere between ")
+    assert even.place in even.sentence
+
+
+def test_a_fixed_cost_and_memory_have_their_own_crossings():
+    grid = tuple(np.geomspace(0.01, 0.4, 12))
+    time, memory = (only(breakeven(frame(densities=grid), measure)) for measure in ("seconds_step", "bytes_peak"))
+    assert time.density == pytest.approx(maker.crossing(), rel=0.1)
+    assert memory.density == pytest.approx((100e6 - 10e6) / 400e6, rel=0.02)
+    assert memory.low < memory.density < memory.high
+
+
+LAWS = {
+    "sparse": (replace(SPARSE, slope=1e-3), "beats dense in time at every density measured, up to 30.1 %, where it is"),
+    "dense": (replace(SPARSE, fixed=0.02), "in time at every density measured, from 0.1 %, where it is"),
+    "level": (replace(SPARSE, fixed=8e-3, slope=0.0), "are level in time, within 10 %, at every density, from 0.1 to"),
+}
+
+
+@pytest.mark.parametrize("status", LAWS)
+def test_where_nothing_crosses_the_sentence_says_who_wins(status):
+    law, words = LAWS[status]
+    even = only(breakeven(frame(DENSE, law, noise=0.01)))
+    assert (even.status, even.density, even.place) == (status, None, "")
+    assert words in even.sentence
+    assert even.low == (pytest.approx(0.3006) if status == "sparse" else None)
+    assert even.high == (pytest.approx(0.001002) if status == "dense" else None)
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [({"noise": 0.3, "seed": 2}, compare.HOLDS_ONE), ({"rounds": 3}, compare.FEW)],
+    ids=["noise", "three rounds"],
+)
+def test_a_line_that_is_undecided_everywhere_has_no_break_even_and_says_why(change, why):
+    even = only(breakeven(frame(DENSE, replace(SPARSE, fixed=8e-3, slope=0.0), **change)))
+    assert (even.status, even.low, even.density, even.high) == ("undecided", None, None, None)
+    assert f"undecided at every density, from 0.1 to 30.1 % ({why})" in even.sentence
+    assert compare.REMEDY[why] in even.sentence
+    assert "wins" not in even.sentence
+
+
+def test_a_line_whose_losses_are_undecided_has_no_dense_wins_above():
+    rows = [row for row in maker.sweep() if row["density"] < 0.1 or row["round"] < 3]
+    even = only(breakeven(store.frame(rows)))
+    assert (even.status, even.density, even.high) == ("sparse", None, None)
+    assert "undecided at 10 % and 30.1 % (fewer than four rounds)" in even.sentence
+    assert "dense wins" not in even.sentence
+
+
+def with_law(seconds, **known):
+    """Rows whose sparse time at each density is given."""
+    made = [maker.sweep((DENSE, replace(SPARSE, fixed=s, slope=0.0)), (d,), **known) for d, s in seconds.items()]
+    return store.frame([row for pair in made for row in pair])
+
+
+def test_several_crossings_are_not_made_into_one():
+    even = only(breakeven(with_law({0.001: 1e-3, 0.01: 2e-2, 0.1: 2e-3, 0.3: 4e-2})))
+    assert (even.status, even.density) == ("several", None)
+    assert "sparse at 0.1 %, dense at 1 %, sparse at 10 % and dense at 30.1 %; no one break-even" in even.sentence
+    assert (even.low, even.high) == (pytest.approx(0.001002), pytest.approx(0.3006))
+    backwards = only(breakeven(with_law({0.001: 2e-2, 0.1: 1e-3})))
+    assert backwards.status == "several", "dense first is no break-even either"
+
+
+def test_noise_near_the_crossing_does_not_make_several_of_it():
+    level = {0.001: 1e-3, 0.01: 4e-3, 0.03: 8.02e-3, 0.04: 7.98e-3, 0.05: 8.03e-3, 0.3: 3e-2}
+    even = only(breakeven(with_law(level)))
+    assert even.status == "crossing"
+    assert 0.01 < even.low < even.high < 0.3
+
+
+def test_other_programs_at_some_densities_leave_the_others_and_are_named():
+    rows = [maker.disturbed(row) if row["density"] == 0.01 else row for row in maker.sweep()]
+    even = only(breakeven(store.frame(rows)))
+    assert even.status == "crossing"
+    assert "undecided at 1 % (other programs were at work)" in even.sentence
+    all_of_them = only(breakeven(store.frame(map(maker.disturbed, maker.sweep()))))
+    assert all_of_them.status == "undecided"
+    assert "(other programs were at work). To decide it: measure again while nothing" in all_of_them.sentence
+
+
+def test_dense_that_does_not_fit_loses_with_the_bytes_it_needs():
+    rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
+    even = only(breakeven(store.frame(rows)))
+    assert (even.status, even.density, even.low) == ("feasible", None, pytest.approx(0.3006))
+    assert "dense needs 82 GB and the limit is 16 GB" in even.sentence
+
+
+def test_a_missing_side_or_a_single_density_is_said():
+    told = {
+        "no_baseline": [row for row in maker.sweep() if row["format"] != "dense"],
+        "infeasible": [maker.unfit(row) if row["format"] == "csr" else row for row in maker.sweep()],
+        "too_few": maker.sweep(densities=(0.01,)),
+    }
+    for status, rows in told.items():
+        even = only(breakeven(store.frame(rows)))
+        assert even.status == status
+    assert "at one density, 1 %: sparse is " in even.sentence
+
+
+def test_the_same_frame_gives_the_same_break_even_whatever_else_it_holds():
+    alone = only(breakeven(frame()))
+    other = maker.sweep((replace(SPARSE, format="csc"),), seed=9)
+    assert breakeven(store.frame(maker.sweep() + other))[0] == alone
+    assert breakeven(store.frame()) == []
+    with pytest.raises(ValueError, match="no measure 'speed'; there is: seconds_step"):
+        breakeven(frame(), "speed")

@@ -1,0 +1,175 @@
+"""One row a cell: rounds pooled, failures and disturbed rounds counted, seconds of one run only."""
+
+import math
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from workbench import settings, store
+from workbench.measure.rounds import mean_interval
+
+Row = Mapping[str, Any]
+Place = tuple[str, int]
+"""Run and round: what may be paired."""
+
+CELL = (*(name for name in store.SETTINGS if name != "round"), "machine")
+COMPARISON = tuple(
+    name for name in CELL if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
+)
+"""Settings in which the contenders of a comparison agree."""
+ADDED = ("device", "launch", "intercept", "serial")
+"""Settings that older rows do not have: they were measured with what is usual."""
+MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
+BUSY = 0.1
+"""Rows of schema 1 were not tried again beside other programs: with more than this share of the cores, disturbed."""
+TRAINED = ("loss_first", "loss_last", "quality")
+"""What a training came to belongs to its curve: that of the last round, never a mean over rounds."""
+EXTRA = ("rounds", "rounds_failed", "rounds_disturbed", "round_values")
+_NUMBERS = tuple(
+    name for name, column in store.COLUMNS.items() if column.kind in ("number", "integer") and name not in TRAINED
+)
+
+
+class Rounds(NamedTuple):
+    """The rows of a cell that count, by run and round, the later where one was measured twice.
+
+    `timed` have good numbers of everything, `disturbed` of memory only; `failed` is how many rows have none.
+    """
+
+    timed: dict[Place, dict[str, Any]]
+    disturbed: dict[Place, dict[str, Any]]
+    failed: int
+
+
+def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
+    """Rows of a frame as dictionaries, null as None, numbers as Python's own."""
+    values = {name: frame[name].astype(object).tolist() for name in frame.columns}
+    values = {name: [None if _is_null(value) else value for value in column] for name, column in values.items()}
+    return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
+    """The row with the memory of where it trains: on a CUDA device the device's, as far as it was measured there."""
+    if row["device"] != "cuda":
+        return row
+    there = {name: row[f"bytes_device_{name.removeprefix('bytes_')}"] for name in MEMORY}
+    return row | {name: value for name, value in there.items() if value is not None}
+
+
+def is_disturbed(row: Row) -> bool:
+    """Whether other programs were at work beside a row, so that its times say nothing; its memory does."""
+    older = row["schema"] is None or row["schema"] < 2
+    return row["status"] == "disturbed" or (row["status"] == "ok" and older and (row["busy_others"] or 0.0) > BUSY)
+
+
+def latest(frame: pd.DataFrame) -> pd.DataFrame:
+    """One row a cell: what is known now of each cell of a frame whose rows are in the order they were written.
+
+    The rows of a cell agree in all settings but `round`, and in the machine. Those that count have the `key` of the
+    newest ok row, so the same code and versions; of a round measured twice the later counts. Of these
+    - `seconds_step` and its ends are the mean of the rounds of one run with its 95 % interval, since seconds of another
+      run are other seconds: the run with most rounds of the comparison, of equal ones the newest, is named in `run`;
+    - other seconds are medians over those rounds, all other numbers medians over all rounds;
+    - disturbed rows count for all but seconds; a cell with no other has the status disturbed and no seconds;
+    - the rest, losses and quality among it, is as in the last round.
+    Where no row has numbers the last failure stands. Bytes are those of the device that trained (`on_its_device`).
+    Four columns are added: `rounds` that count for time, in all runs, `rounds_disturbed`, `rounds_failed`, and
+    `round_values`: for each number a dictionary of its values by (run, round), what ratios are made of. A frame that
+    has these columns is returned as it is. O(rows).
+    """
+    if "rounds" in frame.columns:
+        return frame
+    cells: dict[tuple, list[dict[str, Any]]] = {}
+    for row in map(on_its_device, records(frame)):
+        row |= {name: settings.usual(name, row[name]) for name in ADDED}
+        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    counted = [_counted(rows) for rows in cells.values()]
+    shown = _runs_shown(counted)
+    pooled = [_pool(rows[-1], rounds, shown) for rows, rounds in zip(cells.values(), counted, strict=True)]
+    result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
+    for name in EXTRA:
+        result[name] = pd.Series([row[name] for row in pooled], dtype="object" if name == "round_values" else "int64")
+    return result
+
+
+def _counted(rows: list[dict[str, Any]]) -> Rounds:
+    numbered = [row for row in rows if row["status"] in ("ok", "disturbed")]
+    newest = next((row for row in reversed(numbered) if not is_disturbed(row)), numbered[-1] if numbered else None)
+    same = [row for row in numbered if row["key"] == newest["key"]]
+    by_place = {(str(row["run"]), row["round"] or 0): row for row in same}
+    timed = {place: row for place, row in by_place.items() if not is_disturbed(row)}
+    disturbed = {place: row for place, row in by_place.items() if place not in timed}
+    return Rounds(timed, disturbed, len(rows) - len(numbered))
+
+
+def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
+    """For each comparison the run whose seconds are shown: most rounds, of equal ones the newest."""
+    rounds: dict[tuple, dict[str, set[int]]] = {}
+    newest: dict[str, str] = {}
+    for place, row in (item for cell in cells for item in cell.timed.items()):
+        rounds.setdefault(_comparison(row), {}).setdefault(place[0], set()).add(place[1])
+        newest[place[0]] = max(newest.get(place[0], ""), row["time"] or "")
+    return {key: max(runs, key=lambda run: (len(runs[run]), newest[run])) for key, runs in rounds.items()}
+
+
+def _comparison(row: Row) -> tuple:
+    return tuple(row[name] for name in COMPARISON)
+
+
+def _pool(last: dict[str, Any], rounds: Rounds, shown: Mapping[tuple, str]) -> dict[str, Any]:
+    """The row of a cell whose last row is given, if only a failed one."""
+    counts = {"rounds": len(rounds.timed), "rounds_disturbed": len(rounds.disturbed), "rounds_failed": rounds.failed}
+    everything = rounds.disturbed | rounds.timed
+    if not everything:
+        return last | counts | {"round_values": {}}
+    values = {name: _values(name, rounds.timed if _is_time(name) else everything) for name in _NUMBERS}
+    if not rounds.timed:
+        return _without_time(list(rounds.disturbed.values())[-1]) | counts | _medians(values) | {"round_values": values}
+    runs = [run for run, _ in rounds.timed]
+    run = shown[_comparison(next(iter(rounds.timed.values())))]
+    run = run if run in runs else max(reversed(runs), key=runs.count)
+    of_run = [row for place, row in rounds.timed.items() if place[0] == run]
+    here = {name: _in_run(by_place, run) if _is_time(name) else by_place for name, by_place in values.items()}
+    pooled = of_run[-1] | counts | _medians(here) | {"round_values": values}
+    if steps := [value for value in here["seconds_step"].values() if value > 0]:
+        value, low, high, *_ = mean_interval(steps)
+        pooled |= {"seconds_step": value, "seconds_step_low": low, "seconds_step_high": high}
+    return pooled | {"samples": [sample for row in of_run for sample in row["samples"] or () if sample is not None]}
+
+
+def _without_time(row: dict[str, Any]) -> dict[str, Any]:
+    """A disturbed row as its cell has it: no seconds, and a reason."""
+    share = 100 * (row["busy_others"] or 0.0)
+    reason = row["reason"] or f"Other programs took {share:.0f} % of the cores while it was measured."
+    without = {name: None for name in row if _is_time(name)}
+    return row | without | {"samples": None, "status": "disturbed", "reason": reason}
+
+
+def _is_time(name: str) -> bool:
+    return name.startswith("seconds_")
+
+
+def _values(name: str, rows: Mapping[Place, Row]) -> dict[Place, float]:
+    return {place: row[name] for place, row in rows.items() if row[name] is not None}
+
+
+def _in_run(values: Mapping[Place, float], run: str) -> dict[Place, float]:
+    return {place: value for place, value in values.items() if place[0] == run}
+
+
+def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
+    """The median of each number, an integer where all values are, None where there is none."""
+    return {name: _median(list(by_place.values())) for name, by_place in values.items()}
+
+
+def _median(values: list[Any]) -> Any:
+    if not values:
+        return None
+    median = float(np.median(values))
+    return int(median) if all(isinstance(value, int) for value in values) else median
+
+
+def _is_null(value: Any) -> bool:
+    return value is None or value is pd.NA or (isinstance(value, float) and math.isnan(value))

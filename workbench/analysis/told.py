@@ -1,0 +1,113 @@
+"""Density after density in words: who wins in a group and by how much, or why nothing is decided."""
+
+from collections.abc import Mapping, Sequence
+from itertools import groupby
+from typing import Any
+
+from workbench.analysis import cells, words
+from workbench.analysis.compare import NO_DENSE, REMEDY, Contest, contests
+
+# what a measure is about, and how the better side is called: it "is 3 times faster", "needs 3 times less memory"
+MEASURES = {"seconds_step": ("time", "is", "faster"), "bytes_peak": ("memory", "needs", "less memory")}
+
+
+def densities(group: cells.Group, measure: str, several: bool) -> list[str]:
+    """A sentence for each stretch of densities with the same winner; with `several` groups it begins with the group."""
+    head = f"{group.label[:1].upper()}{group.label[1:]}: " if several else ""
+    stretches = groupby(contests(group.rows, measure), key=_kind)
+    return [head + _stretch(list(stretch), measure, bare=not head) for _, stretch in stretches]
+
+
+def _kind(one: Contest) -> tuple:
+    line = cells.line_of(one.sparse) if one.sparse else None
+    return one.verdict, one.why, one.ratio is None, line, bool(one.dense and one.dense["serial"])
+
+
+def _stretch(stretch: Sequence[Contest], measure: str, bare: bool) -> str:
+    first, where = stretch[0], _where(stretch)
+    if first.ratio is None:
+        text = f"{where} {_incomparable(first, measure)}"
+    elif first.verdict in ("sparse", "dense"):
+        text = f"{where} {_won(stretch, measure)}"
+    else:
+        text = f"{where} {_open(first, measure, several=len(stretch) > 1)}"
+    return text if bare else text[0].lower() + text[1:]
+
+
+def _where(stretch: Sequence[Contest]) -> str:
+    densities = [one.density for one in stretch if one.density is not None]
+    if not densities:
+        return "At the density of the data"
+    if len(densities) == 1:
+        return f"At {words.density(densities[0])} density"
+    return f"From {words.span(densities[0], densities[-1], words.density)} density"
+
+
+def at(one: Contest) -> str:
+    """Where a contest is, to go on a sentence; empty at the data's own density."""
+    return f" at {words.density(one.density)}" if one.density else ""
+
+
+def _won(stretch: Sequence[Contest], measure: str) -> str:
+    first, last = stretch[0], stretch[-1]
+    sparse, dense = words.line(first.sparse), words.line(first.dense)
+    if first.verdict == "dense":
+        return f"{dense} beats the best sparse, {sparse}: {_gains(first, last, measure)}."
+    return f"{sparse} beats {dense}: {_gains(first, last, measure)}{_level(stretch)}."
+
+
+def _gains(first: Contest, last: Contest, measure: str) -> str:
+    """What the winner takes instead of what the loser takes, and how many times less, at both ends of a stretch."""
+    values = [words.measured_quantity(row, measure) for row in (first.sparse, first.dense)]
+    less, more = values if first.verdict == "sparse" else values[::-1]
+    peak = "at its peak on the device" if first.sparse["device"] == "cuda" else "at its peak"
+    what = "a step" if measure.startswith("seconds") else peak
+    gain = f"{less} {what} instead of {more}, {words.gain(first.ratio)} {MEASURES[measure][2]}"
+    return gain if first is last else f"{gain},{at(first)}; {words.gain(last.ratio)}{at(last)}"
+
+
+def _level(stretch: Sequence[Contest]) -> str:
+    """The configurations that are as good as the best over the whole stretch."""
+    lines = [{words.line(row) for row in one.level} for one in stretch]
+    level = sorted(set.intersection(*lines))
+    if not level:
+        return ""
+    if len(level) == 1:
+        return f"; {level[0]} cannot be told from it"
+    return f"; {len(level)} other sparse configurations cannot be told from it"
+
+
+def _open(one: Contest, measure: str, several: bool) -> str:
+    """Where neither wins: what both take, their ratio, what could have been seen."""
+    sides = " and ".join(
+        f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (one.sparse, one.dense)
+    )
+    here = at(one) if several else ""
+    ratio = f"{sides}{here}, so dense takes {words.times(one.ratio)} as much"
+    if one.verdict == "level":
+        return f"{words.line(one.sparse)} and {words.line(one.dense)} are level, within 10 %: {ratio}."
+    unseen = f", and differences below {words.number(one.visible, 2)} times cannot be told" if one.visible else ""
+    return f"{MEASURES[measure][0]} is undecided, {one.why}: {ratio}{unseen}. To decide it: {REMEDY[one.why]}."
+
+
+def _incomparable(one: Contest, measure: str) -> str:
+    """What is known where one side has no number."""
+    if one.verdict == "sparse":
+        takes = words.measured_quantity(one.sparse, measure)
+        return f"only sparse runs: {did_not(one.dense)}; {words.line(one.sparse)} takes {takes}."
+    if one.verdict == "dense":
+        return f"only dense runs: {did_not(one.sparse)}."
+    if one.why == NO_DENSE:
+        return f"there is no dense baseline, so nothing can be said; {REMEDY[NO_DENSE]}."
+    missing = next((row for row in (one.dense, one.sparse) if row and row["status"] not in cells.NUMBERED), None)
+    reason = did_not(missing) if missing else one.why
+    return f"there is no comparison of {MEASURES[measure][0]}: {reason}. To decide it: {REMEDY[one.why]}."
+
+
+def did_not(row: Mapping[str, Any]) -> str:
+    """Why a row has no result."""
+    need = f"needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
+    limit = (
+        f" and the limit is {words.bytes_(row['bytes_limit'])}" if row["bytes_needed"] and row["bytes_limit"] else ""
+    )
+    return f"{words.line(row)} {need}{limit}"
