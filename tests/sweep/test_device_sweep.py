@@ -133,7 +133,7 @@ def test_the_verdict_and_what_moves_it_name_a_device_once():
     advice = advisor.advise(store.frame([*made.sweep(), *quick]))
     assert advice.verdict.endswith("This is for cells on cuda, the largest of 2 groups measured.")
     moves = next(line for line in advice.would_change if "moves with device" in line)
-    assert ": CSR ours (row_sparse gradient, standard update) crosses at " in moves
+    assert ": that of CSR ours (row_sparse gradient, standard update) is at " in moves
 
 
 def test_memory_on_a_device_is_that_of_the_device():
@@ -144,10 +144,12 @@ def test_memory_on_a_device_is_that_of_the_device():
         return {**row, **sizes}
 
     rows = [on_the_device(row) for row in made.sweep(device="cuda")]
-    pooled = cells.latest(store.frame(rows))
-    assert pooled["bytes_peak"].tolist() == [row["bytes_device_peak"] for row in rows]
-    assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in rows]
-    assert cells.latest(store.frame(made.sweep()))["bytes_peak"].equals(store.frame(made.sweep())["bytes_peak"])
+    once = [row for row in rows if row["round"] == 0]
+    pooled = cells.latest(store.frame(once))
+    assert pooled["bytes_peak"].tolist() == [row["bytes_device_peak"] for row in once]
+    assert pooled["bytes_predicted"].tolist() == [row["bytes_device_predicted"] for row in once]
+    on_cpu = store.frame(made.sweep(rounds=1))
+    assert cells.latest(on_cpu)["bytes_peak"].equals(on_cpu["bytes_peak"])
     told = advisor.advise(store.frame(rows)).memory[0]
     assert "at its peak on the device instead of 999 MB" in told or "at its peak on the device instead of 1 GB" in told
     figure = Figure(figsize=(8, 5))
@@ -169,7 +171,7 @@ def test_the_advice_says_which_device_is_faster():
         "faster than cpu, each at its fastest: CSR ours (row_sparse gradient, standard update) on cuda and CSR" in told
     )
     same = advisor.advise(store.frame([*made.sweep(), *made.sweep(device="cuda")])).time
-    assert "the fastest on cpu and the fastest on cuda cannot be told apart" in "\n".join(same)
+    assert "the fastest on cpu and the fastest on cuda are level, within 10 %" in "\n".join(same)
 
 
 @pytest.mark.parametrize("name", ["time_density", "phases", "memory_density", "loss_seconds"])

@@ -101,7 +101,7 @@ def test_both_launches_are_lines_of_one_group_with_break_evens_of_their_own():
 
 
 def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels():
-    shared = {"densities": (0.1,), "device": "cuda"}
+    shared = {"densities": (0.1,), "device": "cuda", "rounds": 1}
     standard = made.sweep(laws=(made.DENSE, made.Law(gradient="fused")), **shared)
     worse = made.sweep(laws=(made.Law(gradient="fused", update="lazy", quality=0.5),), **shared, launch="graph")
     ((lazy, fair),) = compare.trained_worse([*standard, *worse])

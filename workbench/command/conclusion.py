@@ -24,6 +24,4 @@ def of(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """The conclusion over all rows of a frame."""
     advice = advise(frame)
     evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
-    return Conclusion(
-        advice.verdict, advice.certainty, tuple(even.sentence for even in evens), advice.warnings, report
-    )
+    return Conclusion(advice.verdict, advice.certainty, tuple(even.sentence for even in evens), advice.warnings, report)

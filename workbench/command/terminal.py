@@ -93,8 +93,9 @@ def findings_table(findings: Iterable[Finding]) -> Table:
 
 
 def conclude(ended: Conclusion) -> None:
-    """The last words of a sweep: the verdict, break-evens, what makes them doubtful, where the report is."""
-    console.print(Panel(Text(ended.verdict), title="Verdict", title_align="left"))
+    """The last words of a sweep: the verdict and how sure it is, break-evens, warnings, where the report is."""
+    said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
+    console.print(Panel(Text(said), title="Verdict", title_align="left"))
     for heading, sentences in (("Break-even densities", ended.breakevens), ("Mind", ended.warnings)):
         if sentences:
             console.print(heading, style="bold")
