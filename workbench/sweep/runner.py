@@ -106,7 +106,7 @@ class Supervisor:
         is_cut = False
         for tasks in schedule.rounds():
             self.count(schedule, len(tasks))
-            if is_cut or self.stopping or self.is_budget_out(schedule):
+            if is_cut or self.stopping or self.is_budget_out():
                 break
             for task in tasks:
                 self.keep(trials, row := self.do(task))
@@ -128,14 +128,14 @@ class Supervisor:
         self.state.counts[row["status"]] = self.state.counts.get(row["status"], 0) + 1
         self.write()
 
-    def is_budget_out(self, schedule: Schedule) -> bool:
+    def is_budget_out(self) -> bool:
         """Whether the time that the sweep may take is over; says so."""
         budget = self.spec.limits.seconds_sweep
         if budget is None or time.monotonic() - self.started < budget:
             return False
         self.state.message = (
-            f"The budget seconds_sweep = {budget:g} s is out; up to {schedule.trials_most()} more trials would sharpen "
-            "the answer. Start the sweep again to go on."
+            f"The budget seconds_sweep = {budget:g} s is out; up to {self.state.total_most - self.state.done} more "
+            "trials would sharpen the answer. Start the sweep again to go on."
         )
         return True
 
