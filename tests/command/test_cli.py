@@ -26,6 +26,7 @@ dataset = "uniform"
 rows = 60
 features = 30
 batch_rows = 20
+threads = 1
 density = [0.1, 0.3]
 epochs = {epochs}
 [[contenders]]

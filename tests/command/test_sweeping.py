@@ -78,12 +78,13 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     )
     came = run("sweep", "x.toml", "--dry-run")
     assert came.exit_code == 0, came.output
-    seconds = 24 * estimate.seconds_a_trial(spec.load("x.toml"))
+    each = estimate.seconds_a_trial(spec.load("x.toml"))
     for text in (
-        "12; in 2 rounds 24 trials",
+        "up to 12, fewer where a comparison is decided; 48 to 144 trials",
         "12 of the cells left out: The logistic model has width 1.",
         "format = row_sparse, model = logistic: engine ours, gradient dense, update standard completed",
-        f"time │ about {estimate.lasting(seconds)} │",
+        f"time │ {estimate.between((48 * each, 144 * each))} │",
+        "12 rounds tell differences from",
         "MiB for the arrays of a trial",
         "runs/x",
     ):
@@ -92,10 +93,13 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
 
 
 LARGE = {
-    "cells": (HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}", "1001 cells, 2002 trials"),
+    "cells": (
+        HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}",
+        "1001 cells, 4,004 to 12,012 trials",
+    ),
     "time": (
         HEAD + "dataset = 'uniform'\nrows = 60\n[measure]\nseconds_total = 2000",
-        "1 cell, 2 trials, about 67 minutes",
+        "1 cell, 4 to 12 trials, 2.2 to 6.7 hours",
     ),
 }
 

@@ -22,7 +22,8 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
         ("coo", "vendor", "standard", "dense"),
         ("dense", "dense", "dense", "standard"),
     ]
-    assert study.planned.trials == len(grid.expand(spec).cells) * spec.measure.rounds == 7 * 5 * 2 * 2
+    cells = len(grid.expand(spec).cells)
+    assert study.planned.rest == (4 * cells, 12 * cells)
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
@@ -57,7 +58,10 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"formats": "cscr"}, "unknown formats 'cscr'. Did you mean 'csr'? Known: csr,"),
         ({"dataset": "stdlb"}, "unknown dataset 'stdlb'. Did you mean 'stdlib'? Known: npz,"),
         ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
-        ({"model": "logistic", "widths": [1, 16]}, "do not go together for 20 of 40 cells: The logistic model"),
+        (
+            {"model": "logistic", "widths": [1, 16], "threads": 2},
+            "do not go together for 20 of 45 cells: The logistic model",
+        ),
         ({"dataset": "npz"}, "The data set npz needs the axis path, a file of yours."),
         ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
     ],
@@ -77,9 +81,9 @@ def test_wrong_choices_are_told_in_words_and_nothing_is_lost(here, opened, chose
 
 
 def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
-    chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1}
+    chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
     study = lab.study(**chosen, devices=["cuda", "cpu"])
-    assert study.planned.trials == 3
+    assert study.planned.rest == (3, 3)
     assert study.planned.without.startswith("1 cell left out: On cuda no csc trains by engine ours")
     assert lab.study(**chosen).planned.without == ""
     assert pages.html.escape(study.planned.without) in text(opened(study))
@@ -98,18 +102,22 @@ def test_unknown_choices_are_refused(here):
 
 
 def test_smoke_is_small_whatever_was_chosen(here):
-    study = lab.study(smoke=True, densities=[0.001, 0.01, 0.1], widths=[4, 64], features=None, rows=10**6, rounds=5)
+    study = lab.study(
+        smoke=True, densities=[0.001, 0.01, 0.1], widths=[4, 64], features=None, rows=10**6, rounds=5, threads=1
+    )
     spec = study.spec()
     assert study.name.endswith("-smoke")
     assert spec.axes["density"] == (0.001, 0.01)
     assert (spec.axes["rows"], spec.axes["features"], spec.axes["width"]) == ((2000,), (512,), (4,))
-    assert (spec.measure.rounds, study.planned.trials) == (1, 8)
+    assert (spec.measure.rounds, study.planned.rest) == (1, (8, 8))
 
 
 def test_the_plan_tells_trials_configurations_and_time(here, opened):
-    panel = opened(lab.study(densities=[0.1], rounds=1, seconds=1, updates="lazy", engines="ours"))
-    assert panel.state.planned.seconds == pytest.approx(2 * (1 + 0.1 + SECONDS_OVERHEAD))
-    assert "2 trials; Run takes about 5 s." in text(panel)
+    panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, updates="lazy", engines="ours"))
+    each = 1 + 0.1 + SECONDS_OVERHEAD
+    assert panel.state.planned.seconds == pytest.approx((8 * each, 12 * each))
+    assert "8 to 12 trials; Run takes 20 to 30 s." in text(panel)
+    assert "6 rounds tell differences from 1.6 x on" in text(panel)
     assert "CSR ours · fused gradient · lazy; dense." in text(panel)
 
 

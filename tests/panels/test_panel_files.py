@@ -152,7 +152,7 @@ def test_static_results_of_other_settings_say_so(here):
     study.choose(formats=["csr", "coo"], rounds=3)
     for shown in (lab.verdict(study), lab.chart(study, "time_density"), lab.trials(study)):
         assert shown.text.startswith(
-            f"{pages.OUTDATED} The run has Sparse formats csr (now csr, coo) and Rounds 2 (now 3)"
+            f"{pages.OUTDATED} The run has Sparse formats csr (now csr, coo) and Rounds 12 (now 3)"
         )
         assert pages.OUTDATED in shown.html
 

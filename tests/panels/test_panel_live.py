@@ -21,14 +21,14 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     panel.step()
     first = panel.chart.image.value
     assert "data:image/svg+xml" in first
-    assert (panel.live.bar.value, panel.live.bar.max) == (4, 24)
+    assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
     assert "4 of 24 trials · ✓ 4 ok · about 30 s left" in text(panel)
     assert "Now: csr at 1 %" in text(panel)
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()
     assert panel.chart.image.value != first
-    assert "Latest trials: 12 of 12" in text(panel)
+    assert "Latest trials: 48 of 48" in text(panel)
     assert "Sparse is faster" in panel.chart.image.value or "go sparse" in text(panel)
 
 

@@ -97,7 +97,7 @@ def test_export_writes_report_and_rows_into_the_run_folder(here, opened):
     report = (study.folder / "report.html").read_text()
     assert "<svg" in report
     assert "go sparse" in report
-    assert len((study.folder / "rows.csv").read_text().splitlines()) == 13
+    assert len((study.folder / "rows.csv").read_text().splitlines()) == 49
     assert "<code>runs/can_sparse_reduce_training_time/report.html</code>" in text(panel)
 
 
@@ -124,7 +124,7 @@ def test_the_still_has_the_last_state_and_follows_the_end_of_a_run(here, opened)
     [still] = stills
     assert "Finished." in still.html
     assert "data:image/svg+xml" in still.html
-    assert "12 of 12" in still.html
+    assert "48 of 48" in still.html
     bundle = panel._repr_mimebundle_()
     assert {"text/html", "text/plain", "application/vnd.jupyter.widget-view+json"} <= set(bundle)
 
@@ -138,12 +138,12 @@ def test_without_a_front_end_no_panel_is_made(here, capsys):
 def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
     told = []
     monkeypatch.setattr(run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "finished"))
-    study = lab.study()
+    study = lab.study(threads=1)
     lab.run(study, tell=told.append)
-    assert len(study.rows) == 12
-    assert told[0].startswith("40 trials; Run takes about")
-    assert told[-1] == "Finished: 12 of 24 trials."
-    assert "12 of 12 trials gave a result" in lab.gate(study).text
+    assert len(study.rows) == 48
+    assert told[0].startswith("80 to 240 trials; Run takes ")
+    assert told[-1] == "Finished: 48 of 48 trials."
+    assert "48 of 48 trials gave a result" in lab.gate(study).text
 
 
 def test_run_with_a_panel_leaves_it_to_the_user(here, opened, monkeypatch):

@@ -29,7 +29,7 @@ def write_run(folder: Path, rows: list[dict], state: str = "running", **known) -
     for row in rows:
         store.append(folder / store.FILE, row)
     (folder / run_folder.PLAN).write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
-    found = run_folder.Progress("can_sparse_reduce_training_time", state, total=24, done=len(rows), **known)
+    found = run_folder.Progress("can_sparse_reduce_training_time", state, total=48, done=len(rows), **known)
     run_folder.write(folder, found)
 
 

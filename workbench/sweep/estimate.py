@@ -187,7 +187,7 @@ def lasting(seconds: float) -> str:
     """A duration for people, rounded as one would say it.
 
     >>> lasting(3.2), lasting(48), lasting(200), lasting(5400), lasting(1e6)
-    ('5 s', '50 s', '3 minutes', '1.5 hours', '11.6 days')
+    ('5 s', '50 s', '3 minutes', '1.5 hours', '12 days')
     """
     if seconds < 55:
         return f"{max(5, 5 * round(seconds / 5))} s"
@@ -195,4 +195,4 @@ def lasting(seconds: float) -> str:
         minutes = max(1, round(seconds / 60))
         return "1 minute" if minutes == 1 else f"{minutes} minutes"
     hours = seconds / 3600
-    return f"{hours:.3g} hours" if hours < 100 else f"{hours / 24:.3g} days"
+    return f"{hours:.2g} hours" if hours < 100 else f"{hours / 24:.2g} days"
