@@ -76,6 +76,11 @@ class Registry(Generic[Entry]):
         self.scan()
         return {module.rpartition(".")[2]: reason for module, reason in self._reasons.items()}
 
+    def origin(self, name: str) -> str:
+        """Name of the module that registered the entry; empty for one that no module did."""
+        self.get(name)
+        return (self._origins[name] or {}).get("__name__", "")
+
     def _refusal(self, name: str) -> str:
         missing = self.unavailable()
         if name in missing:
@@ -148,6 +153,11 @@ def _is_live(namespace: dict | None) -> bool:
         return True
     module = sys.modules.get(namespace.get("__name__", ""))
     return module is not None and vars(module) is namespace
+
+
+def origin(kind: str, name: str) -> str:
+    """Name of the module that registered the entry of that name in the registry of that kind."""
+    return next(registry for registry in registries if registry.kind == kind).origin(name)
 
 
 FOLDERS = ("products", "gradients", "updates", "rows", "convert", "losses", "rivals")

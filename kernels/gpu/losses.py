@@ -7,6 +7,9 @@ import numpy as np
 from kernels import devices
 from kernels.gpu.source import FLOATS, Source, c_name, grid, source
 
+LOSSES = ("softmax", "logistic", "squared")
+"""Losses that a step in one graph can have."""
+
 ELEMENTS = 4096
 """Elements of a block, as in `losses.cuh`, and of a part, as in `sums.cu`."""
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from kernels.contract import KernelError
 from kernels.gpu import losses, updates
+from kernels.gpu.losses import LOSSES
 from kernels.gpu.rounding import NEAREST, Rounding, next_step
 from kernels.gpu.row_sums import pieces_of, row_sums
 from kernels.gpu.slots import Layout, Room, Slot, Turns, make_slots
@@ -20,8 +21,6 @@ from kernels.losses import logistic, softmax, squared
 from kernels.products import csr_dense
 from kernels.rules.rule import get_rule
 from kernels.sessions import Session
-
-LOSSES = ("softmax", "logistic", "squared")
 
 STEPS_QUEUED = 16
 """Steps that the host may be ahead of the device by where each has settings of its own: they are in pinned memory."""

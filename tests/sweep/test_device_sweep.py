@@ -91,8 +91,8 @@ def test_the_axis_is_validated_and_defaults_to_cpu():
 def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
     here, there = Cell(), Cell(device="cuda")
     assert grid.key(here) != grid.key(there)
-    assert "kernels.sessions" in sources.modules_of(there)
-    assert "kernels.sessions" not in sources.modules_of(here)
+    assert "workbench.train.device" in sources.modules_of(there)
+    assert "workbench.train.device" not in sources.modules_of(here)
     assert grid.setup_of(there).device == "cuda"
     assert runner.describe(there) == f"{runner.describe(here)} device=cuda"
 

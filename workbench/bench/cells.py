@@ -6,23 +6,27 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import kernels
 from kernels.devices import Device
+from workbench import formats, ops
 from workbench.bench import contenders as of_kernels
 from workbench.bench import device as of_device
 from workbench.bench import steps, steps_cpu, steps_device
 from workbench.bench.contenders import Ready, Setting
 from workbench.bench.definition import ALLOWED
 from workbench.bench.shapes import Batch, Shape, draw
+from workbench.measure import closure
+from workbench.measure.stack import stack
 
-ROOT = Path(kernels.__file__).parent
-SHARED = (ROOT, Path(__file__).parent)
-"""Folders whose code a result depends on."""
+MEASURED = frozenset({"workbench.bench.child", "workbench.measure.serve"})
+"""What the process of a cell runs; all that is not looked up by the name of a task follows from it."""
+
+LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
+"""Packages that rivals are of, by the names they are installed by."""
 
 
 @dataclass(frozen=True)
@@ -169,15 +173,26 @@ def _steps(cell: Cell, on: Device | None) -> Field:
     return Field(entries, {"nnz": nnz, "touched": touched}, steps.ALLOWED)
 
 
-@functools.cache
-def source_hash() -> str:
-    """Hash of the code of all kernels and of the benchmark."""
-    kinds = ("*.py", "*.cu", "*.cuh")
-    files = sorted(file for folder in SHARED for kind in kinds for file in folder.rglob(kind))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:16]
+def roots_of(cell: Cell) -> frozenset[str]:
+    """The modules that measuring the cell starts from, and those of its contenders, of which each may be the rival."""
+    named = {part for name, _, _ in names_of(cell) for part in name.split(" + ")}
+    named |= {cell.task, f"{cell.optimizer}_dense"}
+    modules = closure.registered("kernel", named.intersection(kernels.names()))
+    if cell.optimizer:  # a step, which is made of operators, too
+        modules |= closure.registered("optimizer", [cell.optimizer])
+        modules |= closure.registered("format", formats.names()) | closure.registered("operator", ops.names())
+    return MEASURED | modules
+
+
+def source_hash(cell: Cell | None = None, code: closure.Code | None = None) -> str:
+    """Hash of the code that measures the cell; without one, of what measures the machine."""
+    code, roots = code or closure.own(), MEASURED if cell is None else roots_of(cell)
+    return code.digest(roots, compiled=cell is not None and cell.device == "cuda")
 
 
 def key(cell: Cell, policy: Any) -> str:
-    """Hash of the settings, the way of measuring, the contenders and the code: rows with this key answer the cell."""
-    settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell), source_hash()]
-    return hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()[:20]
+    """Hash of the settings, the way of measuring, the contenders, the code and what that runs on: rows with this key
+    answer the cell."""
+    settings = [dataclasses.asdict(cell), dataclasses.asdict(policy), names_of(cell)]
+    parts = [*settings, source_hash(cell), stack(*LIBRARIES)]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]

@@ -158,7 +158,8 @@ class Runner:
 
     def _done(self, number: int, rows: Iterable[dict]) -> None:
         for row in rows:
-            self._append({"key": self.keys[number]} | self.cells[number].columns() | row)
+            settled = {"key": self.keys[number], "source": source_hash(self.cells[number])}
+            self._append(settled | self.cells[number].columns() | row)
         self.outcome.done += 1
 
     def _append(self, row: dict[str, Any]) -> None:

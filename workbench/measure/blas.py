@@ -5,7 +5,8 @@ threads, are therefore kept from the processes of a sweep: what is measured is s
 """
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import threadpoolctl
 
@@ -19,16 +20,19 @@ THREADS = (
 )
 
 
-def loaded() -> list[dict]:
-    """BLAS libraries that this process has loaded: name, version, architecture it chose, threads now."""
+def loaded(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
+    """BLAS libraries that this process has loaded: name, version, architecture it chose, threads now.
+
+    Those of another process by `info`, what `threadpoolctl.threadpool_info` gave there.
+    """
     keys = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
-    info = threadpoolctl.threadpool_info()
+    info = threadpoolctl.threadpool_info() if info is None else info
     return [{key: entry.get(key) for key in keys} for entry in info if entry["user_api"] == "blas"]
 
 
-def name() -> str:
-    """Names, versions and architectures of the loaded BLAS in one line."""
-    names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded()}
+def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
+    """Names, versions and architectures of the loaded BLAS in one line; `info` as of `loaded`."""
+    names = {f"{entry['internal_api']} {entry['version']} {entry['architecture']}" for entry in loaded(info)}
     return ", ".join(sorted(names))
 
 

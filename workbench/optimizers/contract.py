@@ -44,7 +44,7 @@ class OptimizerError(ValueError):
 class Optimizer:
     """`rule` has the formula; its kernels `<name>_dense`, `<name>_lazy` and `<name>_fused` are run by `Updater`.
 
-    `options` are its settings with their defaults. `module` is the file that a change of the optimizer is made in.
+    `options` are its settings with their defaults.
     """
 
     name: str
@@ -60,11 +60,6 @@ class Optimizer:
     def states_by_row(self) -> bool:
         """Whether these have one number a row, not the weights' shape."""
         return self.rule.average is not None
-
-    @property
-    def module(self) -> str:
-        """Name of the module that registers it."""
-        return f"workbench.optimizers.{self.name}"
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
         """Zeros of the type of `weights`, one array for each name in `states`."""

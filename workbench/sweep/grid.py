@@ -10,6 +10,7 @@ from collections import Counter
 from dataclasses import dataclass, field, replace
 
 from workbench import data, models, settings
+from workbench.measure import stack
 from workbench.measure.memory import Table
 from workbench.sweep.problem import OF_FILE, is_synthetic
 from workbench.sweep.sources import source_hash
@@ -103,6 +104,8 @@ def threads_of(cell: Cell) -> int:
 
 
 def key(cell: Cell) -> str:
-    """Hash of the cell's settings and of the source of what computes it: rows with this key answer this cell."""
-    text = json.dumps([SCHEMA, cell.model_dump(mode="json"), source_hash(cell)], sort_keys=True)
+    """Hash of the cell's settings, of the source of what computes it and of what that runs on: rows with this key
+    answer this cell."""
+    parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.stack()]
+    text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]

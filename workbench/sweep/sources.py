@@ -1,80 +1,58 @@
-"""Which source files a cell's result depends on, and their hash: edited code makes old rows stale, and only those."""
+"""What code a cell's result depends on: edited code makes old rows stale, and only those that it computed."""
 
-import functools
-import hashlib
-import importlib
-import inspect
-import pkgutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import kernels
-from workbench import models, optimizers
+from workbench import formats, models, ops
+from workbench.measure import closure
+from workbench.ops.products.methods import METHODS
 from workbench.sweep.spec import Cell
 from workbench.train import Setup
 
-SHARED = (
-    "kernels.contract",
-    "kernels.threads",
-    "kernels.plan",
-    "kernels.rules.rule",
-    "kernels.rules.twins",
-    "kernels.rules.steps",
-    "workbench.autodiff",
-    "workbench.optimizers.contract",
-    "workbench.optimizers.parameter",
-    "workbench.optimizers.updater",
-    "workbench.measure.clock",
-    "workbench.measure.memory",
-    "workbench.sweep.trial",
-    "workbench.sweep.warm",
-)
-PACKAGES = (
-    "kernels.convert",
-    "workbench.formats",
-    "workbench.ops",
-    "workbench.graph",
-    "workbench.executor",
-    "workbench.train",
-)
-ON_CUDA = ("kernels.devices", "kernels.sessions", "kernels.rows.scatter", "kernels.rivals.cusparse")
+TRIAL = frozenset({"workbench.sweep.trial", "workbench.measure.serve"})
+"""What a child runs; all that is not looked up by a name of the cell's follows from it."""
+
+ON_CUDA = frozenset({"workbench.train.device"})
+"""What is imported where a training is made, and by a training on cuda alone."""
 
 
-@functools.cache
-def _file_hash(module: str) -> str:
-    source = inspect.getsource(importlib.import_module(module))
-    return hashlib.sha256(source.encode()).hexdigest()
+def roots_of(cell: Cell) -> frozenset[str]:
+    """The modules that computing the cell starts from, and those it looks up by names that its settings give."""
+    modules = closure.registered("kernel", _kernels(cell))
+    modules |= closure.registered("model", [cell.model]) | closure.registered("data set", [cell.dataset])
+    modules |= closure.registered("optimizer", [cell.optimizer])
+    modules |= closure.registered("format", formats.names())  # each is asked whether an array is of it
+    modules |= closure.registered("operator", ops.names())  # which name each other, by attributes of their package
+    return TRIAL | modules | (ON_CUDA if cell.device == "cuda" else frozenset())
 
 
-@functools.cache
-def _package_modules(package: str) -> tuple[str, ...]:
-    modules = pkgutil.iter_modules(importlib.import_module(package).__path__)
-    return (package, *(f"{package}.{module.name}" for module in modules))
-
-
-@functools.cache
-def _cuda_hash() -> str:
-    """Hash over all CUDA sources: headers are shared by many of them."""
-    files = sorted(file for kind in ("*.cu", "*.cuh") for file in Path(kernels.__file__).parent.rglob(kind))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
-
-
-def modules_of(cell: Cell) -> list[str]:
-    """Names of the modules that compute the cell: shared ones, and its own kernels, optimizer, model and data."""
+def _kernels(cell: Cell) -> Iterator[str]:
+    """Names of the kernels of the cell's products, loss and update."""
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
-    used = [setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss]
-    modules = {kernels.get(name).reference.__module__ for name in used}
-    rule = "dense" if cell.update == "standard" else "lazy"
-    modules.add(kernels.get(f"{cell.optimizer}_{rule}").reference.__module__)
-    modules.add(optimizers.get(cell.optimizer).module)
-    modules |= {f"workbench.models.{cell.model}", f"workbench.data.{cell.dataset}", "workbench.data.batches"}
-    modules.update(SHARED, *map(_package_modules, PACKAGES))
+    used = {method.kernel for method in METHODS if (method.x, method.y) == (cell.format, "dense")}
+    named = {setup.forward_rule.kernel, setup.gradient_rule.kernel, models.get(cell.model).loss}
+    yield from named | {kernel for kernel in used if ("." in kernel) == (cell.engine != "ours")}
+    yield f"{cell.optimizer}_dense"  # one file has the lazy and fused one, too
     if cell.device == "cuda":
-        modules.update(ON_CUDA, _package_modules("kernels.gpu"))
-    return sorted(modules)
+        library = {"dense": "cublas.", "vendor": "cusparse."}.get(cell.engine)
+        yield from (name for name in kernels.names() if library and name.startswith(library))
 
 
-def source_hash(cell: Cell) -> str:
-    """Hash over the source of `modules_of(cell)`."""
-    text = "\n".join(f"{module} {_file_hash(module)}" for module in modules_of(cell))
-    text += _cuda_hash() if cell.device == "cuda" else ""
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+def modules_of(cell: Cell) -> frozenset[str]:
+    """Names of the modules that compute the cell."""
+    return closure.own().modules(roots_of(cell), _apart(cell))
+
+
+def files_of(cell: Cell, code: closure.Code | None = None) -> list[Path]:
+    """The files that compute the cell; on cuda with what is compiled for it."""
+    return (code or closure.own()).files(roots_of(cell), _apart(cell), cell.device == "cuda")
+
+
+def source_hash(cell: Cell, code: closure.Code | None = None) -> str:
+    """Hash of the text of `files_of(cell)`."""
+    return (code or closure.own()).digest(roots_of(cell), _apart(cell), cell.device == "cuda")
+
+
+def _apart(cell: Cell) -> frozenset[str]:
+    return frozenset() if cell.device == "cuda" else ON_CUDA

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
-from kernels.gpu.step import LOSSES
+from kernels.gpu.losses import LOSSES
 from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products

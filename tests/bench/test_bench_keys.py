@@ -1,0 +1,65 @@
+"""Rows of the benchmark answer a cell as long as its contenders, ours and the rivals, are the same code."""
+
+import pytest
+
+from tests.support.edits import Copy
+from workbench.bench import cells, suites
+from workbench.bench.cells import Cell
+from workbench.bench.rounds import Policy
+from workbench.bench.shapes import Shape
+
+TINY = Shape("tiny", 64, 100, 5)
+STEP = next(cell for cell in suites.cells_of("step", True) if cell.optimizer == "sgd")
+CELLS = {
+    "product": Cell("kernels", "csr_dense", TINY, 4),
+    "fused": Cell("kernels", "adam_fused", TINY, 4),
+    "step": STEP,
+    "cuda": Cell("kernels", "csr_dense", TINY, 4, device="cuda", cache="warm"),
+}
+
+
+def hashes(code):
+    return {name: cells.source_hash(cell, code) for name, cell in CELLS.items()}
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory):
+    return Copy(tmp_path_factory.mktemp("copy"), hashes)
+
+
+def test_each_file_of_a_cell_is_in_its_hash_and_no_other(copy):
+    used = {
+        name: set(copy.code.files(cells.roots_of(cell), compiled=cell.device == "cuda")) for name, cell in CELLS.items()
+    }
+    for file in sorted(set().union(*used.values())):
+        assert copy.changed(file) == {name for name, files in used.items() if file in files}, file
+    for name, files in used.items():
+        assert name not in copy.changed(*(copy.files() - files))
+
+
+@pytest.mark.parametrize(
+    ("file", "names"),
+    [
+        ("kernels/rivals/scipy_sparse.py", {"product"}),
+        ("kernels/rivals/torch_sparse.py", set(CELLS)),
+        ("kernels/rivals/torch_cuda.py", {"cuda", "fused"}),
+        ("kernels/rivals/torch_fused.py", {"fused"}),
+        ("kernels/vector/lanes.py", set(CELLS)),
+        ("kernels/products/csr_dense.cu", {"cuda"}),
+        ("kernels/updates/adam.py", {"fused"}),
+        ("kernels/updates/sgd.py", {"step"}),
+        ("workbench/bench/measure.py", set(CELLS)),
+        ("workbench/bench/runner.py", set()),
+        ("workbench/command/cli.py", set()),
+        ("workbench/plots/roofline.py", set()),
+    ],
+)
+def test_an_edited_file_makes_these_cells_new(copy, file, names):
+    assert copy.changed(copy.folder / file) == names
+
+
+def test_a_key_is_of_what_the_code_runs_on(monkeypatch):
+    before = cells.key(CELLS["product"], Policy())
+    assert cells.key(CELLS["product"], Policy()) == before
+    monkeypatch.setattr(cells, "stack", lambda *more: {"numpy": "0"})
+    assert cells.key(CELLS["product"], Policy()) != before

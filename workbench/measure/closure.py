@@ -1,0 +1,164 @@
+"""The files that compute a result, found by following what each one imports: the code part of a key.
+
+Followed are imports at any depth of a file, those inside functions too, the `__init__` of every package on the way, and
+the kernels that a file asks the registry for by a name that stands in the call, as in `kernels.get("csr_dense")`. What
+is asked for by a name that is put together at run time, the caller knows and gives as a root.
+"""
+
+import ast
+import functools
+import hashlib
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import final
+
+import kernels
+from kernels.registry import origin
+
+INCLUDE = re.compile(r'^#include "([^"]+)"', re.M)
+COMPILED = (".cu", ".cuh")
+
+
+@final
+class Code:
+    """The packages `kernels` and `workbench` below a folder, each file read once.
+
+    `entries` says which module registers a kernel, by the kernel's name.
+    """
+
+    def __init__(self, root: Path, entries: Mapping[str, str]) -> None:
+        self.root, self.entries = root, entries
+        self.file_of = functools.cache(self._file_of)
+        self._used = functools.cache(lambda module: frozenset(self._uses(module)))
+        self._line = functools.cache(self._line_of)
+        self._named = functools.cache(lambda file: frozenset(self._compiled(file)))
+        self._digest = functools.cache(self._digest_of)
+
+    def digest(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> str:
+        """Hash of the text of `files(roots, apart, compiled)`, 16 hexadecimal digits; each set of roots once."""
+        return self._digest(frozenset(roots), frozenset(apart), compiled)
+
+    def _digest_of(self, roots: frozenset[str], apart: frozenset[str], compiled: bool) -> str:
+        text = "".join(map(self._line, self.files(roots, apart, compiled)))
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+    def _line_of(self, file: Path) -> str:
+        return f"{file.relative_to(self.root).as_posix()} {hashlib.sha256(file.read_bytes()).hexdigest()}\n"
+
+    def files(self, roots: Iterable[str], apart: Iterable[str] = (), compiled: bool = False) -> list[Path]:
+        """The files of `modules(roots, apart)`, sorted; with `compiled` also the CUDA sources that these name."""
+        files = {file for module in self.modules(roots, apart) if (file := self.file_of(module))}
+        if compiled:
+            files |= {found for file in files for found in self._named(file)}
+        return sorted(files)
+
+    def modules(self, roots: Iterable[str], apart: Iterable[str] = ()) -> frozenset[str]:
+        """The roots and all modules they use, but for those `apart`, which a result never runs, and what only these
+        use. An unknown root is refused (`ValueError`)."""
+        waiting, found = sorted(set(roots)), set(apart)
+        if unknown := [root for root in waiting if not self.file_of(root)]:
+            raise ValueError(f"There is no module {unknown[0]!r} below {self.root}.")
+        while waiting:
+            module = waiting.pop()
+            if module not in found:
+                found.add(module)
+                waiting += self._used(module)
+        return frozenset(found.difference(apart))
+
+    def _file_of(self, module: str) -> Path | None:
+        """The file of a module of the two packages, None where there is none of that name."""
+        place = self.root.joinpath(*module.split("."))
+        if module.split(".")[0] not in ("kernels", "workbench"):
+            return None
+        return next((file for file in (place / "__init__.py", place.with_suffix(".py")) if file.is_file()), None)
+
+    def _uses(self, module: str) -> Iterator[str]:
+        """Modules that a module uses itself."""
+        file = self.file_of(module)
+        assert file is not None
+        tree = ast.parse(file.read_bytes())
+        bound: dict[str, str] = {}
+        for imported, name in imports_of(tree):
+            for used in (imported, f"{imported}.{name.name}"):
+                if self.file_of(used):
+                    yield from _with_packages(used)
+                    bound[name.asname or name.name.split(".")[0]] = used
+        yield from (self.entries[name] for name in self._asked(tree, bound))
+        yield from _with_packages(module)
+
+    def _asked(self, tree: ast.Module, bound: Mapping[str, str]) -> Iterator[str]:
+        """Kernels that `get` is called for by name; in packages of the workbench `get` is that of another registry."""
+        for call in ast.walk(tree):
+            if not isinstance(call, ast.Call) or not call.args:
+                continue
+            function = call.func
+            is_get = (function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")) == "get"
+            base = function.value if isinstance(function, ast.Attribute) else function
+            of = bound.get(base.id, "") if isinstance(base, ast.Name) else ""
+            if is_get and of and (of == "kernels" or not self._is_package(of)):
+                texts = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
+                yield from (text for text in texts if text in self.entries)
+
+    def _is_package(self, module: str) -> bool:
+        file = self.file_of(module)
+        return file is not None and file.name == "__init__.py"
+
+    def _compiled(self, file: Path) -> Iterator[Path]:
+        """The CUDA source beside a file and those that it names, with the headers they include."""
+        texts = (node.value for node in ast.walk(ast.parse(file.read_bytes())) if isinstance(node, ast.Constant))
+        names = {text for text in texts if isinstance(text, str) and text.endswith(COMPILED)}
+        waiting, found = [file.with_suffix(".cu"), *(file.parent / name for name in names)], set()
+        while waiting:
+            source = waiting.pop()
+            if source.is_file() and source not in found:
+                found.add(source)
+                includes = INCLUDE.findall(source.read_text(encoding="utf-8"))
+                waiting += [Path(*_parts(source.parent / header)) for header in includes]
+        yield from found
+
+
+def imports_of(tree: ast.AST) -> Iterator[tuple[str, ast.alias]]:
+    """(module, alias) of each import that is ever run; that of `import module` has the module's own name."""
+    for node in ast.iter_child_nodes(tree):
+        if isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING"):
+            yield from imports_of(ast.Module(node.orelse, []))
+        elif isinstance(node, ast.Import):
+            yield from ((alias.name, alias) for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield from ((node.module, alias) for alias in node.names)
+        else:
+            yield from imports_of(node)
+
+
+def _with_packages(module: str) -> Iterator[str]:
+    """The module and the packages it is in, whose `__init__` runs before it."""
+    pieces = module.split(".")
+    yield from (".".join(pieces[:count]) for count in range(1, len(pieces) + 1))
+
+
+def _parts(path: Path) -> list[str]:
+    """The parts of a path with `..` taken back; links are left as they are."""
+    parts: list[str] = []
+    for part in path.parts:
+        if part == "..":
+            parts.pop()
+        else:
+            parts.append(part)
+    return parts
+
+
+def registered(kind: str, names: Iterable[str]) -> set[str]:
+    """The modules that registered the entries of those names in the registry of that kind."""
+    return {module for name in names if (module := origin(kind, name))}
+
+
+def entries() -> dict[str, str]:
+    """Which module registers each kernel."""
+    return {name: module for name in kernels.names() if (module := origin("kernel", name))}
+
+
+@functools.cache
+def own() -> Code:
+    """The code of this installation, as it was when a file was first asked for."""
+    return Code(Path(kernels.__file__).parents[1], entries())

@@ -1,0 +1,43 @@
+"""What code runs on: the versions and the processor that two results must share to be pooled."""
+
+import functools
+import importlib.metadata
+import json
+import platform
+import subprocess
+import sys
+
+from workbench.measure import blas, machine
+
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite")
+"""Packages whose code is in every result."""
+
+_LOADED = "import json, numpy, scipy.linalg, threadpoolctl as t; print(json.dumps(t.threadpool_info()))"
+
+
+@functools.cache
+def stack(*more: str) -> dict[str, str]:
+    """Versions of Python and of `PACKAGES`, BLAS by name, version and architecture, and the processor's name.
+
+    `more` names packages that the result also depends on; those that are not installed are empty.
+    """
+    versions = {"python": platform.python_version()}
+    versions |= {name: _version(name) for name in (*PACKAGES, *more)}
+    return versions | {"blas": _blas(), "cpu": machine.cpu_name()}
+
+
+def _version(package: str) -> str:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
+
+
+@functools.cache
+def _blas() -> str:
+    """The BLAS that a process that measures has loaded, found in such a process: in this one others may be loaded,
+    and variables may hold it back that are kept from those. About 0.2 s, once."""
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED], capture_output=True, text=True, check=True, env=blas.own_environment()
+    )
+    return blas.name(json.loads(done.stdout))
