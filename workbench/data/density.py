@@ -5,13 +5,15 @@ many of its entries; one that is to be longer is joined with others until it has
 """
 
 import dataclasses
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 
-import kernels
 from workbench.data.dataset import Dataset, with_entries
 from workbench.data.errors import DataError
+from workbench.formats import moves
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype, kept_or_widened
 
@@ -45,7 +47,8 @@ def with_density(dataset: Dataset, density: float, seed: int = 0) -> Dataset:
     x, count = dataset.x, round(density * dataset.rows * dataset.features)
     if count == x.nnz:
         return dataset
-    own, random, facts = np.diff(x.indptr).astype(np.int64), np.random.default_rng(seed), {}
+    own, random = np.diff(x.indptr).astype(np.int64), np.random.default_rng(seed)
+    facts: dict[str, Any] = {}
     if count < x.nnz:
         made = _thinned(x, _scaled(own, own, count, random), random)
     else:
@@ -101,15 +104,17 @@ def _unions(dataset: Dataset) -> tuple[np.ndarray, scipy.sparse.csr_array]:
 def _means(x: scipy.sparse.csr_array, starts: np.ndarray, rows: np.ndarray, weights: np.ndarray):
     """Weighted sums of the rows `rows[starts[i]:starts[i + 1]]` of x; what cancels stays stored."""
     index = x.indptr.dtype
-    parts = kernels.get("csr_csr").trusted(
+    product: Callable = moves.get("csr_csr", x.dtype)
+    indptr, indices, data = product(
         *(starts.astype(index), rows.astype(index), weights.astype(x.dtype)), *(x.indptr, x.indices, x.data)
     )
-    return assemble("csr", *parts, (len(starts) - 1, x.shape[1]))
+    return assemble("csr", indptr, indices, data, (len(starts) - 1, x.shape[1]))
 
 
 def _taken(x: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, rows)
-    return assemble("csr", *parts, (len(rows), x.shape[1]))
+    slice_rows: Callable = moves.get("slice_rows", x.dtype)
+    indptr, indices, data = slice_rows(x.indptr, x.indices, x.data, rows)
+    return assemble("csr", indptr, indices, data, (len(rows), x.shape[1]))
 
 
 def _scaled(own: np.ndarray, most: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:

@@ -98,7 +98,7 @@ class Code:
             of = bound.get(base.id, "") if isinstance(base, ast.Name) else ""
             if is_get and of and (of == "kernels" or not self._is_package(of)):
                 texts = (node.value for node in ast.walk(call.args[0]) if isinstance(node, ast.Constant))
-                yield from (text for text in texts if text in self.entries)
+                yield from (text for text in texts if isinstance(text, str) and text in self.entries)
 
     def _is_package(self, module: str) -> bool:
         file = self.file_of(module)
