@@ -117,6 +117,13 @@ def test_a_lazy_update_that_trains_worse_is_named_and_does_not_win():
     assert "lazy update" in advise(frame(DENSE, SPARSE, lazy)).verdict
 
 
+def test_where_every_sparse_configuration_trained_worse_that_is_the_reason():
+    advice = advise(frame(DENSE, replace(SPARSE, update="lazy", loss_last=0.4)))
+    assert "(every sparse configuration trained a worse model)" in advice.verdict
+    (even, *_) = breakeven(frame(DENSE, replace(SPARSE, update="lazy", loss_last=0.4)))
+    assert even.sentence.endswith("; it trained a worse model, so this is no win.")
+
+
 def test_warnings_failures_and_what_the_answer_depends_on_are_told():
     advice = advise(store.frame(maker.rich()))
     assert any("made a dense array in dot (10.2 MB)" in sentence for sentence in advice.warnings)

@@ -155,6 +155,17 @@ def test_of_two_contenders_alike_at_most_one_in_twenty_is_called_a_winner(rounds
     assert 1 - (told.count("undecided") + told.count("level")) / 300 <= 0.05
 
 
+def test_the_best_of_four_rivals_alike_pays_for_the_choice():
+    rng = np.random.default_rng(3)
+    won = 0
+    for _ in range(150):
+        spells = rng.normal(0, 0.3, 8)
+        sides = np.exp(spells + rng.normal(0, 0.15, (5, 8)))
+        sparse = [pooled(seconds, engine=f"rival {k}") for k, seconds in enumerate(sides[1:])]
+        won += compare.contest(sparse, [pooled(sides[0], format="dense")], "seconds_step").verdict == "sparse"
+    assert won <= 0.05 * 150
+
+
 def test_a_true_difference_is_found_and_its_interval_holds_it():
     found = simulated(1.5, 300)
     assert np.mean([one.verdict == "sparse" for one in found]) > 0.9

@@ -10,7 +10,7 @@ one where its lower end does. So it can never contradict the verdicts, which com
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import BUSY, Contest, contest
+from workbench.analysis.compare import BUSY, Contest, contest, trained_worse
 from workbench.analysis.sentences import of_breakeven
 
 Row = Mapping[str, Any]
@@ -87,8 +87,23 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 
 def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
     """The break-evens of one group, as `breakeven` gives them."""
-    dense = cells.dense_rows(group.rows)
-    return [_of_line(group, rows, dense, measure) for rows in cells.sparse_lines(group.rows).values()]
+    dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
+    evens = []
+    for rows in cells.sparse_lines(group.rows).values():
+        even = _of_line(group, rows, dense, measure)
+        doubt = _doubt(rows, [row for row in rows if id(row) in worse])
+        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + doubt))
+    return evens
+
+
+def _doubt(rows: list[Row], worse: list[Row]) -> str:
+    """How the sentence of a line ends, of which some rows trained a worse model."""
+    if not worse:
+        return "."
+    where = (
+        "" if len(worse) == len(rows) else f" at {words.join(words.density(cells.density_of(row)) for row in worse)}"
+    )
+    return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
 
 
 def _of_line(group: cells.Group, rows: list[Row], dense: list[Row], measure: str) -> BreakEven:

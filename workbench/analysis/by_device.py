@@ -5,7 +5,7 @@ from itertools import combinations
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest
+from workbench.analysis.compare import REMEDY, Contest, contest, trained_worse
 
 Row = Mapping[str, Any]
 MEASURE = "seconds_step"
@@ -16,10 +16,16 @@ def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
     for one, other in combinations(groups, 2):
         if {name for name, value in one.settings.items() if other.settings[name] != value} != {"device"}:
             continue
-        rows = [cells.by_density(row for row in group.rows if row["status"] == "ok") for group in (one, other)]
+        rows = [cells.by_density(_fair(group.rows)) for group in (one, other)]
         densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
         for density in dict.fromkeys(densities[:1] + densities[-1:]):
             yield _sentence(density, contest(*(by_density[density] for by_density in rows), MEASURE))
+
+
+def _fair(rows: Sequence[Row]) -> list[Row]:
+    """Rows with a time, without those that trained a worse model."""
+    worse = {id(row) for row, _ in trained_worse(rows)}
+    return [row for row in rows if row["status"] == "ok" and id(row) not in worse]
 
 
 def _sentence(density: float | None, found: Contest) -> str:

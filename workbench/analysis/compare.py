@@ -19,6 +19,7 @@ FEW = "fewer than four rounds"
 HOLDS_ONE = "the interval holds 1"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
+WORSE = "every sparse configuration trained a worse model"
 NO_RESULT = "a side has no result"
 APART = "no round has both"
 REMEDY = {
@@ -28,6 +29,7 @@ REMEDY = {
     ONCE: "measure at least two rounds",
     NO_DENSE: "measure dense for the same cells",
     NO_SPARSE: "measure a sparse format for the same cells",
+    WORSE: "measure a standard or an exact update",
     NO_RESULT: "see the reasons of the cells without a result",
     APART: "measure both in one run",
 }
@@ -70,8 +72,7 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
-    densities = [[row for row in at if id(row) not in worse] for at in cells.by_density(rows).values()]
-    met = [_meet([row for row in at if not cells.is_dense(row)], cells.dense_rows(at), measure) for at in densities]
+    met = [_meet_fairly(at, worse, measure) for at in cells.by_density(rows).values()]
     wins = Counter(
         line for contest, _ in met for line in {_line(row) for row in (contest.sparse, *contest.level) if row}
     )
@@ -91,6 +92,13 @@ def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> Contes
 def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
     """Which of two rows is better in a measure: sparse, dense, level or undecided."""
     return contest([sparse_row], [dense_row], measure).verdict
+
+
+def _meet_fairly(at: Sequence[Row], worse: set[int], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+    """The contest of the rows at one density, without those sparse ones that trained a worse model."""
+    sparse = [row for row in at if not cells.is_dense(row)]
+    found, ratios = _meet([row for row in sparse if id(row) not in worse], cells.dense_rows(at), measure)
+    return (found._replace(why=WORSE) if found.why == NO_SPARSE and sparse else found), ratios
 
 
 def _meet(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:

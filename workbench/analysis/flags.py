@@ -156,9 +156,10 @@ def _prepared(rows: Iterable[cells.Row]) -> Iterator[str]:
             costs[words.line(row)] = max(costs.get(words.line(row), 0.0), row["seconds_prepare"] / row["seconds_step"])
     if costs:
         line, most = max(costs.items(), key=lambda item: item[1])
+        steps = words.measured(most, most, most, words.number)
         yield (
             "Batches repeat, so cutting, converting and planning them is done once and is not in the time of a step; "
-            f"it costs as much as {words.number(most)} steps a batch at most ({line})."
+            f"it costs {steps} times as much as a step, a batch, at most ({line})."
         )
 
 
