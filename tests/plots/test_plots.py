@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as maker
 from workbench import formats, plots, store
-from workbench.analysis import bench
+from workbench.analysis import bench, breakeven, latest
 from workbench.plots import contenders, rival_ratio, style
 from workbench.plots.chart import Chart, Control
 from workbench.plots.phases import PHASES
@@ -45,6 +45,12 @@ def texts(figure):
 
 def said(figure):
     return " | ".join(text.get_text().replace("\n", " ") for text in texts(figure))
+
+
+def notes(figure):
+    """What is written beside break-evens that are marked."""
+    texts = [" ".join(text.get_text().split()) for text in figure.axes[0].texts]
+    return [text for text in texts if text.startswith("break-even")]
 
 
 @pytest.mark.parametrize("name", plots.names())
@@ -112,16 +118,17 @@ def test_drawing_again_replaces_what_was_there():
 def test_time_density_draws_the_numbers_and_the_break_even():
     figure, sentence = drawn("time_density", maker.sweep())
     dense, sparse = figure.axes[0].get_lines()[:2]
-    frame = store.frame(maker.sweep())
+    frame = latest(store.frame(maker.sweep()))
     for line, name in ((dense, "dense"), (sparse, "csr")):
         of = frame[frame["format"] == name]
         np.testing.assert_allclose(line.get_xdata().astype(float), of["density_measured"])
         np.testing.assert_allclose(line.get_ydata().astype(float), of["seconds_step"], rtol=1e-12)
-    assert "break-even 8.17 %" in said(figure)
-    assert "Sparse is faster than dense below 8.17 %" in said(figure)
-    assert "go sparse below 8.17 % density" in sentence
+    (even,) = breakeven(store.frame(maker.sweep()))
+    assert "Sparse is faster than dense up to 3.01 %; the break-even is at" in said(figure)
+    assert "go sparse up to 3.01 % density" in sentence
     assert "width 16, 256 rows a batch" in said(figure)
-    assert "break-even" not in said(drawn("time_density", maker.sweep(), crossings="none")[0])
+    assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
+    assert notes(drawn("time_density", maker.sweep(), crossings="none")[0]) == []
 
 
 def test_axes_carry_units():
@@ -139,7 +146,7 @@ def test_cells_without_a_result_are_marked_and_counted():
     assert sorted(line.get_xdata()[0] for line in crosses) == [0.001, 0.1, 0.3]
     table = plots.table("time_density", store.frame(maker.rich()))
     assert (table["result"] == "timeout: no result after 60 s").sum() == 1
-    assert len(table) == 36
+    assert len(table) == 42
     assert "no result: memory, needs 5.2 GB" in said(drawn("phases", maker.rich(), density="30 %")[0])
 
 
@@ -159,7 +166,7 @@ def test_the_largest_group_is_shown_first_and_another_can_be_chosen():
 def test_phases_add_up_and_name_what_is_left_out():
     figure, _ = drawn("phases", maker.sweep(densities=(0.05,)))
     bars = [bar for bar in figure.axes[0].patches if bar.get_width()]
-    dense = store.frame(maker.sweep(densities=(0.05,))).iloc[0]
+    dense = latest(store.frame(maker.sweep(densities=(0.05,)))).iloc[0]
     total = sum(bar.get_width() for bar in bars if round(bar.get_y() + bar.get_height() / 2) == 0)
     assert total == pytest.approx(dense["seconds_step"])
     rows = maker.sweep(
@@ -178,7 +185,9 @@ def test_the_name_of_a_phase_is_written_where_there_is_room_for_it(count):
     phases = dict.fromkeys(list(PHASES)[-count:], 1e-3)
     rows = [
         row | {f"seconds_{name}": phases.get(name, 0.0) for name in PHASES}
-        for row in maker.sweep(launch="graph", device="cuda")
+        for row in maker.sweep(
+            (maker.DENSE, maker.Law(fixed=8e-3, slope=0.0)), launch="graph", device="cuda", noise=1e-3
+        )
     ]
     figure = Figure(figsize=(9, 6))
     plots.draw("phases", store.frame(rows), figure)
@@ -245,8 +254,6 @@ def fresh(code):
 
 
 def test_a_frame_pooled_before_draws_the_same():
-    from workbench.analysis import latest
-
     once, twice = (
         plots.table("time_density", f) for f in (store.frame(maker.rich()), latest(store.frame(maker.rich())))
     )
@@ -258,8 +265,8 @@ def test_the_break_even_that_is_marked_is_that_of_the_advice():
     both = maker.sweep(laws)
     figure, sentence = drawn("time_density", both)
     assert "at every density" in sentence
-    assert "break-even" not in said(figure)
-    assert "break-even" in said(drawn("time_density", both, crossings="all")[0])
+    assert notes(figure) == []
+    assert notes(drawn("time_density", both, crossings="all")[0])
 
 
 def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
@@ -272,9 +279,74 @@ def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
 
 
 def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():
-    rows = maker.sweep(densities=(0.05,))
-    assert drawn("loss_seconds", rows)[0].axes[0].get_xscale() == "linear"
-    for row in rows:
-        if row["format"] != "dense":
-            row["curve"] = [[seconds / 50, *rest] for seconds, *rest in row["curve"]]
-    assert drawn("loss_seconds", rows)[0].axes[0].get_xscale() == "log"
+    scales = [drawn("loss_seconds", maker.sweep(densities=(at,)))[0].axes[0].get_xscale() for at in (0.05, 0.001)]
+    assert scales == ["linear", "log"]
+
+
+def test_one_density_is_bars_with_the_better_baseline_marked():
+    laws = (maker.DENSE, maker.SERIAL, maker.SPARSE)
+    for name, column in (("time_density", "seconds_step"), ("memory_density", "bytes_peak")):
+        figure, _ = drawn(name, [row | {"density": None} for row in maker.sweep(laws, (0.05,), noise=0.01)])
+        axes = figure.axes[0]
+        pooled = latest(store.frame(maker.sweep(laws, (0.05,), noise=0.01))).sort_values(column)
+        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], pooled[column])
+        baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
+        assert baseline.get_xdata()[0] == pytest.approx(pooled[pooled["format"] == "dense"][column].min())
+        assert "density the data's own, 5.01 %" in said(figure)
+        names = [label.get_text() for label in axes.get_yticklabels()]
+        assert set(names) == {"dense", "dense, 1 thread", "CSR ours · row_sparse gradient"}
+
+
+def test_the_data_s_own_density_is_shown_first_and_marked_among_others():
+    rows = [row | {"density": None} if row["density"] == 0.003 else row for row in maker.sweep()]
+    for name in ("phases", "loss_seconds"):
+        control = next(one for one in plots.get(name).controls if one.name == "density")
+        assert control.initial(latest(store.frame(rows))) == "the data's own"
+        assert "density the data's own, 0.301 %" in said(drawn(name, rows)[0])
+    for name in ("time_density", "memory_density"):
+        assert "the data's own, 0.301 %" in said(drawn(name, rows)[0])
+        assert "the data's own" not in said(drawn(name, maker.sweep())[0])
+
+
+def test_both_baselines_are_drawn_and_told_apart():
+    figure, _ = drawn("time_density", maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE)))
+    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
+    assert lines["dense"].get_linestyle() != lines["dense, 1 thread"].get_linestyle()
+    np.testing.assert_array_less(lines["dense"].get_ydata(), lines["dense, 1 thread"].get_ydata())
+
+
+def test_disturbed_trials_are_no_points_of_time_and_are_counted():
+    rows = [maker.disturbed(row) if row["density"] == 0.01 and row["format"] == "csr" else row for row in maker.sweep()]
+    figure, _ = drawn("time_density", rows)
+    sparse = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 5)
+    assert not [density for density in sparse.get_xdata() if 0.009 < density < 0.011]
+    assert "left out: 4 disturbed" in said(figure)
+    assert "disturbed" not in said(drawn("memory_density", rows)[0]), "memory does not change beside other programs"
+    lost = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
+    assert (
+        lost[1] == "Undecided: other programs were at work, so no cell of this group has a time a step: 12 disturbed."
+    )
+
+
+def test_few_rounds_and_a_break_even_that_is_not_known_are_said():
+    figure, _ = drawn("time_density", maker.sweep(rounds=2))
+    assert "12 of 12 cells from fewer than four rounds, which decide nothing" in said(figure)
+    assert "break-even" not in said(figure)
+
+
+def test_a_range_is_a_band_without_a_line():
+    noisy = maker.sweep(noise=0.3, seed=3)
+    (even,) = breakeven(store.frame(noisy))
+    assert even.is_range
+    figure, _ = drawn("time_density", noisy)
+    assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
+    assert not [line for line in figure.axes[0].get_lines() if len(set(line.get_xdata())) == 1 < len(line.get_xdata())]
+
+
+def test_rows_of_other_seeds_are_one_point_of_a_line_and_named_apart():
+    rows = [*maker.sweep(noise=0.01), *maker.sweep(learning_rate=0.5, noise=0.01, seed=1)]
+    figure, _ = drawn("time_density", rows)
+    assert {len(set(line.get_xdata())) for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2} == {6}
+    names = [label.get_text() for label in drawn("phases", rows)[0].axes[0].get_yticklabels()]
+    assert len(set(names)) == len(names) == 4
+    assert "dense · learning rate 0.5" in names

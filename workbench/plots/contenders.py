@@ -1,6 +1,5 @@
 """What the charts of benchmark rows share: how a contender looks, titles, controls for task and width."""
 
-import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -73,7 +72,7 @@ def _first_task(frame: pd.DataFrame) -> str | None:
 def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], more: str) -> None:
     """The finding as title, what is held fixed below it, the legend under the axes."""
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
+    figure.suptitle(style.wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
     machines, threads = ({row[name] for row in rows if row[name] is not None} for name in ("machine", "threads"))
     on = ", ".join(sorted(machines)) or "machine unknown"
     count = " or ".join(map(str, sorted(threads))) or "?"
@@ -81,7 +80,7 @@ def finish(figure: Figure, axes: Axes, title: str, rows: Sequence[bench.Row], mo
     caches = {row["cache"] for row in rows if row["cache"]}
     at = [f"on {words.join(devices)}" if devices else f"{count} threads", *(f"cache {one}" for one in sorted(caches))]
     fixed = "; ".join([more, "float32", *at, on])
-    fixed = textwrap.fill(fixed, int(13 * width), break_on_hyphens=False)
+    fixed = style.wrapped(fixed, int(13 * width))
     axes.set_title(fixed, loc="left", fontsize=style.SMALL, color=style.GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)

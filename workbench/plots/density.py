@@ -12,11 +12,12 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import BreakEven, of_group
-from workbench.analysis.compare import contests
+from workbench.analysis.compare import FEW, LOOKS, contests
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
 
+MEASURED = ("seconds_step", "bytes_peak")
 CROSSINGS = {"best": "the best only", "all": "of every configuration", "none": "none"}
 COLUMNS = {
     "seconds_step": "time a step",
@@ -29,7 +30,10 @@ COLUMNS = {
 
 @dataclass(frozen=True)
 class Shown:
-    """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens."""
+    """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
+
+    Of rows that differ in seed or learning rate alone, the best stands for all, as in the break-evens.
+    """
 
     measure: str
     group: cells.Group
@@ -41,44 +45,69 @@ class Shown:
         """From the chosen values of the controls."""
         picked = style.pick(frame, group)
         lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
-        return cls(measure, picked, lines, of_group(picked, measure))
+        return cls(measure, picked, [_standing(rows, measure) for rows in lines], of_group(picked, measure))
+
+    @property
+    def baselines(self) -> list[list[cells.Row]]:
+        """The rows of each dense line: on all threads of the group, and on one."""
+        lines: dict[tuple, list[cells.Row]] = {}
+        for row in cells.dense_rows(self.group.rows):
+            lines.setdefault(tuple(cells.line_of(row).values()), []).append(row)
+        return [
+            _standing(rows, self.measure) for _, rows in sorted(lines.items(), key=lambda item: _is_serial(item[1]))
+        ]
 
     @property
     def dense(self) -> list[cells.Row]:
-        """The baseline's rows."""
-        return cells.dense_rows(self.group.rows)
+        """The rows of all baselines."""
+        return [row for rows in self.baselines for row in rows]
 
     @property
     def rows(self) -> list[cells.Row]:
         """All rows that are shown or counted."""
         return [*self.dense, *(row for rows in self.lines for row in rows)]
 
+    @property
+    def single(self) -> bool:
+        """Whether one density is all there is: then bars are drawn."""
+        return len({row["density"] for row in self.rows}) < 2
+
     def even_of(self, row: cells.Row) -> BreakEven | None:
         """The break-even of a row's configuration."""
         return next((even for even in self.evens if even.line == cells.line_of(row)), None)
 
     def label(self, row: cells.Row) -> str:
-        """The legend's text: configuration and where it crosses dense."""
+        """The legend's text: configuration and break-even."""
         even = self.even_of(row)
-        place = even.density if even and even.status == "crossing" else None
-        crosses = "" if place is None else f", crosses at {words.density(place)}"
-        return f"{words.short_line(row)}{crosses}"
+        place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
+        return f"{words.short_line(row)}{place}"
 
     def best(self) -> list[BreakEven]:
-        """The break-even of the configuration that the advice names; empty where that one crosses nowhere.
-
-        Where none wins, the highest of all.
-        """
+        """The break-even of the configuration that the advice names; empty where that one has none."""
         wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
         best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
-        return [even for even in self.crossing() if best in (even, None)][:1]
+        return [even for even in self.crossing() if even is best]
 
     def crossing(self) -> list[BreakEven]:
         """Break-evens of the lines shown, the highest first."""
         evens = [self.even_of(rows[0]) for rows in self.lines]
         return sorted(
-            (even for even in evens if even and even.status == "crossing"), key=lambda even: -(even.density or 0)
+            (even for even in evens if even and even.status == "crossing"), key=lambda even: -(even.high or 0)
         )
+
+
+def _is_serial(rows: Sequence[cells.Row]) -> bool:
+    return bool(rows[0].get("serial"))
+
+
+def _standing(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
+    """One row a density, that of the least measure; one without a result where none has it."""
+    best = [min(at, key=lambda row: _rank(row, measure)) for at in cells.by_density(rows).values()]
+    return sorted(best, key=lambda row: cells.density_of(row) or 0.0)
+
+
+def _rank(row: cells.Row, measure: str) -> tuple[bool, float]:
+    return not style.drawable([row], measure), row[measure] or 0.0
 
 
 def controls() -> tuple[Control, ...]:
@@ -95,44 +124,54 @@ def _densities(rows: Iterable[cells.Row]) -> list[float]:
     return [density for density in map(cells.density_of, rows) if density]
 
 
-def nothing(shown: Shown, measure: str) -> str:
+def nothing(shown: Shown) -> str:
     """Why a chart has nothing to draw, empty where it has something."""
-    if style.drawable(shown.rows, measure):
+    if style.drawable(shown.rows, shown.measure):
         return ""
-    counts = Counter(row["status"] for row in style.lost(shown.rows, measure)).most_common()
+    why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
+    counts = Counter(row["status"] for row in shown.rows).most_common()
     each = words.join(f"{count} {status}" for status, count in counts) if counts else "no cells"
-    return f"No cell of this group has a {COLUMNS[measure]}: {each}."
+    return f"{why.rstrip('.')}: {each}."
 
 
-def axes_of(figure: Figure, shown: Shown, measure: str, label: str) -> Axes:
+def intervals(shown: Shown) -> str:
+    """What the subtitle says of the intervals drawn: of what they are, and where rounds are too few to decide."""
+    drawn = style.drawable(shown.rows, shown.measure)
+    few = sum(row["rounds"] < LOOKS[0] for row in drawn) if shown.measure.startswith("seconds") else 0
+    less = f"; {few} of {words.plural(len(drawn), 'cell')} from {FEW}, which decide nothing" if few else ""
+    paired = ", verdicts compare within rounds" if shown.measure.startswith("seconds") else ""
+    return f"{'' if shown.single else 'bands and '}whiskers: intervals of the rounds{paired}{less}"
+
+
+def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
     """Axes with both scales logarithmic, units on them, and room for every density, also of cells without a result."""
     axes = figure.add_subplot()
     densities = _densities(shown.rows)
-    room = 1.3 if len(set(densities)) > 1 else 4.0
-    axes.set_xlim(min(densities) / room, max(densities) * room)
+    axes.set_xlim(min(densities) / 1.3, max(densities) * 1.3)
     axes.set_xscale("log")
     axes.set_yscale("log")
-    unit = words.seconds if measure.startswith("seconds") else words.bytes_
+    unit = words.seconds if shown.measure.startswith("seconds") else words.bytes_
     style.log_axis(axes.xaxis, words.density, "density (stored entries / size)")
     style.log_axis(axes.yaxis, unit, label)
-    if len(set(densities)) == 1:
-        axes.set_xticks(densities[:1])
     return axes
 
 
-def baseline(axes: Axes, rows: Sequence[cells.Row], measure: str) -> None:
-    """Dense as a line with the band of its interval, over the whole width where only one density has it."""
-    x, known = _points(rows, measure)
-    if not x:
-        return
-    line: dict[str, Any] = {"color": style.DENSE, "linewidth": 2.4, "label": "dense"}
-    band: dict[str, Any] = {"color": style.DENSE, "alpha": 0.2, "linewidth": 0}
-    if len(x) == 1:
-        axes.axhspan(known[0].low, known[0].high, **band)
-        axes.axhline(known[0].value, **line)
-        return
-    axes.fill_between(x, [k.low for k in known], [k.high for k in known], **band)
-    axes.plot(x, [k.value for k in known], **line)
+def baseline(axes: Axes, shown: Shown) -> None:
+    """Each dense line with the band of its interval, over the whole width where only one density has it."""
+    for rows in shown.baselines:
+        x, known = _points(rows, shown.measure)
+        if not x:
+            continue
+        look, wide = style.look(rows[0]), 1.6 if _is_serial(rows) else 2.4
+        line: dict[str, Any] = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": wide}
+        line |= {"label": style.name(rows[0], rows)}
+        band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
+        if len(x) == 1:
+            axes.axhspan(known[0].low, known[0].high, **band)
+            axes.axhline(known[0].value, **line)
+            continue
+        axes.fill_between(x, [k.low for k in known], [k.high for k in known], **band)
+        axes.plot(x, [k.value for k in known], **line)
 
 
 def _points(rows: Sequence[cells.Row], measure: str) -> tuple[list[float], list[Interval]]:
@@ -155,40 +194,49 @@ def whiskers(
     axes.errorbar(x, [k.value for k in known], yerr=ends, label=label, capsize=3, elinewidth=1.2, **look)
 
 
-def marks(axes: Axes, shown: Shown, measure: str, crossings: str) -> None:
-    """Break-evens, then cells without a result, which are never left out silently."""
+def marks(axes: Axes, shown: Shown, crossings: str) -> None:
+    """Break-evens, the data's own density, then cells without a result, which are never left out silently."""
     marked = {"best": shown.best(), "all": shown.crossing(), "none": []}[crossings]
     for even in marked:
         _crossing(axes, even, labelled=even is marked[0])
-    failed = [row for row in style.lost(shown.rows, measure) if not cells.is_dense(row)]
-    _without_result(axes, failed, needs=measure.startswith("bytes"))
-    if measure.startswith("seconds"):
+    _natural(axes, shown.rows)
+    lost = [row for row in style.lost(shown.rows, shown.measure) if not cells.is_dense(row)]
+    _without_result(axes, lost, needs=shown.measure.startswith("bytes"))
+    style.count_lost(axes, shown.rows if shown.measure.startswith("seconds") else [], lost)
+    if shown.measure.startswith("seconds"):
         _dense_unfit(axes, shown.dense)
 
 
-def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
-    """A dashed line with the interval as a band; the density is written beside it, low, where lines seldom are."""
-    colour = style.look(even.settings)["color"]
-    ends = ""
-    if even.low is not None and even.high is not None and even.low != even.high:
-        axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
-        ends = f"\n({words.span(even.low, even.high, words.density)})"
-    if even.density is None:
+def _natural(axes: Axes, rows: Sequence[cells.Row]) -> None:
+    """A dotted line where the density is the data's own, named at the top."""
+    own = next(iter(_densities(row for row in rows if row["density"] is None)), None)
+    if own is None:
         return
-    axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
+    axes.axvline(own, color=style.GREY, linewidth=1.2, linestyle=":", zorder=0.5)
+    box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5}
+    note = f"{cells.NATURAL}, {words.density(own)}"
+    axes.annotate(note, (own, 0.985), xycoords=axes.get_xaxis_transform(), xytext=(4, 0), textcoords="offset points",
+                  va="top", fontsize=style.SMALL, color=style.GREY, bbox=box)  # fmt: skip
+
+
+def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
+    """The interval as a band, and a dashed line where it is narrow enough for a number; named low, off most lines."""
+    colour = style.look(even.settings)["color"]
+    axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
+    if even.density is not None:
+        axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
     if not labelled:
         return
     low, high = np.log(axes.get_xlim())
-    right = np.log(even.density) > low + 0.7 * (high - low)  # then the note goes to the left of the line
-    note = f"break-even\n{words.density(even.density)}{ends}"
-    place: dict[str, Any] = {
-        "xytext": (-6 if right else 6, 0),
-        "textcoords": "offset points",
-        "ha": "right" if right else "left",
-    }
+    middle = (even.low * even.high) ** 0.5 if even.density is None else even.density
+    right = np.log(middle) > low + 0.7 * (high - low)  # then the note goes to the left of the line
+    note = style.wrapped(f"break-even {even.place.removesuffix(' density')}", 16)
+    place: dict[str, Any] = {"xytext": (-6 if right else 6, 0), "ha": "right" if right else "left"}
+    if even.density is None:
+        place = {"xytext": (0, 0), "ha": "center"}
     box = {"facecolor": "white", "alpha": 0.85, "edgecolor": "none", "pad": 1.5}
-    at = (even.density, 0.09)
-    axes.annotate(note, at, xycoords=axes.get_xaxis_transform(), fontsize=style.SMALL, bbox=box, **place)
+    axes.annotate(note, (middle, 0.09), xycoords=axes.get_xaxis_transform(), textcoords="offset points",
+                  fontsize=style.SMALL, bbox=box, **place)  # fmt: skip
 
 
 def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
@@ -208,20 +256,16 @@ def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
 
 
 def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:
-    """Crosses on the lower edge, counted by status in the legend; `needs`: those with bytes needed are drawn there."""
+    """Crosses on the lower edge, but for those disturbed; `needs`: those with bytes needed are drawn there."""
     for row in rows:
-        if not (needs and row["bytes_needed"]):
+        if row["status"] != "disturbed" and not (needs and row["bytes_needed"]):
             where = {"transform": axes.get_xaxis_transform(), "color": style.look(row)["color"]}
             for density in _densities([row]):
                 axes.plot([density], [0.03], "x", markersize=9, markeredgewidth=2, **where)
-    if rows:
-        counts = Counter(row["status"] for row in rows).most_common()
-        label = f"no result: {words.join(f'{count} {status}' for status, count in counts)}"
-        axes.plot([], [], "x", color=style.GREY, markersize=8, markeredgewidth=2, label=label)
 
 
 def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
-    """One row a cell: configuration, density, each measure with its interval, what it rests on, status."""
+    """One row a cell: configuration, density, each measure as exactly as it is known, rounds of its time, status."""
     ordered = sorted(rows, key=lambda row: (not cells.is_dense(row), words.line(row), cells.density_of(row) or 0.0))
     return pd.DataFrame([_described(row, measures) for row in ordered])
 
@@ -229,13 +273,13 @@ def table(rows: Sequence[cells.Row], measures: Sequence[str]) -> pd.DataFrame:
 def _described(row: cells.Row, measures: Sequence[str]) -> dict[str, str]:
     known = {"configuration": words.line(row), "density": cells.density_label(row)}
     known |= {COLUMNS[measure]: _quantity(row, measure) for measure in measures}
-    rests = f"{words.plural(len(row['samples'] or ()), 'sample')}, {words.plural(row['rounds'], 'round')}"
-    ok = row["status"] == "ok"
-    return known | {"from": rests if ok else "", "result": "ok" if ok else f"{row['status']}: {row['reason']}"}
+    rests = words.plural(row["rounds"], "round") if row["status"] in cells.NUMBERED else ""
+    result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
+    return known | {"from": rests, "result": result}
 
 
 def _quantity(row: cells.Row, measure: str) -> str:
-    known = interval_of(row, measure)
-    if known is None:
-        return ""
-    return words.around(known.value, known.low, known.high, lambda end: words.quantity(end, measure))
+    """A number of a row: as exactly as it is known where it was measured, in full where it was counted."""
+    if measure in MEASURED:
+        return words.measured_quantity(row, measure)
+    return words.quantity(row[measure], measure) if row[measure] is not None else ""

@@ -1,6 +1,7 @@
 """Loss against training time, one line a configuration: a step that is faster but trains worse shows here."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -9,44 +10,62 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
+from workbench.analysis.compare import BUSY, HOLDS_ONE, Contest, contest
+from workbench.analysis.intervals import interval_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
-CLOSE = 1.01  # a loss within 1 % of dense's final one has reached it
-READABLE = 6  # times the end of the shortest line that the axis may reach before it is drawn logarithmic
+NEAR = 0.01
+"""The loss of dense is reached where all but this share is done of the drop from dense's first loss to its last."""
+AGAIN = 0.1
+"""A loss that ends this share of the drop above dense's has risen again: it did not reach it."""
+SMOOTH, LEAST = 9, 3
+"""Points of a curve whose median is its loss there, and of a short curve: a single batch reaches nothing."""
+READABLE = 6
+"""Times the end of the shortest line that the axis may reach before it is drawn logarithmic."""
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
-    """Loss linear, and time too unless lines end far apart; a line breaks where the loss was not finite."""
+    """Medians of neighbours over the pale losses of single steps, broken where not finite; loss linear, and time too.
+
+    Time is logarithmic where lines end far apart.
+    """
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
     trained = [row for row in rows if curve_of(row).size]
     if not trained:
-        return message(figure, f"No cell of this group has a loss curve at {density} density.")
+        return message(figure, style.nothing(rows, f"has a loss curve at {density} density"))
     axes = figure.add_subplot()
     for row in trained:
         seconds, loss = curve_of(row).T[:2]
         look = style.look(row) | {"markevery": max(seconds.size // 8, 1), "markersize": 5}
-        axes.plot(seconds, loss, label=_label(row), **look)
-    if without := len(rows) - len(trained):
-        axes.plot([], [], "x", color=style.GREY, label=f"no result: {words.plural(without, 'configuration')}")
-    axes.set_xlabel("training time", fontsize=style.NORMAL)
+        axes.plot(seconds, loss, color=look["color"], linewidth=0.8, alpha=0.35)
+        axes.plot(seconds, np.where(np.isfinite(loss), smooth(row), np.nan), label=_label(row, rows), **look)
+    style.count_lost(axes, rows, [row for row in rows if not curve_of(row).size])
+    axes.set_xlabel("training time: steps x time a step", fontsize=style.NORMAL)
     axes.set_ylabel("training loss", fontsize=style.NORMAL)
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: words.seconds(value)))
     _scale_time(axes, trained)
     title, sentence = _finding(trained, density)
-    style.finish(figure, axes, title, shown, f"density {density}")
+    style.finish(figure, axes, title, shown, style.at(rows, density))
     return sentence
 
 
 def curve_of(row: cells.Row) -> np.ndarray:
-    """The curve as [points, 3]: seconds, loss, step; NaN where the loss was not finite; [0, 3] without a curve."""
-    return np.array(row["curve"] or [], dtype=np.float64).reshape(-1, 3)
+    """The curve as [points, 3]: seconds, loss, step; NaN where the loss was not finite; [0, 3] without curve or time.
+
+    Seconds are steps times the time a step of the cell, as its rounds give it and as all charts show it.
+    """
+    points = (row["curve"] or []) if style.is_timed(row) else []
+    curve = np.array(points, dtype=np.float64).reshape(-1, 3)
+    curve = curve[np.isfinite(curve[:, 2])]
+    curve[:, 0] = curve[:, 2] * (row["seconds_step"] or 0.0)
+    return curve
 
 
-def _label(row: cells.Row) -> str:
+def _label(row: cells.Row, rows: Sequence[cells.Row]) -> str:
     quality = f", {row['quality_name']} {words.number(row['quality'])}" if row["quality"] is not None else ""
-    return f"{words.short_line(row)}{quality}"
+    return f"{style.name(row, rows)}{quality}"
 
 
 def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
@@ -54,7 +73,7 @@ def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
     horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
     if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
         axes.set_xscale("log")
-        style.log_axis(axes.xaxis, words.seconds, "training time")
+        style.log_axis(axes.xaxis, words.seconds, "training time: steps x time a step")
         axes.set_xlim(min(starts) / 1.1, horizon)
     else:
         axes.set_xlim(left=0, right=horizon)
@@ -67,34 +86,109 @@ def _horizon(rows: Sequence[cells.Row]) -> float | None:
 
 
 def smooth(row: cells.Row) -> np.ndarray:
-    """The losses of a curve without the scatter of single batches: medians of nine neighbours, [points]."""
-    return pd.Series(curve_of(row)[:, 1]).rolling(9, center=True, min_periods=1).median().to_numpy()
+    """The losses of a curve without the scatter of single batches: medians of each with those before, [points].
+
+    NaN where less than half of the points of a median are there.
+    """
+    losses = pd.Series(curve_of(row)[:, 1])
+    window = max(LEAST, min(SMOOTH, losses.size // 8))
+    return losses.rolling(window, min_periods=window // 2 + 1).median().to_numpy()
 
 
-def reached(row: cells.Row, target: float) -> float | None:
-    """Seconds until the smoothed loss is within 1 % of the target, None where it never is."""
-    at = np.flatnonzero(smooth(row) <= target * (CLOSE if target > 0 else 1.0))
-    return float(curve_of(row)[at[0], 0]) if at.size else None
+@dataclass(frozen=True)
+class Goal:
+    """The loss that dense trains to: its `first` loss, its `last` smoothed one, and the loss that counts as reached."""
+
+    first: float
+    last: float
+
+    @property
+    def drop(self) -> float:
+        """What dense's loss falls by."""
+        return self.first - self.last
+
+    @property
+    def loss(self) -> float:
+        """The loss to reach: all but 1 % of the drop."""
+        return self.last + NEAR * self.drop
+
+    @classmethod
+    def of(cls, dense: cells.Row) -> "Goal | None":
+        """That of a dense row; None where its loss does not fall, or is not finite at either end."""
+        losses = curve_of(dense)[:, 1]
+        if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
+            return None
+        goal = cls(float(losses[0]), float(smooth(dense)[-1]))
+        return goal if goal.drop > 0 else None
+
+    def starts_lower(self, row: cells.Row) -> bool:
+        """Whether a curve starts below dense's by more than 1 % of the drop: then it has not as far to go."""
+        return bool(curve_of(row)[0, 1] < self.first - NEAR * self.drop)
+
+    def steps(self, row: cells.Row) -> int | None:
+        """Steps until the smoothed loss is that low; None where it never is, or rises again, or is lost at the end."""
+        curve, losses = curve_of(row), smooth(row)
+        at = np.flatnonzero(losses <= self.loss)
+        stays = np.isfinite(curve[-1, 1]) and losses[-1] <= self.last + AGAIN * self.drop
+        return int(curve[at[0], 2]) if at.size and stays else None
 
 
 def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
     """The title, and the sentence."""
-    dense = next((row for row in rows if cells.is_dense(row)), None)
-    target = smooth(dense)[-1] if dense is not None else np.nan
-    base = reached(dense, target) if dense is not None else None
-    if base is None:
-        return "Loss against training time", f"{style.where(density)} dense has no loss to compare with."
-    times = [(reached(row, target), row) for row in rows if not cells.is_dense(row)]
-    got = [(time, row) for time, row in times if time is not None]
+    at, goals = style.where(density), [(row, Goal.of(row)) for row in cells.dense_rows(rows)]
+    known = [(goal.steps(row), row, goal) for row, goal in goals if goal]
+    timed = [(steps * row["seconds_step"], steps, row, goal) for steps, row, goal in known if steps]
+    if not timed:
+        return "Loss against training time", f"{at} dense has no loss that falls, so there is none to reach."
+    _, dense_steps, dense, goal = min(timed, key=lambda found: found[0])
+    sparse = [row for row in rows if not cells.is_dense(row)]
+    lower = [words.line(row) for row in sparse if goal.starts_lower(row)]
+    tried = [(goal.steps(row), row) for row in sparse if not goal.starts_lower(row)]
+    never = [words.line(row) for steps, row in tried if not steps]
+    rest = [f"It is not reached with {words.join(never)}."] if never else []
+    rest += [f"{words.join(lower)} cannot be compared: the loss starts lower there."] if lower else []
+    got = [(steps * row["seconds_step"], steps, row) for steps, row in tried if steps]
     if not got:
-        title = "No sparse configuration reaches the final loss of dense"
-        return title, f"{style.where(density)} no sparse configuration reaches the final loss of dense."
-    time, row = min(got, key=lambda pair: pair[0])
-    never = [words.line(row) for time, row in times if time is None]
-    rest = f" It is never reached with {words.join(never)}." if never else ""
-    took = f"in {words.seconds(time)} instead of {words.seconds(base)}"
-    sentence = f"{style.where(density)} {words.line(row)} reaches the final loss of dense {took}.{rest}"
-    return f"Sparse reaches the final loss of dense {took}", sentence
+        title = "No sparse configuration reaches the loss of dense" if tried else "Loss against training time"
+        return title, " ".join([f"{at} no sparse configuration is seen to reach the loss that dense ends with.", *rest])
+    _, steps, row = min(got, key=lambda found: found[0])
+    title, sentence = _told(row, steps, dense, dense_steps)
+    return title, " ".join([f"{at} {sentence}", *rest])
+
+
+def _told(row: cells.Row, steps: int, dense: cells.Row, dense_steps: int) -> tuple[str, str]:
+    """Title and sentence where a sparse row reaches dense's loss: whether sooner, by the rounds of both."""
+    each = contest([row], [dense], "seconds_step")
+    mine, its = _took(row, steps), _took(dense, dense_steps)
+    after = f"after {words.plural(steps, 'step')} of {words.line(row)} and {dense_steps} of {words.line(dense)}"
+    verdict = _sooner(each, dense_steps / steps)
+    if verdict == "sparse":
+        took = f"in {mine} instead of {its}"
+        return f"Sparse reaches the loss of dense {took}", f"sparse reaches the loss of dense {took}, {after}."
+    if verdict == "dense":
+        took = f"in {its}, sparse in {mine}"
+        return f"Dense reaches its loss {took}", f"dense reaches its loss {took}, {after}."
+    found = "level, within 10 %" if verdict == "level" else f"undecided, {each.why or HOLDS_ONE}"
+    return (
+        f"Time to the loss of dense is {found}",
+        f"the time to the loss of dense is {found}: {mine} and {its}, {after}.",
+    )
+
+
+def _sooner(each: Contest, share: float) -> str:
+    """The verdict on the time to a loss, of the contest of the steps; dense takes `share` times as many of them."""
+    if each.ratio is None or each.why == BUSY:
+        return "undecided"
+    ends = {name: getattr(each.ratio, name) * share for name in ("value", "low", "high")}
+    return each.ratio._replace(**ends).verdict
+
+
+def _took(row: cells.Row, steps: int) -> str:
+    """The time of so many steps, as exactly as that of one is known."""
+    step = interval_of(row, "seconds_step")
+    if step is None:
+        return ""
+    return words.measured(*(steps * end for end in (step.value, step.low, step.high)), words.seconds)
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
@@ -112,7 +206,7 @@ def _described(row: cells.Row) -> dict[str, str]:
         "last loss": shown(row["loss_last"]),
     }
     known |= {
-        "trained": words.seconds(curve[-1, 0]) if curve.size else "",
+        "trained": _took(row, int(curve[-1, 2])) if curve.size else "",
         "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
     }
     known[row["quality_name"] or "quality"] = shown(row["quality"])

@@ -8,32 +8,52 @@ from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
-from workbench.plots import density, style
+from workbench.plots import bars, density, style
 from workbench.plots.chart import Chart, message, register
 
 MEASURE, PREDICTED = "bytes_peak", "bytes_predicted"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
-    """Markers are the peak of the process, thin lines the formulas of the formats; both axes logarithmic."""
+    """Markers are the peak of the process, thin lines the formulas of the formats; bars where there is one density."""
     shown = density.Shown.of(frame, MEASURE, group, update)
-    if nothing := density.nothing(shown, MEASURE):
+    if nothing := density.nothing(shown):
         return message(figure, nothing)
-    axes = density.axes_of(figure, shown, MEASURE, "memory")
-    density.baseline(axes, shown.dense, MEASURE)
+    title, sentence = headline(shown.group, MEASURE, shown.evens)
+    of = "the device" if shown.group.settings["device"] == "cuda" else "the process above its start"
+    what = "bars" if shown.single else "markers, set side by side"
+    note = f"{what}: peak of {of}; {density.intervals(shown)}"
+    if shown.single:
+        bars.finish(figure, _bars(figure, shown), title, shown, note)
+    else:
+        style.finish(figure, _curves(figure, shown, crossings), title, shown.group, note)
+    return sentence
+
+
+def _bars(figure: Figure, shown: density.Shown) -> Axes:
+    axes = bars.draw(figure, shown, "memory")
+    rows = sorted(style.drawable(shown.rows, MEASURE), key=lambda row: row[MEASURE])
+    known = [(row[PREDICTED], place) for place, row in enumerate(rows) if row[PREDICTED]]
+    if known:
+        look: dict[str, Any] = {"color": "#d62728", "marker": "|", "markeredgewidth": 2, "linestyle": "none"}
+        axes.plot(*zip(*known, strict=True), markersize=22, **look)
+        axes.plot([], [], markersize=10, label="predicted", **look)
+    return axes
+
+
+def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
+    axes = density.axes_of(figure, shown, "memory")
+    density.baseline(axes, shown)
     for place, rows in enumerate(shown.lines):
         shift = 0.07 * (place - (len(shown.lines) - 1) / 2)  # equal sizes are common: side by side, none hides another
         density.whiskers(axes, rows, MEASURE, shown.label(rows[0]), shift, linestyle="none")
         _predicted(axes, rows)
-    _predicted(axes, shown.dense)
+    for rows in shown.baselines:
+        _predicted(axes, rows)
     axes.plot([], [], color=style.GREY, linewidth=1, label="predicted (thin lines)")
     _attempted(axes, shown.rows)
-    density.marks(axes, shown, MEASURE, crossings)
-    title, sentence = headline(shown.group, MEASURE, shown.evens)
-    of = "the device" if shown.group.settings["device"] == "cuda" else "the process above its start"
-    note = f"markers, set side by side: peak of {of}"
-    style.finish(figure, axes, title, shown.group, note)
-    return sentence
+    density.marks(axes, shown, crossings)
+    return axes
 
 
 def _predicted(axes: Axes, rows: list[cells.Row]) -> None:

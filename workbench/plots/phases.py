@@ -1,4 +1,8 @@
-"""Where the time of a step goes: one bar a configuration, one segment a phase."""
+"""Where the time of a step goes: one bar a configuration, one segment a phase.
+
+Phases are means over all steps: they give the shares. The length of a bar is the time a step of the cell, as all charts
+have it.
+"""
 
 from collections.abc import Sequence
 
@@ -8,6 +12,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
+from workbench.analysis.intervals import interval_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -24,6 +29,7 @@ PHASES = {
     "graph": "#000000",
 }
 DARK = ("forward", "gradient", "update", "graph")  # white letters can be read on these
+TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name
 
@@ -32,23 +38,31 @@ def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str
     """Horizontal stacked bars at one density, dense first, then the fastest."""
     shown = style.pick(frame, group)
     rows = style.at_density(shown, density)
-    if not any(row["status"] == "ok" for row in rows):
-        return message(figure, f"No cell of this group was timed at {density} density.")
+    if not any(map(style.is_timed, rows)):
+        return message(figure, style.nothing(rows, f"was timed at {density} density"))
     axes = figure.add_subplot()
     totals = [sum(phases_of(row).values()) for row in rows]
     longest = 1.0 if scale == "share" else max(totals) or 1.0
     for place, (row, total) in enumerate(zip(rows, totals, strict=True)):
         _bar(axes, place, row, total if scale == "share" else 1.0, longest)
     _axes(axes, rows, longest, scale)
+    style.count_lost(axes, rows, [])
     title = _finding(rows, density)
-    style.finish(figure, axes, title, shown, f"density {density}", columns=len(PHASES), room=0.75)
+    style.finish(figure, axes, title, shown, style.at(rows, density), columns=len(PHASES) + 1, room=0.75)
     axes.grid(visible=False, axis="y")
     return f"{title}."
 
 
 def phases_of(row: cells.Row) -> dict[str, float]:
-    """Mean seconds a step of each phase; empty where the row has no result."""
-    return {name: row[f"seconds_{name}"] or 0.0 for name in PHASES} if row["status"] == "ok" else {}
+    """Seconds a step of each phase: its share of the mean step times the time a step of the cell, which is their sum.
+
+    Empty where the row has no result.
+    """
+    if not style.is_timed(row):
+        return {}
+    means = {name: row[f"seconds_{name}"] or 0.0 for name in PHASES}
+    unit = row["seconds_step"] / (sum(means.values()) or 1.0)
+    return {name: seconds * unit for name, seconds in means.items()}
 
 
 def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) -> None:
@@ -66,23 +80,22 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
 
 def _note(row: cells.Row) -> str:
     """What stands at the end of a bar: its total and what it leaves out, or why there is no bar."""
-    if row["status"] != "ok":
-        need = f", needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else ""
-        return f"no result: {row['status']}{need}"
+    if not style.is_timed(row):
+        return style.without(row)
     phases = phases_of(row)
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
-    once = f"\n+ {words.seconds(row['seconds_prepare'])} a batch, once" if apart else ""
-    return f"{words.seconds(sum(phases.values()))}{once}"
+    once = f"\n+ {words.measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""
+    return f"{words.measured_quantity(row, 'seconds_step')}{once}"
 
 
 def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> None:
-    axes.set_yticks(range(len(rows)), [words.short_line(row) for row in rows])
+    axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
     axes.set_ylim(max(len(rows), 4) - 0.5, -0.6)
     axes.set_xlim(0, 1.2 * longest)
     share = scale == "share"
     axes.set_xlabel("share of a step" if share else "time a step", fontsize=style.NORMAL)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: words.density(at) if share else words.seconds(at)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %" if share else words.seconds(at)))
     if share:
         axes.set_xticks([0, 0.25, 0.5, 0.75, 1.0])
     used = [name for name in PHASES if any(phases_of(row).get(name) for row in rows)]
@@ -91,14 +104,14 @@ def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> 
 
 
 def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
-    sparse = [row for row in rows if row["status"] == "ok" and not cells.is_dense(row)]
-    phases = phases_of(sparse[0] if sparse else next(row for row in rows if row["status"] == "ok"))
+    """Which phase takes most of the step that takes the least time, sparse where one has a result."""
+    row = min(filter(style.is_timed, rows), key=lambda row: (cells.is_dense(row), row["seconds_step"]))
+    phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):
         return f"{style.where(density)} no phase was timed"
     most = max(phases, key=lambda name: phases[name])
-    share = words.density(phases[most] / sum(phases.values()))
-    which = "the fastest sparse step" if sparse else "the dense step"
-    return f"{style.where(density)} {which} spends {share} of its time in {most}"
+    share = f"{100 * phases[most] / total:.0f} %"
+    return f"{style.where(density)} a step of {words.line(row)} spends {share} of its time in {most}"
 
 
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale: str) -> pd.DataFrame:
@@ -108,18 +121,26 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None, scale:
 
 
 def _described(row: cells.Row) -> dict[str, str]:
-    phases, seconds_prepare = phases_of(row), row["seconds_prepare"]
-    each = {name: words.seconds(phases[name]) if phases else "" for name in PHASES}
-    known = {"configuration": words.line(row)} | each
-    known |= {"all phases": words.seconds(sum(phases.values())) if phases else ""}
-    known |= {"preparing a batch": words.seconds(seconds_prepare) if seconds_prepare is not None else ""}
-    return known | {"result": "ok" if phases else f"{row['status']}: {row['reason']}"}
+    known = {"configuration": words.line(row)} | {name: _phase(row, name) for name in PHASES}
+    known |= {name: words.measured_quantity(row, column) for name, column in TOTALS.items()}
+    return known | {"result": "ok" if phases_of(row) else f"{row['status']}: {row['reason']}"}
+
+
+def _phase(row: cells.Row, name: str) -> str:
+    """The time of a phase, as exactly as that of the step is known."""
+    step, phases = interval_of(row, "seconds_step"), phases_of(row)
+    if step is None or not phases:
+        return ""
+    share = phases[name] / row["seconds_step"]
+    if not share:
+        return words.seconds(0)
+    return words.measured(*(share * end for end in (step.value, step.low, step.high)), words.seconds)
 
 
 def _scale(frame: pd.DataFrame) -> str:
     """Shares at first where the slowest bar would leave the fastest too short to be read."""
     group, density = style.pick(frame, None), style.density_control().initial(frame)
-    totals = [sum(phases_of(row).values()) for row in style.at_density(group, density) if row["status"] == "ok"]
+    totals = [row["seconds_step"] for row in style.at_density(group, density) if style.is_timed(row)]
     return "share" if totals and max(totals) > READABLE * min(totals) else "time"
 
 

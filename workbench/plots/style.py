@@ -4,10 +4,12 @@ A contender, which is a format and whose kernels compute with it, has the same c
 start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
 and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
 half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line
-of dashes and dots.
+of dashes and dots, one thread where others may use more a line of short dashes.
 """
 
+import re
 import textwrap
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -17,7 +19,8 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from workbench.analysis import cells
+from workbench.analysis import cells, words
+from workbench.analysis.compare import BUSY
 from workbench.plots.chart import Control
 
 DENSE = "#222222"
@@ -37,9 +40,11 @@ CONTENDERS = {
 LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#888888", "*", ":")
 GRAPH = "-."
+SERIAL = (0, (2, 1.5))
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
-SHORT = 30
+UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
+SHORT, SHORTEST = 30, 4
 """A logarithmic axis whose ends are less far apart has more ticks, or one or two would be all."""
 
 
@@ -49,12 +54,19 @@ def look(row: cells.Row) -> dict[str, Any]:
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
     red, green, blue = (0.65 * part + 0.35 for part in colors.to_rgb(base))
     colour = colors.to_hex((red, green, blue)) if pale else base
-    face = "white" if row["update"] == "lazy" else colour
-    line = GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
+    face = "white" if row["update"] == "lazy" or row.get("serial") else colour
+    line = _line(row)
     style = {"marker": marker, "linestyle": line}
     half: dict[str, Any] = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+
+
+def _line(row: cells.Row) -> Any:
+    """The line style: who computes, or how the step is launched, or that it runs on one thread."""
+    if row.get("serial"):
+        return SERIAL
+    return GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
 
 
 def mark(format: str) -> dict[str, str]:
@@ -76,8 +88,11 @@ def group_control() -> Control:
 
 
 def density_control() -> Control:
-    """Chooses one density asked for; at first the middle one of those with most results in the largest group."""
-    return Control("density", "density to show", _densities, _busiest)
+    """Chooses one density asked for, or the data's own; at first that one, if the largest group has a result there.
+
+    Else the middle one of those with most results in the largest group.
+    """
+    return Control("density", "density to show", _densities, _first_density)
 
 
 def where(label: str | None) -> str:
@@ -86,7 +101,7 @@ def where(label: str | None) -> str:
 
 
 def at_density(group: cells.Group, label: str | None) -> list[cells.Row]:
-    """Rows of a group at one density, dense first, then by time a step, cells without a result last."""
+    """Rows of a group at one density, dense first, then by time a step; of each, cells without a result last."""
     rows = [row for row in group.rows if cells.density_label(row) == label]
     return sorted(
         rows, key=lambda row: (not cells.is_dense(row), row["seconds_step"] is None, row["seconds_step"] or 0)
@@ -98,12 +113,11 @@ def _densities(frame: pd.DataFrame) -> tuple[str, ...]:
     return tuple(dict.fromkeys(cells.density_label(row) for row in sorted(rows, key=lambda row: row["density"] or 0)))
 
 
-def _busiest(frame: pd.DataFrame) -> str:
-    rows = sorted(cells.groups(frame)[0].rows, key=lambda row: row["density"] or 0)
-    ok = {
-        label: sum(cells.density_label(row) == label and row["status"] == "ok" for row in rows)
-        for label in _densities(frame)
-    }
+def _first_density(frame: pd.DataFrame) -> str:
+    rows = [row for row in cells.groups(frame)[0].rows if row["status"] == "ok"]
+    ok = {label: sum(cells.density_label(row) == label for row in rows) for label in _densities(frame)}
+    if ok.get(cells.NATURAL):
+        return cells.NATURAL
     best = [label for label, count in ok.items() if count == max(ok.values())]
     return best[(len(best) - 1) // 2]
 
@@ -114,11 +128,11 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     `columns` of the legend may be changed, and `room`, the share of the figure's width that the axes have.
     """
     width = figure.get_figwidth()
-    figure.suptitle(textwrap.fill(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     left_out = ("shuffle", "ahead", "machine")
     fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
     fixed = f"{fixed}; {more}" if more else fixed
-    fixed = textwrap.fill(fixed, int(13 * width * change.get("room", 1.0)), break_on_hyphens=False)
+    fixed = wrapped(fixed, int(13 * width * change.get("room", 1.0)))
     axes.set_title(fixed, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
@@ -128,7 +142,8 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
         if axis.get_scale() == "log" and high < SHORT * low:
-            axis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0), numticks=12))
+            subs = (1.0, 2.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
+            axis.set_major_locator(LogLocator(subs=subs, numticks=12))
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
         handles, labels = zip(*entries, strict=True)
@@ -136,9 +151,15 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
 
 
+def wrapped(text: str, width: int) -> str:
+    """Text in lines of at most so many letters, each number on the line of its unit."""
+    kept = re.sub(rf"(?<=\d) (?={UNITS})", "\u00a0", text)
+    return textwrap.fill(kept, width, break_on_hyphens=False).replace("\u00a0", " ")
+
+
 def _place(label: str) -> int:
-    """Where an entry stands in the legend: dense, configurations, other marks, cells without a result."""
-    starts = {"dense": 0, "predicted": 2, "no result": 3}
+    """Where an entry stands in the legend: dense, configurations, other marks, cells without a result, left out."""
+    starts = {"dense": 0, "predicted": 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
 
@@ -150,9 +171,52 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
     axis.set_minor_formatter(NullFormatter())
 
 
+def is_timed(row: cells.Row) -> bool:
+    """Whether a row has a result, and in it the time of a step."""
+    return row["status"] == "ok" and bool(row["seconds_step"])
+
+
+def name(row: cells.Row, among: Iterable[cells.Row]) -> str:
+    """The configuration of a row for a legend, with the settings that tell it from others of that configuration."""
+    alike = [other for other in among if cells.line_of(other) == cells.line_of(row)]
+    varied = [setting for setting in cells.BEST if len({other[setting] for other in alike}) > 1]
+    return " · ".join([words.short_line(row), *(f"{setting.replace('_', ' ')} {row[setting]:g}" for setting in varied)])
+
+
+def at(rows: Sequence[cells.Row], label: str | None) -> str:
+    """What the subtitle says of one density: the label, and of the data's own what was measured."""
+    measured = next((density for density in map(cells.density_of, rows) if density), None)
+    own = f", {words.density(measured)}" if label == cells.NATURAL and measured else ""
+    return f"density {label}{own}"
+
+
+def nothing(rows: Sequence[cells.Row], what: str) -> str:
+    """Why a chart has nothing to draw: that no cell has what it needs, or that other programs were at work."""
+    if any(row["status"] == "disturbed" for row in rows):
+        return f"Undecided: {BUSY}, so no cell of this group {what}."
+    return f"No cell of this group {what}."
+
+
+def without(row: cells.Row) -> str:
+    """Why a row has no bar, with the bytes that it would have needed."""
+    need = f", needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else ""
+    return f"no result: {row['status']}{need}"
+
+
+def count_lost(axes: Axes, rows: Sequence[cells.Row], lost: Sequence[cells.Row]) -> None:
+    """Entries of the legend that count cells without a result, of those lost, and disturbed trials of all rows."""
+    failed = Counter(row["status"] for row in lost if row["status"] != "disturbed").most_common()
+    if failed:
+        label = f"no result: {words.join(f'{count} {status}' for status, count in failed)}"
+        axes.plot([], [], "x", color=GREY, markersize=8, markeredgewidth=2, label=label)
+    if busy := sum(row["rounds_disturbed"] for row in rows):
+        axes.plot([], [], linestyle="none", label=f"left out: {busy} disturbed")
+
+
 def drawable(rows: Iterable[cells.Row], measure: str) -> list[cells.Row]:
-    """Rows that can be drawn against density: ok, with the measure, rising."""
-    good = [row for row in rows if row["status"] == "ok" and row[measure] is not None and cells.density_of(row)]
+    """Rows that can be drawn against density: with the measure, which disturbed ones have of memory, rising."""
+    numbered = [row for row in rows if row["status"] in cells.NUMBERED and row[measure] is not None]
+    good = [row for row in numbered if cells.density_of(row)]
     return sorted(good, key=lambda row: cells.density_of(row) or 0.0)
 
 

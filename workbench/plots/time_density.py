@@ -1,28 +1,36 @@
 """Seconds a step against density: one line a configuration, the dense baseline, and where they cross."""
 
 import pandas as pd
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis.advisor import headline
-from workbench.plots import density, style
+from workbench.plots import bars, density, style
 from workbench.plots.chart import Chart, message, register
 
 MEASURE = "seconds_step"
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, update: str, crossings: str) -> str:
-    """Both axes logarithmic; whiskers and bands are 95 % intervals."""
+    """Both axes logarithmic, whiskers and bands are intervals of the rounds; bars where there is one density."""
     shown = density.Shown.of(frame, MEASURE, group, update)
-    if nothing := density.nothing(shown, MEASURE):
+    if nothing := density.nothing(shown):
         return message(figure, nothing)
-    axes = density.axes_of(figure, shown, MEASURE, "time a step")
-    density.baseline(axes, shown.dense, MEASURE)
+    title, sentence = headline(shown.group, MEASURE, shown.evens)
+    if shown.single:
+        bars.finish(figure, bars.draw(figure, shown, "time a step"), title, shown, density.intervals(shown))
+    else:
+        style.finish(figure, _curves(figure, shown, crossings), title, shown.group, density.intervals(shown))
+    return sentence
+
+
+def _curves(figure: Figure, shown: density.Shown, crossings: str) -> Axes:
+    axes = density.axes_of(figure, shown, "time a step")
+    density.baseline(axes, shown)
     for rows in shown.lines:
         density.whiskers(axes, rows, MEASURE, shown.label(rows[0]))
-    density.marks(axes, shown, MEASURE, crossings)
-    title, sentence = headline(shown.group, MEASURE, shown.evens)
-    style.finish(figure, axes, title, shown.group, "whiskers and bands: 95 % intervals")
-    return sentence
+    density.marks(axes, shown, crossings)
+    return axes
 
 
 def table(frame: pd.DataFrame, *, group: str | None, update: str, crossings: str) -> pd.DataFrame:
