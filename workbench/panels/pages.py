@@ -6,11 +6,12 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import advise, breakeven, words
+from workbench.analysis import Advice, advise, breakeven, words
+from workbench.analysis.advisor import MEASURES
 from workbench.analysis.cells import density_of, on_its_device
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
-SIGNS |= {"stopped": "■"}
+SIGNS |= {"stopped": "■", "disturbed": "≈"}
 """Beside each status, so that colour is never the only sign."""
 
 LEFT = 'style="text-align: left"'
@@ -61,30 +62,32 @@ def _short(text: str) -> str:
 
 
 def break_evens(frame: pd.DataFrame) -> str:
-    """Below which density each sparse configuration beats dense, in time and in memory, with its sentence."""
+    """Where each sparse configuration stops beating dense, in time and in memory, or why that is not known."""
     rows = [
-        (
-            words.short_line(even.settings),
-            what,
-            "" if even.density is None else words.density(even.density),
-            even.sentence,
-        )
-        for measure, what in (("seconds_step", "time"), ("bytes_peak", "memory"))
+        (words.short_line(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
+        for measure in MEASURES
         for even in breakeven(frame, measure)
     ]
-    caption = "Below the break-even density sparse wins." if rows else "No sparse configuration has a result yet."
+    caption = "Where the better side changes." if rows else "No sparse configuration has a result yet."
     return table(("Configuration", "In", "Break-even", "What was found"), rows, caption)
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """The answer, in a sentence or two."""
-    return f'<p class="verdict"><strong>{html.escape(advise(frame).verdict)}</strong></p>'
+    """The answer, in a sentence or two, and how sure it is."""
+    advice = advise(frame)
+    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
+    return f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>{sure}'
 
 
 def grounds(frame: pd.DataFrame) -> str:
     """What the answer rests on, as a list."""
-    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in advise(frame).sentences[1:])
+    items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advise(frame)))
     return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
+
+
+def _grounds(advice: Advice) -> tuple[str, ...]:
+    """All but the verdict and how sure it is, which stand above."""
+    return advice.sentences[len([text for text in (advice.verdict, advice.certainty) if text]) :]
 
 
 def counts(rows: Mapping[str, int]) -> str:

@@ -15,6 +15,7 @@ from workbench import plots, store
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
+from workbench.reports import method
 from workbench.reports.page import Table, flat, inline, table_of, templates
 from workbench.reports.texts import LONGEST, written, written_frame
 
@@ -78,12 +79,13 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "title": written(title),
         "command": written(command, None),
         "verdict": advice.verdict,
+        "certainty": advice.certainty,
         "advice": _sections(advice),
         "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), flat(written(machine))),
         "versions": table_of(("what", "value"), _versions(rows)),
-        "method": _method(rows),
+        "method": list(method.sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
         "rows": len(frame),
         "groups_left": len(groups) - len(_shown(groups)),
@@ -109,25 +111,10 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
     for measure, of_measure in evens.items():
         for even in of_measure:
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
-            at = words.density(even.density) if even.density is not None else "none"
-            row = [words.line(even.settings), MEASURES[measure][0], at]
-            rows.append([*row, _ends(even), *([labels[settings]] if several else []), _note(even)])
-    columns = ("configuration", "in", "break-even", "95 % interval", *(["cells"] if several else []), "note")
+            row = [words.line(even.settings), MEASURES[measure][0], even.place or "none"]
+            rows.append([*row, *([labels[settings]] if several else []), even.sentence])
+    columns = ("configuration", "in", "break-even", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)
-
-
-def _note(even: BreakEven) -> str:
-    """What the numbers beside it do not say."""
-    single = even.status == "crossing" and even.low != even.high
-    return "" if single else even.sentence
-
-
-def _ends(even: BreakEven) -> str:
-    if even.low is not None and even.high is not None:
-        return words.span(even.low, even.high, words.density) if even.low != even.high else "none"
-    if even.low is not None:
-        return f"above {words.density(even.low)}"
-    return f"below {words.density(even.high)}" if even.high is not None else "none"
 
 
 def _failures(groups: Sequence[cells.Group]) -> Table:
@@ -142,7 +129,7 @@ def _failures(groups: Sequence[cells.Group]) -> Table:
         ]
         for group in groups
         for row in group.rows
-        if row["status"] != "ok"
+        if row["status"] not in cells.NUMBERED
     ]
     return table_of(("configuration", "density", "cells", "status", "reason", "bytes needed"), rows)
 
@@ -162,35 +149,9 @@ def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
     return [(name, ", ".join(sorted(values))) for name, values in versions.items()]
 
 
-def _method(rows: Sequence[cells.Row]) -> list[str]:
-    """How the numbers came about, with the figures of these rows."""
-    ok = [row for row in rows if row["status"] == "ok"]
-    blas_there = ", on cuda that of cuBLAS" if any(row["device"] == "cuda" for row in ok) else ""
-    sentences = [
-        "Each cell was measured in a process of its own. The output of the timed call was checked against a float64 "
-        "reference first; compiling and warm-up are in no time.",
-        "Times are medians of all samples; their intervals lie between two ranks of the samples and assume no "
-        "distribution. A side wins where the intervals lie apart, else it is undecided.",
-        "A break-even is where sparse / dense crosses 1 between two measured densities, linear in the logarithms; its "
-        "interval comes from drawing the samples of every cell again 1000 times.",
-        f"Dense is the BLAS product on as many threads{blas_there}, with the same rows, batches, model and optimizer.",
-    ]
-    samples = [len(row["samples"] or ()) for row in ok]
-    if samples:
-        rounds = words.plural(max(row["rounds"] for row in ok), "round")
-        count = f"{min(samples)} to {max(samples)}" if min(samples) < max(samples) else f"{max(samples)}"
-        sentences.append(f"There are {count} samples a cell, from up to {rounds}.")
-    checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
-    if checked:
-        worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
-        errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
-        sentences.append(f"The largest relative error against the reference is {errors}.")
-    return sentences
-
-
 def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
     """The groups that are drawn: the largest of those with a result, or the largest where none has one."""
-    known = [group for group in groups if any(row["status"] == "ok" for row in group.rows)]
+    known = [group for group in groups if any(row["status"] in cells.NUMBERED for row in group.rows)]
     return (known or groups[:1])[:GROUPS_DRAWN]
 
 
