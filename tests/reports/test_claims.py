@@ -1,0 +1,195 @@
+"""Every sentence, label and table of reports and charts is read back and checked against the rows it was made from."""
+
+import re
+from dataclasses import replace
+from functools import cache
+from tempfile import TemporaryDirectory
+
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support import rows as maker
+from tests.support.claims import WINNER, Blocks, markdown_tables
+from tests.support.facts import Facts
+from workbench import plots, store
+from workbench.panels import pages
+from workbench.reports import report
+
+GIVEN = {"title": "Known law", "command": "workbench sweep spec.json", "machine": {}}
+SAME = replace(maker.DENSE, format="csr", engine="ours", gradient="row_sparse")
+KINDS = {
+    "clear": maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE), noise=0.01),
+    "A/A": maker.sweep((maker.DENSE, SAME), noise=0.2),
+    "disturbed": [maker.disturbed(row) for row in maker.sweep((maker.DENSE, SAME))],
+    "two rounds": maker.sweep((maker.DENSE, SAME), rounds=2),
+    "the data's own density": [row | {"density": None} for row in maker.sweep(densities=(0.05,))],
+    "some of it the data's own": [row | {"density": row["density"] if row["density"] != 0.01 else None}
+                                  for row in maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE))],
+    "one density": maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE), (0.03,)),
+    "several groups": [*maker.sweep(), *maker.sweep(width=64, noise=0.3, seed=3)],
+    "dense unfit": [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()],
+    "failed cells": maker.rich(),
+}  # fmt: skip
+UNDECIDED = ("A/A", "disturbed", "two rounds")
+"""Kinds of which neither time nor memory has a winner."""
+SKIPPED = ("Columns of a row", "Machine", "Versions")
+"""Tables that say nothing of what was measured."""
+METHOD = re.compile(r'<h2 id="method">.*?(?=<h2)', re.DOTALL)
+
+
+@pytest.fixture(params=KINDS)
+def kind(request):
+    return request.param
+
+
+@cache
+def facts_of(kind):
+    """What the rows of a kind bear."""
+    return Facts.of(KINDS[kind])
+
+
+@cache
+def written(kind):
+    """The HTML and the Markdown report of a kind of rows."""
+    frame = store.frame(KINDS[kind])
+    with TemporaryDirectory() as folder:
+        html = report.html(frame, f"{folder}/report.html", **GIVEN).read_text(encoding="utf-8")
+        return html, report.markdown(frame, f"{folder}/report.md", **GIVEN).read_text(encoding="utf-8")
+
+
+@cache
+def drawn(name, kind):
+    """The sentence of a chart, its title, subtitle and notes, and its legend."""
+    figure = Figure(figsize=(9, 6))
+    sentence = plots.draw(name, store.frame(KINDS[kind]), figure)
+    axes = figure.axes[0]
+    legends = [text for legend in figure.legends for text in legend.get_texts()]
+    said = [figure.get_suptitle(), axes.get_title(loc="left"), *(text.get_text() for text in (*axes.texts, *legends))]
+    return [sentence, *(" ".join(text.split()) for text in said)]
+
+
+def density_of(cell):
+    """The density that a table names, as numbers that facts know."""
+    return {float(cell.removesuffix(" %")) / 100} if cell.endswith(" %") else set()
+
+
+def table_faults(facts, table):
+    """Faults of the rows of a table, each read with the configuration and the density it is of."""
+    head, *rows = table
+    at = head.index("density") if "density" in head else None
+    return [
+        fault
+        for row in rows
+        for cell in row[1:]
+        for fault in facts.faults(f"{row[0]}: {cell}", density_of(row[at]) if at is not None else ())
+    ]
+
+
+def page_faults(html, facts):
+    """Faults of a page: of its blocks of text, and of its tables."""
+    page = Blocks(METHOD.sub("", html))
+    texts = [text for tag, text in page.blocks if tag not in ("title", "summary")]
+    tables = [rows for caption, rows in page.tables if caption not in SKIPPED]
+    in_texts = [fault for text in texts for fault in facts.faults(text)]
+    return in_texts + [fault for table in tables for fault in table_faults(facts, table)]
+
+
+def markdown_faults(text, facts):
+    """Faults of a Markdown report, without its method and what follows."""
+    text = text.partition("## How it was measured")[0].replace("\\", "")
+    lines = [line.strip("-* ") for line in text.splitlines() if not line.startswith(("|", "#"))]
+    in_lines = [fault for line in lines for fault in facts.faults(line)]
+    return in_lines + [fault for table in markdown_tables(text) for fault in table_faults(facts, table)]
+
+
+def test_every_number_and_winner_of_the_reports_is_borne_by_the_rows(kind):
+    html, markdown = written(kind)
+    assert page_faults(html, facts_of(kind)) == []
+    assert markdown_faults(markdown, facts_of(kind)) == []
+
+
+@pytest.mark.parametrize("name", plots.names())
+def test_every_number_and_winner_of_a_chart_is_borne_by_the_rows(kind, name):
+    facts = facts_of(kind)
+    assert [fault for text in drawn(name, kind) for fault in facts.faults(text)] == []
+    table = plots.table(name, store.frame(KINDS[kind]))
+    assert table_faults(facts, [list(table.columns), *table.astype(str).to_numpy().tolist()]) == []
+
+
+def test_every_number_and_winner_of_the_panel_is_borne_by_the_rows(kind):
+    frame = store.frame(KINDS[kind])
+    page = pages.verdict(frame) + pages.grounds(frame) + pages.break_evens(frame)
+    assert page_faults(page, facts_of(kind)) == []
+
+
+@pytest.mark.parametrize("kind", UNDECIDED)
+def test_without_a_decision_no_winner_is_named_anywhere(kind):
+    assert {winner for one in facts_of(kind).contests for winner in (one.time, one.memory)} <= {"undecided", "level"}
+    html, markdown = written(kind)
+    page = Blocks(html)
+    texts = [text for _, text in page.blocks] + [cell for _, table in page.tables for row in table for cell in row]
+    texts += [*markdown.splitlines(), *(text for name in plots.names() for text in drawn(name, kind))]
+    assert [text for text in texts if WINNER.search(text)] == []
+
+
+def test_what_other_programs_disturbed_is_called_undecided_everywhere():
+    busy = re.compile(r"undecided\b.*other programs were at work", re.IGNORECASE)
+    html, markdown = written("disturbed")
+    verdict = next(text for _, text in Blocks(html).blocks if text.startswith("Answer."))
+    for text in (verdict, markdown.splitlines()[2], pages.verdict(store.frame(KINDS["disturbed"]))):
+        assert busy.search(text)
+    for name in ("time_density", "phases", "loss_seconds"):
+        assert busy.search(drawn(name, "disturbed")[0])
+
+
+def test_how_sure_the_answer_is_stands_right_under_it(kind):
+    html, markdown = written(kind)
+    texts = [text for _, text in Blocks(html).blocks]
+    verdict = next(place for place, text in enumerate(texts) if text.startswith("Answer."))
+    lines = [line for line in markdown.splitlines() if line]
+    assert texts[verdict + 1] == lines[2]
+    assert lines[2].startswith("How sure: ")
+    assert '</p><p class="certainty">How sure: ' in pages.verdict(store.frame(KINDS[kind]))
+
+
+def test_the_same_cell_has_the_same_number_in_every_table(kind):
+    frame = store.frame(KINDS[kind])
+    times = plots.table("time_density", frame)
+    memory = plots.table("memory_density", frame)
+    alike = times.merge(memory, on=["configuration", "density"])
+    assert len(alike) == len(times) == len(memory)
+    phases = plots.table("phases", frame)
+    told = dict(zip(phases["configuration"], phases["time a step"], strict=True))
+    shown = plots.get("phases").chosen(frame, {})["density"]
+    here = times[times["density"] == shown]
+    assert told == dict(zip(here["configuration"], here["time a step"], strict=True))
+
+
+# These tests can fail: a number, a winner or a row that is changed is found.
+
+TAMPERED = {
+    "a winner where there is none": ("A/A", lambda text: text.replace("undecided", "won: CSR ours beats dense")),
+    "a number of another size": ("clear", lambda text: re.sub(r"(\d+)( to \d+)? (µs|ms)", r"9\1\2 \3", text)),
+    "another factor": ("clear", lambda text: re.sub(r"\d+(\.\d+)? times", "77 times", text)),
+    "another density": ("clear", lambda text: text.replace("break-even is at", "break-even is at 0.7 % and at")),
+    "the other winner": ("clear", lambda text: text.replace("go sparse", "stay dense from 0.1 % on")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("change", TAMPERED)
+def test_a_sentence_that_was_changed_is_found(change):
+    kind, tamper = TAMPERED[change]
+    text = written(kind)[1]
+    assert tamper(text) != text
+    assert markdown_faults(tamper(text), facts_of(kind))
+
+
+def test_rows_that_were_changed_after_the_report_are_found():
+    rows = KINDS["clear"]
+    for column, factor in (("samples", 1.5), ("bytes_peak", 3)):
+        changed = [row | {column: _scaled(row[column], factor)} if row["format"] == "csr" else row for row in rows]
+        assert markdown_faults(written("clear")[1], Facts.of(changed)), column
+
+
+def _scaled(value, factor):
+    return [factor * sample for sample in value] if isinstance(value, list) else factor * value

@@ -1,0 +1,204 @@
+"""What may be said of trial rows: every number with what it is of, and who is better where; and what is said wrongly.
+
+`faults` lists the numbers and the winners of a text that the rows do not bear.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from tests.support.claims import WINNER, Number, numbers, sentences, without
+from tests.support.truth import Cell, Contest, Known, Row, contests
+
+PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph")
+FIXED = ("95 % interval", "within 10 %", "at least four rounds", "fewer than four", "64-bit", "float32", "float64")
+"""Parts of sentences whose numbers are rules and no measurements."""
+SPARSE_SIDE = re.compile(r"beats? dense|sparse wins|go sparse|Sparse (is|needs|runs|reaches)|[Ww]ins by fitting")
+DENSE_SIDE = re.compile(r"[Dd]ense(, 1 thread)? (beats|wins)|stay dense|no sparse configuration (is|needs)")
+NEITHER = re.compile(r"does not count as a win|\((loss|accuracy) [^)]*\)|Dense reaches its loss")
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A number that may be said, of the named configurations or of none: from `low` to `high` any, usually one."""
+
+    kind: str
+    low: float
+    high: float
+    of: tuple[str, ...] = ()
+    densities: tuple[float, ...] = ()
+
+    def bears(self, number: Number, mentioned: set[str], at: set[float]) -> bool:
+        """Whether it is the number, said of the configurations and densities that are mentioned."""
+        named = not self.of or not mentioned or self.of[0].startswith("dense") or bool(mentioned & set(self.of))
+        placed = not self.densities or not at or bool(at & set(self.densities))
+        inside = number.is_of(self.low) or number.is_of(self.high) or self.low <= number.value <= self.high
+        return self.kind == number.kind and named and placed and inside
+
+
+@dataclass(frozen=True)
+class Facts:
+    """All that may be said of some rows."""
+
+    contests: list[Contest]
+    known: list[Fact]
+    names: tuple[str, ...] = field(default=())
+
+    @classmethod
+    def of(cls, rows: Sequence[Row]) -> "Facts":
+        """What the rows bear."""
+        met = contests(rows)
+        names = {name for contest in met for cell in contest.cells for name in cell.names}
+        facts = [*_of_cells(met), *_of_contests(met), *_of_lines(met), *_counted(rows, met)]
+        return cls(met, facts, tuple(sorted(names, key=len, reverse=True)))
+
+    def faults(self, text: str, at: Iterable[float] = ()) -> list[str]:
+        """What a text says that the rows do not bear, sentence by sentence; `at`: the densities it is about."""
+        return [fault for sentence in sentences(text) for fault in self._in(sentence, set(at))]
+
+    def _in(self, sentence: str, at: set[float]) -> Iterator[str]:
+        mentioned = self.mentioned(sentence)
+        bare = without(sentence, (*self.names, *FIXED))
+        for number in numbers(bare):
+            if not any(fact.bears(number, mentioned, at) for fact in self.known):
+                yield f"{number.text!r} in: {sentence}"
+        if WINNER.search(NEITHER.sub("", sentence)) and (why := self._wrong_winner(sentence, mentioned, at)):
+            yield f"{why} in: {sentence}"
+
+    def mentioned(self, sentence: str) -> set[str]:
+        """The configurations that a sentence names; "dense" alone is none."""
+        found = set()
+        for name in self.names:
+            if name.startswith("dense"):
+                continue
+            if name in sentence:
+                found.add(name)
+                sentence = sentence.replace(name, "")
+        return found
+
+    def _wrong_winner(self, sentence: str, mentioned: set[str], at: set[float]) -> str:
+        """Why the winner that a sentence names is none."""
+        said = NEITHER.sub("", sentence)
+        densities = at or {number.value for number in numbers(without(said, (*self.names, *FIXED)))}
+        here = [one for one in self.contests if _label(one) in said.lower()] or self.contests
+        measures = [measure for measure in ("memory", "time") if measure in said] or ["time"]
+        if "less memory" in said:
+            measures = ["memory"]
+        for side, words in (("sparse", SPARSE_SIDE), ("dense", DENSE_SIDE)):
+            if words.search(said) and not self._won(side, here, measures, mentioned, densities):
+                return f"{side} is said to win"
+        if not any(self._won(side, here, measures, mentioned, densities) for side in ("sparse", "dense")):
+            return "a winner is named"
+        return ""
+
+    def _won(
+        self, side: str, here: list[Contest], measures: list[str], mentioned: set[str], densities: set[float]
+    ) -> bool:
+        """Whether a side wins at one of the densities, in all that compete or of the configurations mentioned alone."""
+        placed = [one for one in here if any(_near(d, said) for d in one.densities for said in densities)] or here
+        some = [*placed, *(one.only(mentioned) for one in placed if mentioned)]
+        return any(getattr(one, measure) == side for one in some for measure in measures)
+
+
+def _near(density: float, said: float) -> bool:
+    return abs(density - said) <= 0.006 * density
+
+
+def _label(one: Contest) -> str:
+    """The name of a group where a report names it; the width, as synthetic groups differ in nothing else."""
+    return f"width {one.group[1]}"
+
+
+def _values(
+    kind: str, known: Known | None, of: tuple[str, ...], at: tuple[float, ...], times: float = 1.0
+) -> list[Fact]:
+    if known is None:
+        return []
+    return [Fact(kind, times * end, times * end, of, at) for end in (known.value, known.low, known.high)]
+
+
+def _of_cells(met: Sequence[Contest]) -> Iterator[Fact]:
+    for one in met:
+        for cell in one.cells:
+            yield from _of_cell(cell, cell.names, one.densities)
+            for density in cell.densities:
+                yield Fact("share", density, density)
+
+
+def _of_cell(cell: Cell, names: tuple[str, ...], at: tuple[float, ...]) -> Iterator[Fact]:
+    yield from _values("time", cell.seconds, names, at)
+    yield from _values("bytes", cell.memory, names, at)
+    head = cell.head
+    for name in ("bytes_predicted", "bytes_held", "bytes_needed", "bytes_limit"):
+        sizes = [row[name] for row in cell.rows if row[name] is not None]
+        yield from (Fact("bytes", size, size, names, at) for size in (*sizes, float(np.median(sizes or [0]))))
+    sizes = [one["bytes"] for row in cell.rows for one in row["densified"] or ()]
+    yield from (Fact("bytes", size, size, names) for size in sizes)
+    for share in _shares(head):
+        yield from _values("time", cell.seconds, names, at, share)
+        yield Fact("share", share, share, names, at)
+    yield Fact("time", 0, 0)
+    for name in ("loss_first", "loss_last", "quality", "error", "error_allowed"):
+        if head[name] is not None:
+            yield Fact("count", head[name], head[name])
+    steps = {cell.steps, *(int(step) for _, _, step in head["curve"] or ())}
+    for count in filter(None, steps):
+        yield from _values("time", cell.seconds, names, at, count)
+        yield Fact("count", count, count)
+
+
+def _shares(row: Row) -> Iterator[float]:
+    """What part of a step each phase takes."""
+    means = [row[f"seconds_{name}"] or 0.0 for name in PHASES]
+    yield from (mean / sum(means) for mean in means if mean)
+
+
+def _of_contests(met: Sequence[Contest]) -> Iterator[Fact]:
+    for one in met:
+        for ratio in (*one.ratios(), *one.memory_ratios()):
+            for end in (ratio.value, ratio.low, ratio.high):
+                if 0 < end < float("inf"):
+                    yield Fact("factor", end, end, (), one.densities)
+                    yield Fact("factor", 1 / end, 1 / end, (), one.densities)
+            visible = (ratio.high / ratio.low) ** 0.5 if ratio.low > 0 else float("inf")
+            yield Fact("factor", visible, visible)
+
+
+def _of_lines(met: Sequence[Contest]) -> Iterator[Fact]:
+    """Break-evens: anywhere between the last density that sparse wins and the first that dense does."""
+    lines = {(one.group, cell.names) for one in met for cell in one.cells if not cell.is_dense}
+    for group, names in lines:
+        of_group = sorted((one for one in met if one.group == group), key=lambda one: one.densities[:1])
+        for measure in ("time", "memory"):
+            winners = [(getattr(one.only(set(names)), measure), one.densities[-1]) for one in of_group]
+            won, lost = ([at for winner, at in winners if winner == side] for side in ("sparse", "dense"))
+            if won and lost and max(won) < min(lost):
+                yield Fact("share", max(won), min(lost), names)
+
+
+def _counted(rows: Sequence[Row], met: Sequence[Contest]) -> Iterator[Fact]:
+    """Counts of rows, cells, rounds and groups, and the settings."""
+    cells = [cell for one in met for cell in one.cells]
+    groups = [[cell for one in met for cell in one.cells if one.group == group] for group in {m.group for m in met}]
+    ends = {row["status"] for row in rows}
+    counts = {len(rows), len(cells), len(groups), 1}
+    for of_group in (cells, *groups):
+        for status in ends:
+            counts.add(sum(row["status"] == status for cell in of_group for row in cell.rows))
+            counts.add(sum({row["status"] for row in cell.rows} == {status} for cell in of_group))
+        counts |= {len(cell.rounds) for cell in of_group}
+        counts |= {sum(len(row["samples"] or ()) for row in cell.rows if row["status"] == "ok") for cell in of_group}
+        counts |= {len({cell.names for cell in of_group}) - others for others in range(1, 4)}
+        counts |= {sum(0 < len(cell.rounds) < 4 for cell in of_group), sum(not cell.rounds for cell in of_group)}
+        numbered = [row["status"] for cell in of_group for row in cell.rows if row["status"] in ("ok", "disturbed")]
+        counts.add(len(numbered))
+        if share := numbered.count("disturbed") / max(len(numbered), 1):
+            yield Fact("share", share, share)
+    for row in rows:
+        counts |= {row[name] for name in ("width", "batch_rows", "rows_total", "features", "threads", "epochs")}
+        if row["reason"]:
+            for number in numbers(row["reason"]):
+                yield Fact(number.kind, number.value, number.value)
+    yield from (Fact("count", count, count) for count in counts if count is not None)
