@@ -12,6 +12,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
 from tests.support import rows as maker
+from tests.support.figures import drawn, notes, said, texts
 from workbench import formats, plots, store
 from workbench.analysis import bench, breakeven, latest
 from workbench.plots import contenders, rival_ratio, style
@@ -29,28 +30,6 @@ FRAMES = {
     "all failed": [maker.failed(row, "timeout", "no result after 60 s") for row in maker.sweep()],
     "hostile names": maker.sweep(dataset="$\\frac{1}$ <b>&amp; 100 %"),
 }
-
-
-def drawn(name, rows, **controls):
-    figure = Figure(figsize=(9, 6))
-    sentence = plots.draw(name, store.frame(rows), figure, **controls)
-    figure.draw_without_rendering()
-    return figure, sentence
-
-
-def texts(figure):
-    found = figure.findobj(lambda artist: hasattr(artist, "get_text") and hasattr(artist, "get_fontsize"))
-    return [text for text in found if text.get_text() and text.get_visible()]
-
-
-def said(figure):
-    return " | ".join(text.get_text().replace("\n", " ") for text in texts(figure))
-
-
-def notes(figure):
-    """What is written beside break-evens that are marked."""
-    texts = [" ".join(text.get_text().split()) for text in figure.axes[0].texts]
-    return [text for text in texts if text.startswith("break-even")]
 
 
 @pytest.mark.parametrize("name", plots.names())
@@ -281,72 +260,3 @@ def test_lines_of_a_shape_share_their_colour_and_no_two_lines_look_alike():
 def test_lines_that_end_far_apart_are_drawn_over_a_logarithmic_time():
     scales = [drawn("loss_seconds", maker.sweep(densities=(at,)))[0].axes[0].get_xscale() for at in (0.05, 0.001)]
     assert scales == ["linear", "log"]
-
-
-def test_one_density_is_bars_with_the_better_baseline_marked():
-    laws = (maker.DENSE, maker.SERIAL, maker.SPARSE)
-    for name, column in (("time_density", "seconds_step"), ("memory_density", "bytes_peak")):
-        figure, _ = drawn(name, [row | {"density": None} for row in maker.sweep(laws, (0.05,), noise=0.01)])
-        axes = figure.axes[0]
-        pooled = latest(store.frame(maker.sweep(laws, (0.05,), noise=0.01))).sort_values(column)
-        np.testing.assert_allclose([bar.get_width() for bar in axes.patches], pooled[column])
-        baseline = next(line for line in axes.get_lines() if "baseline" in str(line.get_label()))
-        assert baseline.get_xdata()[0] == pytest.approx(pooled[pooled["format"] == "dense"][column].min())
-        assert "density the data's own, 5.01 %" in said(figure)
-        names = [label.get_text() for label in axes.get_yticklabels()]
-        assert set(names) == {"dense", "dense, 1 thread", "CSR ours · row_sparse gradient"}
-
-
-def test_the_data_s_own_density_is_shown_first_and_marked_among_others():
-    rows = [row | {"density": None} if row["density"] == 0.003 else row for row in maker.sweep()]
-    for name in ("phases", "loss_seconds"):
-        control = next(one for one in plots.get(name).controls if one.name == "density")
-        assert control.initial(latest(store.frame(rows))) == "the data's own"
-        assert "density the data's own, 0.301 %" in said(drawn(name, rows)[0])
-    for name in ("time_density", "memory_density"):
-        assert "the data's own, 0.301 %" in said(drawn(name, rows)[0])
-        assert "the data's own" not in said(drawn(name, maker.sweep())[0])
-
-
-def test_both_baselines_are_drawn_and_told_apart():
-    figure, _ = drawn("time_density", maker.sweep((maker.DENSE, maker.SERIAL, maker.SPARSE)))
-    lines = {line.get_label(): line for line in figure.axes[0].get_lines()}
-    assert lines["dense"].get_linestyle() != lines["dense, 1 thread"].get_linestyle()
-    np.testing.assert_array_less(lines["dense"].get_ydata(), lines["dense, 1 thread"].get_ydata())
-
-
-def test_disturbed_trials_are_no_points_of_time_and_are_counted():
-    rows = [maker.disturbed(row) if row["density"] == 0.01 and row["format"] == "csr" else row for row in maker.sweep()]
-    figure, _ = drawn("time_density", rows)
-    sparse = next(line for line in figure.axes[0].get_lines() if len(line.get_xdata()) == 5)
-    assert not [density for density in sparse.get_xdata() if 0.009 < density < 0.011]
-    assert "left out: 4 disturbed" in said(figure)
-    assert "disturbed" not in said(drawn("memory_density", rows)[0]), "memory does not change beside other programs"
-    lost = drawn("time_density", [maker.disturbed(row) for row in maker.sweep()])
-    assert (
-        lost[1] == "Undecided: other programs were at work, so no cell of this group has a time a step: 12 disturbed."
-    )
-
-
-def test_few_rounds_and_a_break_even_that_is_not_known_are_said():
-    figure, _ = drawn("time_density", maker.sweep(rounds=2))
-    assert "12 of 12 cells from fewer than four rounds, which decide nothing" in said(figure)
-    assert "break-even" not in said(figure)
-
-
-def test_a_range_is_a_band_without_a_line():
-    noisy = maker.sweep(noise=0.3, seed=3)
-    (even,) = breakeven(store.frame(noisy))
-    assert even.is_range
-    figure, _ = drawn("time_density", noisy)
-    assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
-    assert not [line for line in figure.axes[0].get_lines() if len(set(line.get_xdata())) == 1 < len(line.get_xdata())]
-
-
-def test_rows_of_other_seeds_are_one_point_of_a_line_and_named_apart():
-    rows = [*maker.sweep(noise=0.01), *maker.sweep(learning_rate=0.5, noise=0.01, seed=1)]
-    figure, _ = drawn("time_density", rows)
-    assert {len(set(line.get_xdata())) for line in figure.axes[0].get_lines() if len(line.get_xdata()) > 2} == {6}
-    names = [label.get_text() for label in drawn("phases", rows)[0].axes[0].get_yticklabels()]
-    assert len(set(names)) == len(names) == 4
-    assert "dense · learning rate 0.5" in names
