@@ -103,6 +103,14 @@ def test_disturbed_rows_never_make_a_winner_and_are_the_reason_that_is_told():
     assert left_out.startswith("12 of 60 trials with numbers ran beside other programs")
 
 
+@pytest.mark.parametrize("left", [1, 2, 3])
+def test_what_is_left_of_disturbed_rounds_is_told_in_finite_numbers(left):
+    rows = [maker.disturbed(row) if row["round"] >= left and row["density"] < 0.1 else row for row in maker.sweep()]
+    advice = advise(store.frame(rows))
+    assert not [told for told in advice.sentences if re.search(r"\binf\b|\bnan\b|None", told)]
+    assert "undecided at 0.1 %, 0.301 %, 1 % and 3.01 % (other programs were at work)" in advice.verdict
+
+
 def test_dense_on_one_thread_is_named_where_it_is_the_one_to_beat():
     advice = advise(frame(replace(DENSE, fixed=16e-3), replace(SERIAL, fixed=4e-3), SPARSE))
     assert "times faster than dense, 1 thread at 0.1 %" in advice.verdict

@@ -87,7 +87,9 @@ def test_where_all_rounds_of_a_side_were_disturbed_nobody_wins_in_time(formats):
 
 
 def test_rounds_lost_to_other_programs_are_the_reason_where_too_few_are_left():
-    assert judged(DENSE, SPARSE, change=disturb(("csr",), (0, 1)), rounds=5).why == compare.BUSY
+    for lost in ((0, 1), (0, 1, 2, 3)):
+        found = judged(DENSE, SPARSE, change=disturb(("csr",), lost), rounds=5)
+        assert (found.verdict, found.why, found.visible) == ("undecided", compare.BUSY, None)
     assert judged(DENSE, SPARSE, change=disturb(("csr",), (0, 1)), rounds=6).verdict == "sparse"
 
 

@@ -4,6 +4,7 @@ Time is judged by `measure.rounds`: ratios of neighbours within a round, runs co
 several rivals paying for the choice. Memory varies little, and is judged by the intervals of `intervals.interval_of`.
 """
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -59,8 +60,8 @@ class Contest(NamedTuple):
     @property
     def visible(self) -> float | None:
         """The smallest factor between the two sides that these rounds could have told; None where they tell nothing."""
-        enough = self.ratio is not None and self.why not in (FEW, ONCE)
-        return self.ratio.visible if enough else None
+        enough = self.ratio is not None and self.why not in (FEW, ONCE, BUSY)
+        return self.ratio.visible if enough and math.isfinite(self.ratio.visible) else None
 
 
 def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
