@@ -124,7 +124,7 @@ SETTINGS = (
                             "Columns of the data, the most frequent ones; empty: all there are.", main=True)),
     Setting("density", float, None, "density asked for, nnz / size; by default as the data has it, of a synthetic set "
             "0.01", above=0, most=1, goes_to=("data",), role="axis",
-            control=Control("densities", "Densities", "numbers", "0.003, 0.01, 0.03, 0.1, 0.2",
+            control=Control("densities", "Densities", "numbers", "0.003, natural, 0.03, 0.1, 0.2",
                             "Shares of entries that are not zero, between commas: 0.01, 10 %, natural.", main=True)),
     Setting("width", int, None, f"N, columns of the weights: outputs of the model, or its factors{FROM_DATA}", least=1,
             goes_to=("data", "target", "model"), noun="width", say=lambda width: f"width {width}",

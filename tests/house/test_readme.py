@@ -35,7 +35,7 @@ def test_a_command_takes_its_options(line):
 def test_the_spec_has_cells_and_none_that_mean_nothing():
     [text] = blocks("toml")
     found = grid.expand(spec.parse(text))
-    assert len(found.cells) == 12
+    assert len(found.cells) == 12 + 6 * (grid.threads_of(found.cells[0]) > 1)
     assert not found.dropped
 
 
