@@ -2,10 +2,11 @@
 
 import pytest
 
-from tests.sweep.test_sweep import DENSE, spec_of
+from tests.sweep.test_sweep import DENSE, QUICK, TINY, spec_of
 from workbench import store
 from workbench.measure import machine
-from workbench.sweep import run_folder, runner
+from workbench.sweep import run_folder, runner, trial
+from workbench.sweep.spec import Measure
 from workbench.sweep.trial import settings_of
 
 ROUNDS = {"seconds_total": 0.0, "rounds": 12}
@@ -20,7 +21,7 @@ def supervisor(tmp_path, monkeypatch):
     made = runner.Supervisor(spec_of(density=[0.1], measure=ROUNDS), tmp_path)
     made.busy, made.tried = [], 0
 
-    def try_once(task):
+    def try_once(task, busy_most):
         share = made.busy[made.tried % len(made.busy)]
         made.tried += 1
         known = {"key": task.key, "round": task.round, "run": "run", "status": "ok", "busy_others": share}
@@ -55,7 +56,7 @@ def test_a_trial_that_never_was_alone_says_so_and_keeps_its_memory(supervisor):
     assert len(rows) == 8, "four rounds, then the comparison is given up"
     assert {row["status"] for row in rows} == {"disturbed"}
     assert {row["bytes_peak"] for row in rows} == {7}
-    assert rows[0]["reason"] == "Other programs took 90 % of the cores in the last of 3 tries."
+    assert rows[0]["reason"] == "Other programs were at work in each try."
     state = run_folder.read(supervisor.folder)
     assert (state.state, state.counts) == ("finished", {"disturbed": 8})
 
@@ -109,3 +110,15 @@ def test_a_budget_that_is_out_ends_the_sweep_with_what_it_has(supervisor):
     state = run_folder.read(supervisor.folder)
     assert state.state == "finished"
     assert "The budget seconds_sweep = 1e-09 s is out; up to 48 more trials" in state.message
+
+
+def test_under_a_load_that_stays_trials_are_tried_once_when_waiting_has_not_helped(supervisor):
+    supervisor.busy, supervisor.seconds_patience = [0.9], 0.0
+    assert [row["tries"] for row in rows_of(supervisor)] == [3] + 7 * [1]
+
+
+def test_a_trial_that_is_disturbed_trains_no_epochs_in_vain():
+    request = {"cell": {**TINY, "density": 0.1, "epochs": 10**6}, "measure": Measure(**QUICK).model_dump()}
+    row = trial.run_trial(request | {"bytes_limit": 2**34, "busy_most": -1.0})
+    assert (row["status"], row["reason"]) == ("disturbed", "Other programs were at work.")
+    assert row["seconds_step"] > 0

@@ -11,6 +11,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from rich.table import Table
 from rich.text import Text
 
+from workbench import store
+from workbench.analysis import cells, words
 from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
 from workbench.sweep import estimate, run_folder
@@ -68,16 +70,16 @@ def tell(folder: Path, lines: Iterable[str]) -> None:
 
 
 def trained_table(rows: Iterable[dict]) -> Table:
-    """Seconds an epoch, peak memory and held-out quality of runs that trained whole epochs."""
+    """Seconds an epoch, peak memory and held-out quality of cells that trained epochs, medians over rounds."""
     table = Table(title="One softmax model on the standard library's source text")
-    for heading in ("format", "update", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
-        table.add_column(heading, justify="left" if heading in ("format", "update") else "right")
-    for row in rows:
+    for heading in ("configuration", "seconds an epoch", "peak memory", "held by arrays", "held-out accuracy"):
+        table.add_column(heading, justify="left" if heading == "configuration" else "right")
+    for row in cells.records(cells.latest(store.frame(rows))):
         if row["status"] == "ok":
             memory = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_peak", "bytes_held"))
-            table.add_row(row["format"], row["update"], f"{row['seconds_epoch']:.2f}", *memory, f"{row['quality']:.3f}")
+            table.add_row(words.line(row), f"{row['seconds_epoch']:.2g}", *memory, f"{row['quality']:.3f}")
         else:
-            table.add_row(row["format"], row["update"], row["status"], "", "", row["reason"])
+            table.add_row(words.line(row), row["status"], "", "", row["reason"])
     return table
 
 

@@ -30,7 +30,7 @@ from workbench.sweep.trial import settings_of
 
 TRIAL = "workbench.sweep.trial:answers"
 TRIES = 3
-"""How often a trial is measured until other programs leave it alone."""
+"""How often a trial is measured at most until other programs leave it alone."""
 SECONDS_LOCK = 2.0
 """How long to wait for a supervisor that has written its end and not yet gone."""
 SECONDS_LOOK = 0.1
@@ -51,7 +51,7 @@ class Supervisor:
         self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started = time.monotonic()
-        self.seconds_patience = spec.measure.seconds_quiet
+        self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
         self.beaten = 0.0
 
     def beat(self) -> None:
@@ -150,17 +150,23 @@ class Supervisor:
         self.write()
 
     def do(self, task: Task) -> dict:
-        """The row of one trial; of one that other programs disturbed the row of the last of three tries."""
-        for tries in range(1, TRIES + 1):
-            row = self.try_once(task) | {"tries": tries}
-            limit = self.disturbance_limit(task.cell)
-            if row["status"] != "ok" or (row["busy_others"] or 0.0) <= limit:
+        """The row of one trial; of one that other programs disturbed the row of its last try.
+
+        After a trial that never was alone the next ones are tried once, until one is, when waiting has not helped.
+        """
+        limit = self.disturbance_limit(task.cell)
+        for tries in range(1, self.tries + 1):
+            is_last = tries == self.tries
+            row = self.try_once(task, 1.0 if is_last else limit) | {"tries": tries}
+            is_disturbed = row["status"] == "disturbed" or (row["status"] == "ok" and row["busy_others"] > limit)
+            if not is_disturbed:
+                self.tries = TRIES
                 return row
             if self.stopping:
                 break
             self.await_quiet(limit)
-        reason = f"Other programs took {100 * row['busy_others']:.0f} % of the cores in the last of {tries} tries."
-        return row | {"status": "disturbed", "reason": reason}
+        self.tries = TRIES if self.seconds_patience > 0 else 1
+        return row | {"status": "disturbed", "reason": "Other programs were at work in each try."}
 
     def disturbance_limit(self, cell: Cell) -> float:
         """The share of all cores that other programs may take; all of them where too few rounds decide nothing."""
@@ -179,14 +185,15 @@ class Supervisor:
             if others.share() <= limit:
                 return
 
-    def try_once(self, task: Task) -> dict:
-        """The row of one trial, done in a child."""
+    def try_once(self, task: Task, busy_most: float = 1.0) -> dict:
+        """The row of one trial, done in a child, which trains no epochs where other programs took more of the cores."""
         self.state.current = describe(task.cell)
         self.beat()
         settings = {
             "cell": task.cell.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
+            "busy_most": busy_most,
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials

@@ -34,8 +34,10 @@ class _Ended(Exception):  # noqa: N818 - control flow, not an error
 
 
 def run_trial(request: dict) -> dict:
-    """The row of one trial; `request` has cell, measure and bytes_limit; for device cuda also gpu, what
-    was found there, where that was looked for before. Errors become rows with status and reason.
+    """The row of one trial; `request` has cell, measure and bytes_limit.
+
+    It may have busy_most, the share of the cores above which other programs end the trial before its epochs, and for
+    device cuda gpu, what was found there before. Errors become rows with status and reason.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -46,7 +48,8 @@ def run_trial(request: dict) -> dict:
         count = 1 if cell.serial else row["threads"]
         with threadpoolctl.threadpool_limits(limits=count):
             threads.set_threads(count)
-            row |= _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row).result()
+            trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
+            row |= trial.result(request.get("busy_most", 1.0))
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
     except MemoryError as error:
@@ -112,7 +115,7 @@ class _Trial:
         self.on_device = cell.device == "cuda"
         self.seconds_measured = 0.0
 
-    def result(self) -> dict:
+    def result(self, busy_most: float) -> dict:
         """The whole trial."""
         start = time.perf_counter()
         warm_kernels(self.cell)
@@ -126,6 +129,8 @@ class _Trial:
         self.watch_device(run)
         memory.reset_peak()
         self.measure(run)
+        if self.cell.epochs and self.row["busy_others"] > busy_most:
+            raise _Ended("disturbed", "Other programs were at work.")
         if self.cell.epochs:
             self.train(run, problem)
         self.row["bytes_peak"] = max(memory.peak_bytes() - baseline, 0)
