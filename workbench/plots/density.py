@@ -221,6 +221,8 @@ def _natural(axes: Axes, rows: Sequence[cells.Row]) -> None:
 
 def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
     """The interval as a band, and a dashed line where it is narrow enough for a number; named low, off most lines."""
+    if even.low is None or even.high is None:
+        return
     colour = style.look(even.settings)["color"]
     axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
     if even.density is not None:

@@ -11,7 +11,6 @@ from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
 from workbench.analysis.compare import BUSY, HOLDS_ONE, Contest, contest
-from workbench.analysis.intervals import interval_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
@@ -159,7 +158,7 @@ def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
 def _told(row: cells.Row, steps: int, dense: cells.Row, dense_steps: int) -> tuple[str, str]:
     """Title and sentence where a sparse row reaches dense's loss: whether sooner, by the rounds of both."""
     each = contest([row], [dense], "seconds_step")
-    mine, its = _took(row, steps), _took(dense, dense_steps)
+    mine, its = style.seconds(row, steps), style.seconds(dense, dense_steps)
     after = f"after {words.plural(steps, 'step')} of {words.line(row)} and {dense_steps} of {words.line(dense)}"
     verdict = _sooner(each, dense_steps / steps)
     if verdict == "sparse":
@@ -183,14 +182,6 @@ def _sooner(each: Contest, share: float) -> str:
     return each.ratio._replace(**ends).verdict
 
 
-def _took(row: cells.Row, steps: int) -> str:
-    """The time of so many steps, as exactly as that of one is known."""
-    step = interval_of(row, "seconds_step")
-    if step is None:
-        return ""
-    return words.measured(*(steps * end for end in (step.value, step.low, step.high)), words.seconds)
-
-
 def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
     """First and last loss, time and steps trained, and quality of each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
@@ -206,7 +197,7 @@ def _described(row: cells.Row) -> dict[str, str]:
         "last loss": shown(row["loss_last"]),
     }
     known |= {
-        "trained": _took(row, int(curve[-1, 2])) if curve.size else "",
+        "trained": style.seconds(row, int(curve[-1, 2])) if curve.size else "",
         "steps": f"{curve[-1, 2]:.0f}" if curve.size else "",
     }
     known[row["quality_name"] or "quality"] = shown(row["quality"])

@@ -12,7 +12,6 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from workbench.analysis import cells, words
-from workbench.analysis.intervals import interval_of
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -128,13 +127,10 @@ def _described(row: cells.Row) -> dict[str, str]:
 
 def _phase(row: cells.Row, name: str) -> str:
     """The time of a phase, as exactly as that of the step is known."""
-    step, phases = interval_of(row, "seconds_step"), phases_of(row)
-    if step is None or not phases:
+    phases = phases_of(row)
+    if not phases:
         return ""
-    share = phases[name] / row["seconds_step"]
-    if not share:
-        return words.seconds(0)
-    return words.measured(*(share * end for end in (step.value, step.low, step.high)), words.seconds)
+    return style.seconds(row, phases[name] / row["seconds_step"]) if phases[name] else words.seconds(0)
 
 
 def _scale(frame: pd.DataFrame) -> str:

@@ -21,6 +21,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from workbench.analysis import cells, words
 from workbench.analysis.compare import BUSY
+from workbench.analysis.intervals import interval_of
 from workbench.plots.chart import Control
 
 DENSE = "#222222"
@@ -52,7 +53,7 @@ def look(row: cells.Row) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
-    red, green, blue = (0.65 * part + 0.35 for part in colors.to_rgb(base))
+    red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
     colour = colors.to_hex((red, green, blue)) if pale else base
     face = "white" if row["update"] == "lazy" or row.get("serial") else colour
     line = _line(row)
@@ -142,7 +143,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
     for axis in (axes.xaxis, axes.yaxis):
         low, high = sorted(axis.get_view_interval())
         if axis.get_scale() == "log" and high < SHORT * low:
-            subs = (1.0, 2.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
+            subs = (1.0, 2.0, 3.0, 5.0) if high > SHORTEST * low else tuple(range(1, 10))
             axis.set_major_locator(LogLocator(subs=subs, numticks=12))
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
@@ -174,6 +175,14 @@ def log_axis(axis: Any, tell: Any, label: str) -> None:
 def is_timed(row: cells.Row) -> bool:
     """Whether a row has a result, and in it the time of a step."""
     return row["status"] == "ok" and bool(row["seconds_step"])
+
+
+def seconds(row: cells.Row, steps: float) -> str:
+    """The time of so many steps of a row, or of a share of one, as exactly as that of a step is known."""
+    step = interval_of(row, "seconds_step")
+    if step is None:
+        return ""
+    return words.measured(steps * step.value, steps * step.low, steps * step.high, words.seconds)
 
 
 def name(row: cells.Row, among: Iterable[cells.Row]) -> str:
