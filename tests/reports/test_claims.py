@@ -4,6 +4,7 @@ import re
 from dataclasses import replace
 from functools import cache
 from tempfile import TemporaryDirectory
+from unittest.mock import patch
 
 import pytest
 from matplotlib.figure import Figure
@@ -50,9 +51,9 @@ def facts_of(kind):
 
 @cache
 def written(kind):
-    """The HTML and the Markdown report of a kind of rows."""
+    """The HTML and the Markdown report of a kind of rows; without pictures, which say no more and take long."""
     frame = store.frame(KINDS[kind])
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, patch.object(report, "inline", return_value=""):
         html = report.html(frame, f"{folder}/report.html", **GIVEN).read_text(encoding="utf-8")
         return html, report.markdown(frame, f"{folder}/report.md", **GIVEN).read_text(encoding="utf-8")
 

@@ -52,7 +52,7 @@ class Facts:
         met = contests(rows)
         names = {name for contest in met for cell in contest.cells for name in cell.names}
         facts = [*_of_cells(met), *_of_contests(met), *_of_lines(met), *_counted(rows, met)]
-        return cls(met, facts, tuple(sorted(names, key=len, reverse=True)))
+        return cls(met, list(dict.fromkeys(facts)), tuple(sorted(names, key=len, reverse=True)))
 
     def faults(self, text: str, at: Iterable[float] = ()) -> list[str]:
         """What a text says that the rows do not bear, sentence by sentence; `at`: the densities it is about."""
