@@ -136,7 +136,7 @@ def tell_started(size: Size, folder: Path) -> None:
 def conclude(folder: Path) -> Progress:
     """The verdict of a run that has ended, and the way to its report; gives how it ended."""
     rows = run_folder.rows(folder)
-    if any(row["status"] == "ok" for row in rows):
+    if any(row["status"] in ("ok", "disturbed") for row in rows):
         terminal.conclude(conclusion.of(store.frame(rows)))
     terminal.console.print(f"Its report: workbench report {folder}", highlight=False, markup=False, soft_wrap=True)
     return run_folder.read(folder)

@@ -84,11 +84,15 @@ def trials(study: LabState, most: int = 100) -> Shown:
 
 
 def gate(study: LabState) -> Shown:
-    """How many trials gave a result; `NoResultError`, which fails the notebook, when a sweep is over and none did."""
+    """How many trials gave a result; `NoResultError`, which fails the notebook, when a sweep is over and none did.
+
+    Disturbed trials have results of memory, and say of time that it is not known.
+    """
     study.poll()
-    good = study.counts["ok"]
-    if good:
-        return _said(f"{good} of {len(study.rows)} trials gave a result. Rows are in {study.folder}.")
+    good, disturbed = study.counts["ok"], study.counts["disturbed"]
+    if good or disturbed:
+        beside = f", {disturbed} were disturbed by other programs" if disturbed else ""
+        return _said(f"{good} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}.")
     if study.progress is None or study.alive:
         return _said(NOTHING)
     reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
