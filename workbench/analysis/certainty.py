@@ -44,7 +44,7 @@ def _interval(contests: Sequence[Contest]) -> str:
     """The interval of the ratio at the first density that is decided, or is known at all."""
     decided = [one for one in contests if one.ratio and one.verdict in ("sparse", "dense")]
     first = next(iter(decided), next(one for one in contests if one.ratio))
-    at = f"at {words.densities([first])} dense takes {words.times(first.ratio)} as long as sparse"
+    at = f"at {words.densities([first])} dense takes {words.times(first.known[2])} as long as sparse"
     return f"; {at} (95 % interval)"
 
 

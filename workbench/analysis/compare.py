@@ -58,6 +58,13 @@ class Contest(NamedTuple):
     level: tuple[Row, ...] = ()
 
     @property
+    def known(self) -> tuple[Row, Row, Ratio]:
+        """(sparse, dense, ratio) where both sides have a number; ValueError where not."""
+        if self.sparse is None or self.dense is None or self.ratio is None:
+            raise ValueError(f"A side of the contest at density {self.density} has no number ({self.why}).")
+        return self.sparse, self.dense, self.ratio
+
+    @property
     def visible(self) -> float | None:
         """The smallest factor between the two sides that these rounds could have told; None where they tell nothing."""
         enough = self.ratio is not None and self.why not in (FEW, ONCE, BUSY)

@@ -97,7 +97,7 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
 def _counted(rows: list[dict[str, Any]]) -> Rounds:
     numbered = [row for row in rows if row["status"] in ("ok", "disturbed")]
     newest = next((row for row in reversed(numbered) if not is_disturbed(row)), numbered[-1] if numbered else None)
-    same = [row for row in numbered if row["key"] == newest["key"]]
+    same = [row for row in numbered if newest and row["key"] == newest["key"]]
     by_place = {(str(row["run"]), row["round"] or 0): row for row in same}
     timed = {place: row for place, row in by_place.items() if not is_disturbed(row)}
     disturbed = {place: row for place, row in by_place.items() if place not in timed}

@@ -50,7 +50,7 @@ def at(one: Contest) -> str:
 
 def _won(stretch: Sequence[Contest], measure: str) -> str:
     first, last = stretch[0], stretch[-1]
-    sparse, dense = words.line(first.sparse), words.line(first.dense)
+    sparse, dense = map(words.line, first.known[:2])
     if first.verdict == "dense":
         return f"{dense} beats the best sparse, {sparse}: {_gains(first, last, measure)}."
     return f"{sparse} beats {dense}: {_gains(first, last, measure)}{_level(stretch)}."
@@ -58,12 +58,13 @@ def _won(stretch: Sequence[Contest], measure: str) -> str:
 
 def _gains(first: Contest, last: Contest, measure: str) -> str:
     """What the winner takes instead of what the loser takes, and how many times less, at both ends of a stretch."""
-    values = [words.measured_quantity(row, measure) for row in (first.sparse, first.dense)]
+    sparse, dense, ratio = first.known
+    values = [words.measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
-    peak = "at its peak on the device" if first.sparse["device"] == "cuda" else "at its peak"
+    peak = "at its peak on the device" if sparse["device"] == "cuda" else "at its peak"
     what = "a step" if measure.startswith("seconds") else peak
-    gain = f"{less} {what} instead of {more}, {words.gain(first.ratio)} {MEASURES[measure][2]}"
-    return gain if first is last else f"{gain},{at(first)}; {words.gain(last.ratio)}{at(last)}"
+    gain = f"{less} {what} instead of {more}, {words.gain(ratio)} {MEASURES[measure][2]}"
+    return gain if first is last else f"{gain},{at(first)}; {words.gain(last.known[2])}{at(last)}"
 
 
 def _level(stretch: Sequence[Contest]) -> str:
@@ -79,23 +80,22 @@ def _level(stretch: Sequence[Contest]) -> str:
 
 def _open(one: Contest, measure: str, several: bool) -> str:
     """Where neither wins: what both take, their ratio, what could have been seen."""
-    sides = " and ".join(
-        f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (one.sparse, one.dense)
-    )
+    sparse, dense, ratio = one.known
+    sides = " and ".join(f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (sparse, dense))
     here = at(one) if several else ""
-    ratio = f"{sides}{here}, so dense takes {words.times(one.ratio)} as much"
+    text = f"{sides}{here}, so dense takes {words.times(ratio)} as much"
     if one.verdict == "level":
-        return f"{words.line(one.sparse)} and {words.line(one.dense)} are level, within 10 %: {ratio}."
+        return f"{words.line(sparse)} and {words.line(dense)} are level, within 10 %: {text}."
     unseen = f", and differences below {words.number(one.visible, 2)} times cannot be told" if one.visible else ""
-    return f"{MEASURES[measure][0]} is undecided, {one.why}: {ratio}{unseen}. To decide it: {REMEDY[one.why]}."
+    return f"{MEASURES[measure][0]} is undecided, {one.why}: {text}{unseen}. To decide it: {REMEDY[one.why]}."
 
 
 def _incomparable(one: Contest, measure: str) -> str:
     """What is known where one side has no number."""
-    if one.verdict == "sparse":
+    if one.verdict == "sparse" and one.sparse and one.dense:
         takes = words.measured_quantity(one.sparse, measure)
         return f"only sparse runs: {did_not(one.dense)}; {words.line(one.sparse)} takes {takes}."
-    if one.verdict == "dense":
+    if one.verdict == "dense" and one.sparse:
         return f"only dense runs: {did_not(one.sparse)}."
     if one.why == NO_DENSE:
         return f"there is no dense baseline, so nothing can be said; {REMEDY[NO_DENSE]}."
