@@ -144,8 +144,8 @@ def gain(ratio: Ratio) -> str:
 
 def inverse(ratio: Ratio) -> Ratio:
     """The ratio of the same two the other way round."""
-    ends = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
-    return Ratio(*ends, ratio.rounds, ratio.runs)
+    value, low, high = (1 / end if end else math.inf for end in (ratio.value, ratio.high, ratio.low))
+    return Ratio(value, low, high, ratio.rounds, ratio.runs)
 
 
 def span(low: float, high: float, tell: Any) -> str:

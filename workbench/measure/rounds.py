@@ -163,8 +163,9 @@ def fastest(contenders: Times) -> Hashable | None:
     """The contender of the least time by its ratio to the first that has a round; None where none has one."""
     measured = {name: seconds for name, seconds in contenders.items() if seconds}
     first = next(iter(measured.values()), {})
-    ratios = {name: ratio_of(seconds, first) for name, seconds in measured.items()}
-    return min((name for name in ratios if ratios[name]), key=lambda name: ratios[name].value, default=None)
+    against = ((name, ratio_of(seconds, first)) for name, seconds in measured.items())
+    ratios = {name: ratio.value for name, ratio in against if ratio}
+    return min(ratios, key=lambda name: ratios[name], default=None)
 
 
 def rounds_due(decision: Decision, measured: int, most: int = LOOKS[-1]) -> int:

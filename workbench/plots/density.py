@@ -224,6 +224,8 @@ def _crossing(axes: Axes, even: BreakEven, labelled: bool) -> None:
     if even.low is None or even.high is None:
         return
     colour = style.look(even.settings)["color"]
+    if even.low is None or even.high is None:  # what crosses has both ends
+        return
     axes.axvspan(even.low, even.high, color=colour, alpha=0.2, linewidth=0)
     if even.density is not None:
         axes.axvline(even.density, color=colour, linewidth=1.2, linestyle=(0, (4, 2)))
