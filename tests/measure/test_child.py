@@ -2,6 +2,8 @@
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 
@@ -45,6 +47,23 @@ def test_a_child_answers_its_request_without_what_holds_blas_back(monkeypatch):
     (answer,) = answers_of("echo", size=3)
     assert (answer["came"], answer["held"]) == ({"size": 3}, None)
     assert answer["pid"] != os.getpid()
+
+
+SERVER = """
+import os, psutil
+from workbench.measure import child
+before = dict(os.environ)
+child.fork_server()
+[server] = [each for each in psutil.Process().children() if "forkserver" in " ".join(each.cmdline())]
+held = {name: server.environ().get(name) for name in ("OPENBLAS_CORETYPE", "OPENBLAS_THREAD_TIMEOUT")}
+print(held == {"OPENBLAS_CORETYPE": None, "OPENBLAS_THREAD_TIMEOUT": "12"}, dict(os.environ) == before)
+"""
+
+
+def test_the_server_that_loads_blas_for_its_children_starts_without_what_holds_blas_back():
+    environment = {**os.environ, "OPENBLAS_CORETYPE": "Haswell"}
+    done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=True, env=environment)
+    assert done.stdout.split() == ["True", "True"]
 
 
 def test_answers_come_one_by_one_and_prints_go_to_the_log(tmp_path):

@@ -10,11 +10,13 @@ A child sends each answer as a line of JSON. Reading never waits for the rest of
 killed in the middle of one ends as any other does, by its limits or its exit status, as `Ended`.
 """
 
+import contextlib
 import json
 import multiprocessing
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from multiprocessing import forkserver
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
@@ -42,10 +44,31 @@ class Ended(Exception):  # noqa: N818 - an end, not always an error
 
 
 def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
-    """The context to start children from; they begin with the modules of `preload` imported, if it is the first."""
+    """The context to start children from; they begin with the modules of `preload` imported, if it is the first.
+
+    The server is started here, in the environment that children measure in: it loads BLAS, which reads it only then.
+    """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
+    with _environment(blas.own_environment()):
+        forkserver.ensure_running()
     return context
+
+
+@contextlib.contextmanager
+def _environment(variables: Mapping[str, str]) -> Iterator[None]:
+    """Have these environment variables and no others, for processes that are started inside."""
+    before = dict(os.environ)
+    try:
+        _replace_environment(variables)
+        yield
+    finally:
+        _replace_environment(before)
+
+
+def _replace_environment(variables: Mapping[str, str]) -> None:
+    os.environ.clear()
+    os.environ.update(variables)
 
 
 def start(
