@@ -134,6 +134,14 @@ def test_a_sweep_gives_a_row_a_trial_and_resuming_does_nothing_twice(tmp_path):
     assert (state.reused, state.counts, len(run_folder.rows(folder))) == (8, {}, 8)
 
 
+def test_rows_of_a_folder_that_is_used_again_are_of_another_run(tmp_path):
+    first = run_folder.identity(tmp_path)
+    assert first.startswith(f"{tmp_path.name} 20")
+    assert run_folder.identity(tmp_path) == first
+    (tmp_path / run_folder.IDENTITY).write_text("older 2020-01-01\n")
+    assert run_folder.identity(tmp_path) == "older 2020-01-01"
+
+
 def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
     folder = run_folder.start(spec_of(density=[0.1]), tmp_path / "run")
     finish(folder)

@@ -2,7 +2,8 @@
 
 Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
 append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
-supervisor printed); `stop` (present when somebody asked it to stop); `lock` (held by the supervisor).
+supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody asked it to stop);
+`lock` (held by the supervisor).
 """
 
 import contextlib
@@ -27,7 +28,7 @@ from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
 SPEC, PLAN, MACHINE, LOG, PROGRESS = "spec.json", "plan.json", "machine.json", "log.txt", "progress.json"
-STOP = "stop"
+STOP, IDENTITY = "stop", "identity"
 SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
@@ -147,6 +148,17 @@ def _last_line(log: Path) -> str:
     except OSError:
         return ""
     return f", and its log ends with {lines[-1].strip()!r}" if lines else ""
+
+
+def identity(folder: Path) -> str:
+    """What the rows of a run name as theirs, made when first asked for: folder and time.
+
+    The time is in it because folders are used again, and rounds of two runs must never be taken for one another.
+    """
+    path = folder / IDENTITY
+    if not path.exists():
+        replace_file(path, f"{folder.name} {time.strftime('%Y-%m-%dT%H:%M:%S%z')}")
+    return path.read_text(encoding="utf-8").strip()
 
 
 def read_spec(folder: str | Path) -> Spec:

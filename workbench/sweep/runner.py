@@ -50,7 +50,7 @@ class Supervisor:
         self.state = run_folder.Progress(spec.name, pid=os.getpid())
         self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
-        self.started = time.monotonic()
+        self.started, self.run_name = time.monotonic(), run_folder.identity(folder)
         self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
         self.beaten = 0.0
 
@@ -201,7 +201,7 @@ class Supervisor:
         process, connection = child.start(self.context, self.work, settings)
         row = settings_of(task.cell) | self.await_row(process, connection, started)
         seconds = time.monotonic() - started
-        own = {"key": task.key, "round": task.round, "run": self.folder.name, "experiment": self.spec.name}
+        own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
         row |= {"source": grid.source_hash(task.cell)}
         if (measured := row.pop("seconds_measured", None)) is not None:
