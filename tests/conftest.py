@@ -3,6 +3,7 @@
 `make test` has a worker a core (pytest-xdist), four at most. A file of tests is one worker's, with all its tests share.
 """
 
+import gc
 import os
 from pathlib import Path
 
@@ -73,3 +74,26 @@ def pytest_xdist_auto_num_workers() -> int:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     places = {f"test_{name}.py": place for place, name in enumerate(LONGEST)}
     items.sort(key=lambda item: places.get(item.path.name, len(places)))
+
+
+def pytest_collection_finish() -> None:
+    """See `_settle`; what makes a million objects that live has a search less often than every 700."""
+    gc.set_threshold(50_000, 20, 20)
+    _settle()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
+    """After the last test of a file."""
+    if nextitem is None or nextitem.path != item.path:
+        _settle()
+
+
+def _settle() -> None:
+    """Keep Python's search for dead cycles from what is there now: the tests, and code compiled by files before.
+
+    A worker holds millions of such objects in the end, and every trial that a test runs in this process asks for a
+    search before it looks at its memory. What is kept from it and dies later, dies by its count of references alone.
+    """
+    gc.collect()
+    gc.freeze()

@@ -14,11 +14,11 @@ import kernels.gpu
 from kernels import devices
 from kernels.gpu.source import Source, sources
 from tests.support import nvrtc
-from tests.support.gpu_twins import part_of
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "nvrtc"
 ROOT = Path(kernels.__file__).parent
+DISTINCT = ("adagrad.update", "group_adagrad.update")
 
 kernels.names()  # registers every source that kernels have
 for module in pkgutil.iter_modules(kernels.gpu.__path__):
@@ -30,20 +30,18 @@ needs_nvrtc = pytest.mark.skipif(
 
 
 def variants(source: Source, architecture: str) -> tuple[str, ...]:
-    """All of them, on the first GPU and for the first update rule; else fewer.
+    """All of them, on the first GPU and for the two update rules whose states differ in shape; else fewer.
 
-    Rules differ in their formula alone: of the others, on further GPUs one of each kernel. Tables of two bytes a value
-    differ in their loads alone: for other rules and on further GPUs, one of each kernel and pair of types.
+    Other rules differ from these in their formula alone, and tiles of a kernel in loop bounds and in the width of their
+    loads: of those rules, and on further GPUs, one of each kernel and its types, that with the widest tile; of those
+    rules on further GPUs one of each kernel. The host's compiler sees every variant, see `test_gpu_emulated.py`.
     """
-    is_alike, is_further = bool(source.before) and source.title != "adagrad.update", architecture != "sm_90"
+    is_alike, is_further = bool(source.before) and source.title not in DISTINCT, architecture != "sm_90"
     if is_alike and is_further:
         return tuple({name.partition("<")[0]: name for name in source.names}.values())
-    narrow = [name for name in source.names if part_of(name) != "wide"]
-    wide = [name for name in source.names if name not in narrow]
     if is_alike or is_further:
-        kinds = [(name.partition("<")[0], *re.findall("float|Half|Brain", name)) for name in narrow]
-        narrow = list(dict(zip(kinds, narrow, strict=True)).values())
-    return (*wide, *narrow)
+        return tuple({re.sub(r", \d+", "", name): name for name in source.names}.values())
+    return source.names
 
 
 def problem(source: Source, architecture: str) -> str:

@@ -22,7 +22,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     first = panel.chart.image.value
     assert "data:image/svg+xml" in first
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
-    assert "4 of 24 trials · ✓ 4 ok · about 30 s left" in text(panel)
+    assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
     assert "Now: csr at 1 %" in text(panel)
     write_run(study.folder, rows)
     clock.now += 60

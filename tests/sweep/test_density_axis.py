@@ -82,3 +82,15 @@ def test_the_check_of_joined_rows_can_fail(tmp_path, monkeypatch):
 def test_a_density_that_is_out_of_reach_says_the_highest(cell):
     with pytest.raises(problem.data.DataError, match=r"cannot reach density 0.9: .* at most"):
         make_problem(cell.model_copy(update={"density": 0.9}))
+
+
+def test_what_an_edited_file_would_make_is_not_taken_from_the_cache(cell, monkeypatch):
+    made = []
+    real = problem._make
+    monkeypatch.setattr(problem, "_make", lambda **parameters: made.append(parameters) or real(**parameters))
+    make_problem(cell)
+    make_problem(cell)
+    assert len(made) == 1
+    monkeypatch.setattr(problem, "_code", lambda: "edited")
+    make_problem(cell)
+    assert len(made) == 2

@@ -1,7 +1,7 @@
 """From rows to cells: which rows measure the same thing, and which cells may be compared."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import pandas as pd
@@ -69,7 +69,7 @@ def _agrees(key: tuple, other: tuple) -> bool:
     return all(mine == theirs or (mine is None and name in FROM_DATA) for name, mine, theirs in pairs)
 
 
-def describe(group: Row, names: Iterable[str] = GROUP) -> str:
+def describe(group: Row, names: Sequence[str] = GROUP) -> str:
     """The settings of a group in words, of those named.
 
     >>> describe({"width": 16, "batch_rows": 256, "threads": 1}, ("width", "batch_rows", "threads"))
@@ -77,7 +77,8 @@ def describe(group: Row, names: Iterable[str] = GROUP) -> str:
     """
     say = {setting.column or setting.name: setting.say for setting in settings.SETTINGS}
     say["machine"] = lambda machine: f"machine {machine}"
-    say["rows_trained"] = lambda rows: f"{rows:,} rows trained on"
+    of_all = group.get("rows_trained") == group.get("rows_total")
+    say["rows_trained"] = lambda rows: "" if of_all and "rows_total" in names else f"{rows:,} rows trained on"
     return ", ".join(filter(None, (say[name](group[name]) for name in names if group.get(name) is not None)))
 
 

@@ -56,7 +56,7 @@ def wanted(row: Row) -> str:
     if high is not None:
         return f"at most {_percent(high)} %"
     if row["part"] == "slow" and row["truth"] is not None:
-        return f"{row['truth']:.2f} x in the interval"
+        return "1 x" if row["truth"] == 1 else f"up to {row['truth']:.2f} x"
     return "flagged, or not slowed" if row["part"] == "threshold" else ""
 
 

@@ -39,12 +39,12 @@ def run(names: Sequence[str], folder: Path, seconds_budget: float, command: str 
 
 
 def table(name: str, rows: Sequence[dict[str, Any]]) -> Table:
-    """The outcomes of a part."""
+    """The outcomes of a part that something was wanted of."""
     frame = store.SELF.frame(rows)
     shown = Table(title=f"{name}: {parts.PARTS[name].what}", title_justify="left")
     for heading in ("what", "condition", "wanted", "measured", ""):
         shown.add_column(heading, overflow="fold")
-    for found in (*analysis.criteria(frame), *analysis.others(frame)):
+    for found in analysis.criteria(frame):
         sign = "-" if found.met is None else "met" if found.met else "missed"
         style = None if found.met is None else "green" if found.met else "yellow"
         shown.add_row(*map(escape, (found.what, found.condition, found.wanted, found.measured, sign)), style=style)

@@ -1,7 +1,10 @@
 """The problem of a cell: its data at the rows, features and density asked for, and the targets of its model."""
 
 import dataclasses
+import functools
+import hashlib
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import scipy.sparse
@@ -82,10 +85,17 @@ def _cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
 
     def fingerprint(**parameters) -> str:
-        return origin.fingerprint(**_of_file(parameters)) if not is_synthetic(parameters["dataset"]) else ""
+        of_origin = "" if is_synthetic(parameters["dataset"]) else origin.fingerprint(**_of_file(parameters))
+        return of_origin + _code()  # of the folder of data the cache sees itself
 
     derived = data.Source(f"{origin.name}-derived", _make, origin.origin, origin.licence, fingerprint)
     return cache.kept(derived, parameters)
+
+
+@functools.cache
+def _code() -> str:
+    """Hash of this file, which says what is made of the data."""
+    return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
 def _of_file(parameters: dict) -> dict:

@@ -9,6 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import numpy as np
+
 from workbench.bench.self_trial.noise import Noise
 from workbench.bench.self_trial.outcomes import counted
 from workbench.bench.self_trial.simulate import Added, Ends, draw, ends
@@ -18,8 +20,10 @@ SWEEPS = 10_000
 TRUTHS = (1.0, 1.1, 1.2, 1.5, 2.0, 4.0)
 CSR, VENDOR, DENSE = range(3)
 """Places of the contenders in a recording."""
+PAIRS = ((CSR, 0),), ((VENDOR, 0),)
+"""The sparse side of comparisons of two."""
 RIVALS = {
-    1: ((CSR, 0),),
+    1: PAIRS[0],
     2: ((CSR, 0), (VENDOR, 0)),
     4: ((CSR, 0), (VENDOR, 0), (CSR, 1), (VENDOR, 1)),
 }
@@ -35,9 +39,11 @@ CONDITIONS = {
 """Noise that simulations are made with: that of the recording, alone or with what is added."""
 
 
-def simulated(noise: Noise, truth: float, rivals: int, added: Added, seed: int, sweeps: int) -> Ends:
-    """The ends of sweeps in which every sparse contender is `truth` times as fast as dense."""
-    slots = (*RIVALS[rivals], (DENSE, 0))
+def simulated(
+    noise: Noise, truth: float, sparse: tuple[tuple[int, int], ...], added: Added, seed: int, sweeps: int
+) -> Ends:
+    """The ends of sweeps in which every contender of `sparse`, (contender, half), is `truth` times as fast as dense."""
+    slots = (*sparse, (DENSE, 0))
     logs = draw(noise, slots, sweeps, seed, added)
     return ends(logs[:, :-1] - math.log(truth), logs[:, -1:])
 
@@ -49,7 +55,7 @@ def coverage(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]
         for rivals in RIVALS:
             total = 0
             for seed, truth in enumerate(TRUTHS):
-                found = simulated(noise, truth, rivals, added, seed, sweeps // len(TRUTHS))
+                found = simulated(noise, truth, RIVALS[rivals], added, seed, sweeps // len(TRUTHS))
                 hits = int(found.covers(truth).sum())
                 total += hits
                 alone = {"truth": truth, "rivals": rivals, "rounds": float(found.rounds.mean())}
@@ -69,7 +75,7 @@ def coverage(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]
 def power(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
     """Outcomes: how often a true difference is decided rightly, and equals are decided at all."""
     sweeps = sweeps or SWEEPS
-    quiet = noise.scaled(QUIET_SD / noise.pair_sd(CSR, DENSE))
+    quiet = noise.scaled(QUIET_SD / _sd(noise))
     wanted: Sequence[tuple[Noise, str, float, tuple[float | None, float | None]]] = (
         (noise, "recorded noise", 1.0, (None, 0.05)),
         (noise, "recorded noise", 1.1, (None, None)),
@@ -83,12 +89,15 @@ def power(noise: Noise, sweeps: int | None = None) -> Iterator[dict[str, Any]]:
         (quiet, f"scaled to {QUIET_SD:g}", 1.5, (None, None)),
     )
     for one, condition, truth, limits in wanted:
-        found = simulated(one, truth, 1, Added(), 100, sweeps)
-        is_right = found.decided("sparse")
-        what = f"{truth:g} x is decided for sparse"
-        if truth == 1.0:
-            is_right |= found.decided("dense")
-            what = "equals get a winner"
-        more = {"truth": truth, "rivals": 1, "rounds": float(found.rounds.mean())}
-        condition = f"{condition}, sd of a ratio {one.pair_sd(CSR, DENSE):.2f}"
-        yield counted("power", what, condition, int(is_right.sum()), sweeps, limits, **more)
+        found = [simulated(one, truth, pair, Added(), 100, sweeps // len(PAIRS)) for pair in PAIRS]
+        decided = ("sparse", "dense") if truth == 1.0 else ("sparse",)
+        hits = sum(int(ended.decided(verdict).sum()) for ended in found for verdict in decided)
+        what = "equals get a winner" if truth == 1.0 else f"{truth:g} x is decided for sparse"
+        more = {"truth": truth, "rivals": 1, "rounds": float(np.mean([ended.rounds.mean() for ended in found]))}
+        condition = f"{condition}, sd of a ratio {_sd(one):.2f}"
+        yield counted("power", what, condition, hits, sweeps // len(PAIRS) * len(PAIRS), limits, **more)
+
+
+def _sd(noise: Noise) -> float:
+    """Standard deviation of a log ratio sparse / dense of the recording."""
+    return float(np.mean([noise.pair_sd(contender, DENSE) for ((contender, _),) in PAIRS]))

@@ -61,7 +61,8 @@ def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
 
 def _outcome(rows: list[Mapping[str, Any]], load: str, ratio: Any) -> dict[str, Any]:
     flagged = sum((row["busy_others"] or 0.0) > disturbance_limit(row["threads"]) for row in rows)
-    what = f"{rows[0]['format']} on {rows[0]['threads']} of the threads: beside {load} / quiet"
+    threads = f"{rows[0]['threads']} thread{'s' if rows[0]['threads'] > 1 else ''}"
+    what = f"{rows[0]['format']} on {threads}: beside {load} / quiet"
     is_met = None if ratio is None else 2 * flagged > len(rows) or ratio.low <= SLOWED
     return compared("threshold", what, load, ratio, hits=flagged, count=len(rows), met=is_met)
 
