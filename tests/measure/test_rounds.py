@@ -144,3 +144,22 @@ def test_an_absurd_spread_is_no_error():
 def test_nothing_has_no_number(function):
     with pytest.raises((ValueError, IndexError)):
         function([])
+
+
+def test_a_contender_that_surely_wins_stands_before_a_faster_one_that_may_not():
+    sure, doubtful = times(2, 2.02, 1.98, 2.01), times(0.2, 6, 0.3, 4)
+    decision = decide({"sure": sure, "doubtful": doubtful}, {"dense": times(4, 4, 4, 4)})
+    assert ratio_of(times(4, 4, 4, 4), doubtful).value > ratio_of(times(4, 4, 4, 4), sure).value
+    assert (decision.sparse, decision.verdict) == ("sure", "sparse")
+
+
+def test_some_of_the_contenders_are_held_to_the_number_of_all():
+    rng = np.random.default_rng(3)
+    sparse = {name: times(*np.exp(rng.normal(0, 0.2, 6))) for name in "abcd"}
+    dense = {"dense": times(*np.exp(rng.normal(0.3, 0.2, 6)))}
+    whole = decide(sparse, dense)
+    alone = decide({whole.sparse: sparse[whole.sparse]}, dense, rivals=4)
+    assert alone == whole
+    assert decide({whole.sparse: sparse[whole.sparse]}, dense).ratio.low > whole.ratio.low
+    with_none = decide(sparse | {"unmeasured": {}}, dense)
+    assert with_none == whole

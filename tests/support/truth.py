@@ -130,10 +130,18 @@ class Contest:
     group: tuple
     density: float | None
     cells: tuple[Cell, ...]
+    rivals: int = 1
 
     def only(self, names: set[str]) -> "Contest":
         """The same with the sparse configurations of these names alone."""
-        return replace(self, cells=tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names))
+        cells = tuple(cell for cell in self.cells if cell.is_dense or {*cell.names} & names)
+        return replace(self, cells=cells, rivals=self.count)
+
+    @property
+    def count(self) -> int:
+        """How many contenders the better side was chosen of."""
+        able = [cell.is_dense for cell in self.cells if cell not in self._worse() and cell.rounds]
+        return max(able.count(True), able.count(False), self.rivals)
 
     @property
     def densities(self) -> tuple[float, ...]:
@@ -145,7 +153,7 @@ class Contest:
         """The decision on time, of the rounds that count."""
         cells = [cell for cell in self.cells if cell not in self._worse()]
         sides = {dense: {c.name: c.rounds for c in cells if c.is_dense == dense} for dense in (True, False)}
-        return decide(sides[False], sides[True])
+        return decide(sides[False], sides[True], self.rivals)
 
     def _worse(self) -> list[Cell]:
         """Lazy cells that trained a worse model than standard ones, which may not win; alone it is judged."""

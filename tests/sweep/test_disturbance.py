@@ -94,7 +94,8 @@ def test_waiting_ends_with_the_patience_of_the_sweep_with_quiet_or_with_a_stop(s
 
 
 @pytest.mark.parametrize(
-    ("cores", "threads", "limit"), [(2, 2, 0.1), (2, 1, 0.1125), (8, 8, 0.1), (8, 2, 0.95 / 8), (1, 1, 0.1), (1, 2, 0.1)]
+    ("cores", "threads", "limit"),
+    [(2, 2, 0.1), (2, 1, 0.1125), (8, 8, 0.1), (8, 2, 0.95 / 8), (1, 1, 0.1), (1, 2, 0.1)],
 )
 def test_a_little_of_the_cores_may_be_taken_a_little_more_of_those_left_free(monkeypatch, cores, threads, limit):
     monkeypatch.setattr(machine.os, "cpu_count", lambda: cores)

@@ -11,6 +11,7 @@ one where its lower end does. So it can never contradict the verdicts, which com
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import BUSY, Contest, contest, trained_worse
+from workbench.analysis.compare import BUSY, Contest, contest, rivals_at, trained_worse
 from workbench.analysis.sentences import of_breakeven
 
 Row = Mapping[str, Any]
@@ -88,9 +89,11 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
     """The break-evens of one group, as `breakeven` gives them."""
     dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
+    at = cells.by_density(group.rows)
+    rivals = {density: rivals_at(rows, worse, measure) for density, rows in at.items()}
     evens = []
     for rows in cells.sparse_lines(group.rows).values():
-        even = _of_line(group, rows, dense, measure)
+        even = _of_line(group, rows, dense, measure, rivals)
         doubt = _doubt(rows, [row for row in rows if id(row) in worse])
         evens.append(replace(even, sentence=even.sentence.removesuffix(".") + doubt))
     return evens
@@ -106,8 +109,10 @@ def _doubt(rows: list[Row], worse: list[Row]) -> str:
     return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
 
 
-def _of_line(group: cells.Group, rows: list[Row], dense: list[Row], measure: str) -> BreakEven:
-    contests = contests_of(rows, dense, measure)
+def _of_line(
+    group: cells.Group, rows: list[Row], dense: list[Row], measure: str, rivals: Mapping[float | None, int]
+) -> BreakEven:
+    contests = contests_of(rows, dense, measure, rivals)
     compared = [one for one in contests if one.ratio is not None and one.density]
     if not compared:
         status, ends = _without_ratios(rows, dense, contests)
@@ -121,13 +126,19 @@ def _of_line(group: cells.Group, rows: list[Row], dense: list[Row], measure: str
     return BreakEven(group.settings, cells.line_of(rows[0]), measure, *ends, status, sentence)
 
 
-def contests_of(rows: Sequence[Row], dense: Sequence[Row], measure: str) -> list[Contest]:
+def contests_of(
+    rows: Sequence[Row], dense: Sequence[Row], measure: str, rivals: Mapping[float | None, int] = MappingProxyType({})
+) -> list[Contest]:
     """The rows of one line against the dense rows of the same asked density, rising.
 
-    Where several rows share a density (other seeds, other learning rates) the best stands for them.
+    Where several rows share a density (other seeds, other learning rates) the best stands for them. `rivals` is how
+    many contenders each density has.
     """
     baseline = cells.by_density(dense)
-    contests = [contest(at, baseline.get(density, []), measure) for density, at in cells.by_density(rows).items()]
+    contests = [
+        contest(at, baseline.get(density, []), measure, rivals.get(density, 1))
+        for density, at in cells.by_density(rows).items()
+    ]
     return sorted(contests, key=lambda one: one.density or 0.0)
 
 

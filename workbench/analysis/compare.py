@@ -88,13 +88,23 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
     return sorted(named, key=lambda contest: contest.density or 0.0)
 
 
-def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> Contest:
+def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:
+    """How many contenders the better side of one density was chosen of; rows that trained a worse model are none."""
+    able = [row for row in rows if id(row) not in worse and _times(row, measure)]
+    dense = len(cells.dense_rows(able))
+    return max(dense, len(able) - dense)
+
+
+def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int = 1) -> Contest:
     """The best of some rows against the best of others, all of one density; smaller is better.
+
+    `rivals` is how many contenders the density has, where these are some of them: with it the same two have the same
+    interval, and the same verdict, wherever they are spoken of.
 
     A side that did not fit in memory loses to one that ran. Disturbed rows take no part in time: where a baseline has
     no others sparse cannot win, and where a side has no others nothing is decided.
     """
-    return _meet(sparse, dense, measure)[0]
+    return _meet(sparse, dense, measure, rivals)[0]
 
 
 def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
@@ -109,10 +119,12 @@ def _meet_fairly(at: Sequence[Row], worse: set[int], measure: str) -> tuple[Cont
     return (found._replace(why=WORSE) if found.why == NO_SPARSE and sparse else found), ratios
 
 
-def _meet(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _meet(
+    sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int = 1
+) -> tuple[Contest, dict[tuple, Ratio]]:
     """A contest, and the ratio of each row that is named in it, by its line."""
-    judge = _in_time if measure.startswith("seconds") else _in_memory
-    found, ratios = judge(sparse, dense, measure)
+    in_time = measure.startswith("seconds")
+    found, ratios = _in_time(sparse, dense, measure, rivals) if in_time else _in_memory(sparse, dense, measure)
     densities = (cells.density_of(row) for row in (*sparse, *dense) if row["density_measured"] is not None)
     asked = next((row["density"] for row in (*sparse, *dense)), None)
     return found._replace(density=next(densities, asked)), ratios
@@ -128,9 +140,11 @@ def _named(found: Contest, ratios: Mapping[tuple, Ratio], wins: Mapping[tuple, i
     return found._replace(sparse=sparse, ratio=ratios[_line(sparse)], level=others)
 
 
-def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple[Contest, dict[tuple, Ratio]]:
+def _in_time(
+    sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int
+) -> tuple[Contest, dict[tuple, Ratio]]:
     sides = [{k: times for k, row in enumerate(side) if (times := _times(row, measure))} for side in (sparse, dense)]
-    decision = decide(*sides)
+    decision = decide(*sides, rivals)
     best = _standing(sparse) if decision.sparse is None else sparse[decision.sparse]
     base = _standing(dense) if decision.dense is None else dense[decision.dense]
     if decision.ratio is None:
@@ -141,7 +155,7 @@ def _in_time(sparse: Sequence[Row], dense: Sequence[Row], measure: str) -> tuple
         return found._replace(verdict="undecided", why=BUSY), {}
     if found.verdict != "sparse":
         return found, {}
-    rivals = max(map(len, sides))
+    rivals = max(rivals, *map(len, sides))
     first, against = sides[0][decision.sparse], sides[1][decision.dense]
     ratios = {_line(best): decision.ratio}
     level = []

@@ -83,7 +83,7 @@ FREE = 0.125
 """Share of the cores that a trial leaves free which they may take: those share its caches and its memory.
 
 Measured on two cores beside a program on the free one, 10 rounds, times slower than alone: dense on one thread 1.01
-(0.90 to 1.14) beside arithmetic, 1.46 (1.05 to 2.04) beside one that copies memory; CSR 1.28 (0.78 to 2.10) beside that.
+(0.90 to 1.14) beside arithmetic, 1.46 (1.05 to 2.04) beside one that copies memory; CSR 1.28 (0.78 to 2.10) there.
 """
 
 

@@ -142,21 +142,28 @@ def ratio_of(first: Rounds, second: Rounds, rivals: int = 1) -> Ratio | None:
     return ratio_interval(runs.values(), rivals) if runs else None
 
 
-def decide(sparse: Times, dense: Times) -> Decision:
+def decide(sparse: Times, dense: Times, rivals: int = 1) -> Decision:
     """The best sparse contender against the best dense one; both choices are paid for by a wider interval.
 
+    The best is the fastest of those that surely beat dense, else the fastest: with the wider interval each contender
+    may be held against dense by itself. `rivals` is how many there are at least, where these are some of them.
     O(contenders * rounds).
     """
     baseline = fastest(dense)
     if baseline is None:
         return Decision(fastest(sparse))
-    rivals = max(len(sparse), len(dense))
+    rivals = max(rivals, count_of(sparse), count_of(dense))
     against = {name: ratio_of(dense[baseline], seconds, rivals) for name, seconds in sparse.items()}
     known = {name: ratio for name, ratio in against.items() if ratio}
     if not known:
         return Decision(fastest(sparse), baseline)
-    best = max(known, key=lambda name: known[name].value)
+    best = max(known, key=lambda name: (known[name].verdict == "sparse", known[name].value))
     return Decision(best, baseline, known[best])
+
+
+def count_of(contenders: Times) -> int:
+    """How many contenders have a round."""
+    return sum(map(bool, contenders.values()))
 
 
 def fastest(contenders: Times) -> Hashable | None:

@@ -130,11 +130,11 @@ def _look(sparse: np.ndarray, dense: np.ndarray) -> dict[str, np.ndarray]:
     baseline = dense.mean(2).argmin(1)
     logs = dense[each, baseline][:, None] - sparse
     means = logs.mean(2)
-    best = means.argmax(1)
-    sd = np.maximum(logs[each, best].std(1, ddof=1), rounds.FLOOR)
     quantile = float(stats.t.isf(2 * rounds.TAIL / max(rivals, 2), count - 1))
-    half = quantile * sd * math.sqrt(1 / count + 1 / rounds.SHARED)
-    mean = means[each, best]
+    halves = quantile * np.maximum(logs.std(2, ddof=1), rounds.FLOOR) * math.sqrt(1 / count + 1 / rounds.SHARED)
+    is_sure = means > halves
+    best = np.where(is_sure | ~is_sure.any(1, keepdims=True), means, -np.inf).argmax(1)
+    mean, half = means[each, best], halves[each, best]
     low, high = np.exp(mean - half), np.exp(mean + half)
     verdict = np.select([low > 1, high < 1, high / low < rounds.LEVEL], [1, 2, 3], 0)
     return {
