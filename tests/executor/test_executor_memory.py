@@ -1,5 +1,6 @@
 """Memory of executors: no allocation in steady steps, buffers shared in time, values never overwritten too early."""
 
+import gc
 import tracemalloc
 import weakref
 
@@ -218,6 +219,7 @@ def test_release_lets_go_of_the_plan_and_keeps_what_is_summed(grad_format):
     del plan, first
     made.grads.clear()
     made.values = [None if isinstance(value, formats.RowSparse) else value for value in made.values]
+    gc.collect()
     assert columns() is None
     with pytest.raises(executor.BindError, match=r"Call forward\(training=True\) first"):
         made.backward()

@@ -28,7 +28,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     clock.now += 60
     panel.step()
     assert panel.chart.image.value != first
-    assert "Latest trials: 48 of 48" in text(panel)
+    assert "Latest trials: 12 of 48" in text(panel)
     assert "Sparse is faster" in panel.chart.image.value or "go sparse" in text(panel)
 
 

@@ -51,7 +51,9 @@ def test_what_is_given_is_never_changed_and_what_can_be_completed_is():
 
 
 def test_a_sweep_of_formats_alone_has_a_cell_of_each_and_says_what_was_completed():
-    cells = grid.expand(validate({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2]}}))
+    cells = grid.expand(
+        validate({"name": "x", "axes": {"format": list(formats.names()), "density": [0.1, 0.2], "threads": 1}})
+    )
     assert not cells.dropped
     assert {cell.format for cell in cells.cells} == set(formats.names())
     assert len(cells.cells) == 2 * len(formats.names())
