@@ -117,14 +117,14 @@ def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float
 def between(seconds: tuple[float, float]) -> str:
     """At least and at most so many seconds, for people.
 
-    >>> between((48, 200)), between((5400, 9000)), between((200, 201))
-    ('50 s to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
+    >>> between((48, 200)), between((60, 200)), between((5400, 9000)), between((200, 201))
+    ('50 s to 3 minutes', '1 to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
     """
     least, most = map(lasting, seconds)
-    unit = most.partition(" ")[2]
+    (first, unit), (_, units) = (told.split(" ") for told in (least, most))
     if least == most:
         return least
-    return f"{least.removesuffix(f' {unit}')} to {most}"
+    return f"{first if units.startswith(unit) else least} to {most}"
 
 
 def left(seconds: float | None, most: float | None) -> str:
