@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F401 - the fixture is used by being here
 from workbench import store
 from workbench.analysis.advisor import advise
-from workbench.command import cli, exits, sweeping
+from workbench.command import cli, exits, running, sweeping
 from workbench.sweep import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
@@ -170,7 +170,8 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
     assert run_folder.read("a folder").state == "stopped"
 
 
-def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped():
+def test_a_sweep_whose_terminal_is_killed_goes_on_until_it_is_stopped(monkeypatch):
+    monkeypatch.setattr(running, "_at_work", list)  # sweeps of tests beside this one are not meant
     Path("x.toml").write_text(LONG)
     process = typed("sweep", "x.toml")
     until_at_work("runs/x")
