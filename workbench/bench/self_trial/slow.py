@@ -74,7 +74,7 @@ def slow(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dic
         trials.Trials(folder / FILE, name, work=WORK) as changed,
     ):
         by_name = dict(zip(NAMES, (plain, changed), strict=True))
-        changed.supervisor.folder = plain.supervisor.folder  # one run: their rounds are compared
+        changed.supervisor.run_name = plain.supervisor.run_name  # one run: their rounds are compared
         for number in range(most):
             if number >= LOOKS[0] and budget.is_over:
                 break
