@@ -70,7 +70,7 @@ class Measured:
 
     def __init__(self, file, experiment, work="", seconds_quiet=0.0):
         self.file, self.experiment, self.work = file, experiment, work
-        self.supervisor = type("Supervisor", (), {"folder": "one"})()
+        self.supervisor = type("Supervisor", (), {"run_name": "one"})()
 
     def __enter__(self):
         return self

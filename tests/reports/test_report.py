@@ -194,7 +194,7 @@ def test_markdown_says_the_same_without_charts(tmp_path):
     path = report.markdown(store.frame(maker.rich()), tmp_path / "report.md", **GIVEN)
     text = path.read_text()
     assert text.startswith("# Known law\n\n**For time, go sparse up to")
-    assert "| CSR ours (row_sparse gradient, standard update) | time | at 6.8 to 8.7 % density |" in text
+    assert "| CSR ours (row_sparse gradient, standard update) | time | at 6.6 to 8.8 % density |" in text
     assert "```\nworkbench run known_law.toml --out results\n```" in text
     assert "![" not in text
     assert list(tmp_path.iterdir()) == [path]
