@@ -84,20 +84,24 @@ SYNTHETIC = "of a synthetic set 16,384"
 FROM_DATA = "; by default what the data asks for"
 
 SETTINGS = (
-    Setting("dataset", str, "stdlib", "data set that is trained on: stdlib, uniform, power_law, svmlight, npz",
-            "data", goes_to=("data",), is_shown=True, noun="data",
+    Setting("dataset", str, "stdlib", "data set that is trained on: drawn, built in, or the reader of your file", "data",
+            goes_to=("data",), is_shown=True, noun="data",
             control=Control("dataset", "Data set", "one", "stdlib",
                             "What is trained on; uniform and power_law are drawn at any size.", main=True)),
-    Setting("path", str, None, "your file, for the data sets svmlight and npz", goes_to=("data",), is_file=True,
-            control=Control("path", "Your file", "text", help="For the data sets svmlight and npz: the file to read.")),
-    Setting("labels", str, None, "your file of labels (.npy), for the data set npz", goes_to=("data",), is_file=True,
-            say=lambda path: f"labels {path}",
-            control=Control("labels", "Your labels", "text", help="For the data set npz: the file of labels.")),
+    Setting("path", str, None, "your file or folder, for data sets that are read", goes_to=("data",), is_file=True,
+            control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
+    Setting("labels", str, None, "your file of labels (.npy), where the data is a matrix alone", goes_to=("data",),
+            is_file=True, say=lambda path: f"labels {path}",
+            control=Control("labels", "Your labels", "text", help="The .npy file, where the data is a matrix alone.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
             "guessed from the file, and told", ("classes", "numbers", "multilabel"), goes_to=("data",),
             say=lambda kind: f"labels as {kind}",
             control=Control("kind", "Labels are", "one", "guessed", "Classes, numbers, or several classes a row; "
                             "guessed: from the file, and told.", natural="guessed")),
+    Setting("reading", str, None, "how the file is read: parameters of its reader, name=value with commas between",
+            goes_to=("data",), say=lambda options: f"read with {options}",
+            control=Control("reading", "Read with", "text", help="Parameters of the reader, name=value with commas "
+                            "between; a wrong name lists all.")),
     Setting("positive", str, None, "class that means yes to a model of yes or no; by default the larger of two, or the "
             "one called 1, true, yes", goes_to=("target",), say=lambda name: f"{name} is positive",
             control=Control("positive", "Positive class", "text", help="The class that means yes; empty: the larger "

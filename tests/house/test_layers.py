@@ -24,7 +24,7 @@ ALLOWED = {
     "workbench.models": {"formats", "ops", "graph", "autodiff", "metrics"},
     "workbench.optimizers": {"formats", "ops", "json_text"},
     "workbench.data": {"formats"},
-    "workbench.bridges": {"formats"},
+    "workbench.bridges": {"formats", "ops", "optimizers", "models", "metrics", "data", "train"},
     "workbench.measure": {"formats"},
     "workbench.kvstore": {"formats", "ops", "optimizers", "json_text"},
     "workbench.module": {

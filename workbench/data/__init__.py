@@ -8,7 +8,8 @@ What labels mean, classes, numbers or several classes a row, is said by `kind` o
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
 line. A held-out or later file is read `like` the first.
 
-How to add a data set: write one file in this folder that ends in `register(Source(...))`; `npz.py` is the one to copy.
+How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
+to copy.
 
 >>> train, test = split(load("uniform", rows=100, features=50, density=0.1, cache=False), held_out=0.2)
 >>> train

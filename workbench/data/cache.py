@@ -78,9 +78,9 @@ def _key(source: "Source", parameters: dict[str, Any]) -> str:
 
 @functools.cache
 def _code() -> str:
-    """Hash of every file of this folder: a change to any of them may change what is made."""
+    """Hash of every file of this package: a change to any of them may change what is made."""
     digest = hashlib.sha256()
-    for file in sorted(Path(__file__).parent.glob("*.py")):
+    for file in sorted(Path(__file__).parent.rglob("*.py")):
         digest.update(file.read_bytes())
     return digest.hexdigest()
 

@@ -1,7 +1,7 @@
 """The Source record, what a data set is made by, and its registry."""
 
 import inspect
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -35,14 +35,19 @@ class Source:
 
     def complete(self, given: dict[str, Any]) -> dict[str, Any]:
         """All parameters, the missing ones with their defaults; unknown and missing names are refused (`DataError`)."""
+        self.refuse_unknown(given)
         known = self.parameters
-        if unknown := [name for name in given if name not in known]:
-            raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")
         complete = {**known, **given}
         if missing := [name for name, value in complete.items() if value is inspect.Parameter.empty]:
             raise DataError(f"{self.name} needs the parameter {missing[0]!r}; its parameters are {', '.join(known)}.")
         return complete
 
+    def refuse_unknown(self, given: Iterable[str]) -> None:
+        """`DataError` for a name that is no parameter, with those that are."""
+        known = self.parameters
+        if unknown := [name for name in given if name not in known]:
+            raise DataError(f"{self.name} has no parameter {unknown[0]!r}; its parameters are {', '.join(known)}.")
 
-_sources: Registry[Source] = Registry("data set", ("workbench.data",), DataError)
+
+_sources: Registry[Source] = Registry("data set", ("workbench.data.sources",), DataError)
 register, names, get, unavailable = _sources.register, _sources.names, _sources.get, _sources.unavailable

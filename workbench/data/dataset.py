@@ -34,7 +34,8 @@ class Dataset:
     `labels` says what `y` means; its kind says what `y` holds: of `classes` int64 [rows], their numbers; of `numbers`
     float32 or float64 [rows] or [rows, N]; of `multilabel` uint8 [rows, N], a column of 0 and 1 for each class.
     `groups` int64 [rows] or None: rows of one group resemble each other and are never parted by `split`.
-    `facts` are figures about how it was made, for people.
+    `facts` are figures about how it was made, for people; its `reread` holds the parameters, JSON values by name, with
+    which its source reads another file into the same columns.
     """
 
     name: str

@@ -18,7 +18,7 @@ def parameters_like(source: Source, like: Dataset, given: dict[str, Any]) -> dic
     if "features_kept" in like.facts:
         kept = f"{like.name} has {like.features} columns that keep_features chose and numbered anew"
         raise DataError(f"{kept}; read the file like the set as it was before that.")
-    of_like = {"features": like.features, "kind": like.kind, "zero_based": like.facts.get("zero_based")}
+    of_like = {"features": like.features, "kind": like.kind, **like.facts.get("reread", {})}
     if like.kind != "numbers" and given.get("kind", like.kind) == like.kind:
         of_like |= {"classes": _unmerged(like), "positive": like.labels.positive}
     parameters = {name: value for name, value in of_like.items() if name in known and value is not None} | given

@@ -15,12 +15,12 @@ from workbench.measure import memory
 from workbench.measure.rounds import DEVIATION, LOOKS, visible
 from workbench.sweep import grid
 from workbench.sweep.problem import (
-    OF_FILE,
     SYNTHETIC_CLASSES,
     SYNTHETIC_DENSITY,
     SYNTHETIC_FEATURES,
     SYNTHETIC_ROWS,
     is_synthetic,
+    parameters_of_file,
 )
 from workbench.sweep.spec import Cell, Spec, SpecError
 
@@ -174,8 +174,7 @@ def _sizes(cell: Cell) -> tuple[int, int, int, int]:
         rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES
         density, width = cell.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
     else:
-        files = {name: getattr(cell, name) for name in OF_FILE if name in data.get(cell.dataset).parameters}
-        read = data.load(cell.dataset, **{name: value for name, value in files.items() if value is not None})
+        read = data.load(cell.dataset, **parameters_of_file(cell.model_dump()))
         rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
         density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
     model = models.get(cell.model)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from workbench import data, models, settings
 from workbench.measure import stack
 from workbench.measure.memory import Table
-from workbench.sweep.problem import OF_FILE, is_synthetic
+from workbench.sweep.problem import OF_FILE, is_synthetic, parameters_of_file
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
@@ -37,6 +37,10 @@ def why_dropped(cell: Cell) -> str:
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
     if missing := [axis for axis in needed if getattr(cell, axis) is None]:
         return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
+    try:
+        parameters_of_file(cell.model_dump())
+    except data.DataError as error:
+        return str(error)
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
@@ -55,7 +59,8 @@ def setup_of(cell: Cell) -> Setup:
 def unread(cell: Cell) -> list[str]:
     """Settings about files that the cell's data set does not take."""
     parameters = data.get(cell.dataset).parameters
-    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in parameters]
+    read = {*parameters, "reading"} if "path" in parameters else set(parameters)
+    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in read]
 
 
 def without_unread(cell: Cell) -> Cell:

@@ -3,21 +3,23 @@
 import dataclasses
 import functools
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
-from workbench.data import cache
+from workbench.data import cache, reader_options
 from workbench.models import Model
 from workbench.sweep.spec import FILES, Cell
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2
-OF_FILE = (*FILES, "kind")
+OF_FILE = (*FILES, "kind", "reading")
 """Settings that say what is read, and how."""
 
 
@@ -85,7 +87,7 @@ def _cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
 
     def fingerprint(**parameters) -> str:
-        of_origin = "" if is_synthetic(parameters["dataset"]) else origin.fingerprint(**_of_file(parameters))
+        of_origin = "" if is_synthetic(parameters["dataset"]) else origin.fingerprint(**parameters_of_file(parameters))
         return of_origin + _code()  # of the folder of data the cache sees itself
 
     derived = data.Source(f"{origin.name}-derived", _make, origin.origin, origin.licence, fingerprint)
@@ -98,12 +100,15 @@ def _code() -> str:
     return hashlib.sha256(Path(__file__).read_bytes()).hexdigest()
 
 
-def _of_file(parameters: dict) -> dict:
-    """The parameters of a source that reads a file of the user's."""
-    known = data.get(parameters["dataset"]).parameters
-    return {
-        name: value for name, value in parameters.items() if name in known and name in OF_FILE and value is not None
-    }
+def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
+    """What the source of a data set is called with, where it reads a file of the user's (`DataError`)."""
+    source = data.get(settings_of_cell["dataset"])
+    named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
+    named = {name: value for name, value in named.items() if value is not None}
+    options = reader_options.of_source(source, settings_of_cell.get("reading"))
+    if twice := sorted(set(named) & set(options)):
+        raise data.DataError(f"{twice[0]} is set, and named in reading too; keep one of the two.")
+    return named | options
 
 
 def _make(dataset: str, rows, features, density, seed, held_out, model, width, **of_file) -> data.Dataset:
@@ -112,7 +117,7 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
         whole = _drawn(dataset, rows, features, density, seed, models.get(model), width)
         density = None
     else:
-        whole = data.load(dataset, **_of_file({"dataset": dataset, **of_file}))
+        whole = data.load(dataset, **parameters_of_file({"dataset": dataset, **of_file}))
         if rows is not None:
             whole = data.keep_rows(whole, rows, seed)
         if features is not None:

@@ -1,0 +1,45 @@
+"""Parameters of a reader as one line of text."""
+
+import pytest
+
+from workbench import data
+from workbench.data import reader_options
+from workbench.sweep import grid
+from workbench.sweep.spec import Cell
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"a": 1, "b": -2.5, "c": True, "d": None, "e": "text"},
+        {"commas": "x, y = z", "digits": "12", "word": "true", "empty": "", "quotes": 'it\'s \\ "so"', "blank": " x"},
+        {"large": 2**70, "tiny": 1e-300, "underscore": "1_000"},
+    ],
+)
+def test_what_is_written_is_read_back(options):
+    assert reader_options.parsed(reader_options.written(options)) == options
+
+
+@pytest.mark.parametrize("text", ["a", "a=1, a=2", "=3", "a=1,,b=2", "a='open", "a=1; b=2'x'"])
+def test_a_malformed_line_is_refused(text):
+    with pytest.raises(data.DataError, match="reading is"):
+        reader_options.parsed(text)
+
+
+def test_an_unknown_option_lists_the_known_ones():
+    with pytest.raises(data.DataError, match=r"no parameter 'zero'; its parameters are .*zero_based"):
+        reader_options.of_source(data.get("svmlight"), "zero=true")
+
+
+def test_a_cell_reads_its_file_with_the_options(tmp_path):
+    from workbench.sweep.problem import parameters_of_file
+
+    path = tmp_path / "x.txt"
+    path.write_text("1 0:1\n0 1:1\n")
+    cell = Cell(dataset="svmlight", path=str(path), reading="zero_based=true, features=7")
+    assert data.load("svmlight", cache=False, **parameters_of_file(cell.model_dump())).features == 7
+    assert "no parameter" in grid.why_dropped(cell.model_copy(update={"reading": "colour=1"}))
+    assert grid.unread(Cell(reading="zero_based=true")) == ["reading"]
+    twice = cell.model_copy(update={"kind": "classes", "reading": "kind=numbers"})
+    assert "named in reading too" in grid.why_dropped(twice)
