@@ -2,6 +2,7 @@
 # make test   every test, on four cores at most, also those that drive a real Chromium where there is one
 # make bounds kernels on hostile inputs in a debug build, which checks every access of an array (kernels/bounds.py)
 # make lab    JupyterLab on the notebooks
+# make peers  TensorFlow and PyTorch beside the tests, which then run those of the bridges too
 # make lint   ruff: lint and format; mypy: types
 
 PYTHON ?= python3
@@ -10,13 +11,15 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test bounds lab lint clean
+.PHONY: demo test peers bounds lab lint clean
 
 demo: $(VENV)/core
 	$(BIN)/workbench demo
 
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+
+peers: $(VENV)/peers
 
 bounds: $(VENV)/dev
 	$(BIN)/python -m pytest --bounds --numprocesses auto tests/kernels/test_kernels.py -k "same_bits and plain"
@@ -47,3 +50,7 @@ $(VENV)/lab: $(BIN)/python $(INPUTS)
 $(VENV)/dev: $(BIN)/python $(INPUTS)
 	$(INSTALL) --editable '.[lab,dev]'
 	@touch $@ $(VENV)/core $(VENV)/lab
+
+$(VENV)/peers: $(VENV)/dev
+	$(INSTALL) --editable '.[lab,dev,peers]'
+	@touch $@

@@ -84,7 +84,7 @@ SYNTHETIC = "of a synthetic set 16,384"
 FROM_DATA = "; by default what the data asks for"
 
 SETTINGS = (
-    Setting("dataset", str, "stdlib", "data set that is trained on: drawn, built in, or the reader of your file", "data",
+    Setting("dataset", str, "stdlib", "data set that is trained on: drawn, built in, or a reader of your file", "data",
             goes_to=("data",), is_shown=True, noun="data",
             control=Control("dataset", "Data set", "one", "stdlib",
                             "What is trained on; uniform and power_law are drawn at any size.", main=True)),
