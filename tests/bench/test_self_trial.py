@@ -8,6 +8,7 @@ from typer.testing import CliRunner
 
 import kernels
 from tests.support import self_trial_rows as maker
+from tests.support.self_trial_rows import Measured
 from workbench import plots, store
 from workbench.analysis import self_trial as analysis
 from workbench.bench.self_trial import groups, outcomes, parts, record, same, slow, threshold, trials
@@ -60,33 +61,6 @@ def test_contenders_meet_themselves_in_each_twelve_rounds_of_a_recording():
     faster = [row | {"seconds_step": row["seconds_step"] / 2} if row["key"].endswith("back") else row for row in rows]
     found = same.in_recording(faster)
     assert {(one.verdict, one.rounds) for one in found} == {("dense", 4)}
-
-
-class Measured:
-    """Trials that take a second, or what `seconds` says, in place of real ones."""
-
-    rows = ()
-    seconds = staticmethod(lambda task, work: 1.0)
-
-    def __init__(self, file, experiment, work="", seconds_quiet=0.0):
-        self.file, self.experiment, self.work = file, experiment, work
-        self.supervisor = type("Supervisor", (), {"run_name": "one"})()
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        return None
-
-    def measure(self, task):
-        own = {"key": task.key, "experiment": self.experiment}
-        row = maker.trial(task.cell, "", task.round, self.seconds(task, self.work)) | own
-        row |= {"seconds_update": 0.6}
-        self.rows.append(row)
-        store.append(self.file, row)
-        return row
-
-    measure_once = measure
 
 
 @pytest.fixture

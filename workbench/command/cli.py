@@ -221,7 +221,8 @@ def bench_self(
         typer.Argument(
             metavar="[PART]",
             help="record (noise of this machine), coverage and power (simulations with it), slow (one kernel made "
-            "slower), threshold (loads beside trials), same (contenders against themselves); by default all.",
+            "slower), threshold (loads beside trials), threads (all threads against one), demo (its sweep again and "
+            "again), same (contenders against themselves); by default all.",
         ),
     ] = None,
     results: Annotated[

@@ -11,7 +11,7 @@ _TABLE = {
         reason text why the status is not ok; empty when it is
     """,
     "setting": """
-        part text part of the self-trial: same, coverage, power, slow or threshold
+        part text part of the self-trial: same, coverage, power, slow, threshold, threads or demo
         what text what was looked at, in a few words
         condition text beside what: quiet, a load, or the noise of a simulation
         truth number true ratio dense / sparse, or slowed / plain; null where it is not known

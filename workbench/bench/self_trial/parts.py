@@ -9,7 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from workbench.bench.self_trial import noise, outcomes, record, same, simulations, slow, threshold, trials
+from workbench.bench.self_trial import (
+    demo,
+    noise,
+    outcomes,
+    record,
+    same,
+    simulations,
+    slow,
+    threads,
+    threshold,
+    trials,
+)
 
 Rows = list[dict[str, Any]]
 
@@ -43,6 +54,8 @@ PARTS = {
     "power": _simulated(simulations.power, "simulates how often differences are decided"),
     "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
     "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
+    "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
+    "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
     "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
 }
 

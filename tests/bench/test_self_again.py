@@ -1,0 +1,76 @@
+"""Parts of the self-trial that run the demo again, and our kernels on all threads against one, on synthetic trials."""
+
+import pytest
+
+from tests.support.self_trial_rows import Measured
+from workbench.bench.self_trial import demo, outcomes, threads, trials
+from workbench.measure import loads, machine
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    monkeypatch.setattr(Measured, "rows", [])
+    monkeypatch.setattr(trials, "Trials", Measured)
+    monkeypatch.setattr(demo.loads, "running", lambda name: loads.contextmanager(lambda: iter([0]))())
+    return Measured.rows
+
+
+def timed(monkeypatch, of_cell):
+    """Trials that take what `of_cell` says, with a little noise."""
+    jitter = lambda task: 1 + 0.001 * (task.round % 3)  # noqa: E731
+    monkeypatch.setattr(Measured, "seconds", staticmethod(lambda task, work: jitter(task) * of_cell(task.cell)))
+
+
+def by_name(rows):
+    return {(row["what"], row["condition"]): row for row in rows}
+
+
+def test_runs_of_the_demo_alternate_and_agree(measured, tmp_path, monkeypatch):
+    timed(monkeypatch, lambda cell: 3.0 if cell.format == "dense" else 1.0)
+    found = by_name(demo.demo(tmp_path, trials.Budget(60.0), count=2))
+    for load in demo.CONDITIONS:
+        same = found["a density's winner is the same in all runs", load]
+        assert (same["hits"], same["count"], same["met"]) == (10, 10, True)
+        held = found["an interval holds the quiet runs' ratio", load]
+        assert (held["hits"], held["count"], held["met"]) == (10, 10, True)
+        assert found["natural density: a winner is named", load]["hits"] == 2
+    done = len(measured)
+    assert demo.demo(tmp_path, trials.Budget(60.0), count=2)
+    assert len(measured) == done, "enough runs are stored"
+
+
+def test_a_run_of_the_demo_that_names_another_winner_is_counted():
+    def row(ratio, load, number):
+        known = {"ratio": ratio, "low": ratio / 1.2, "high": ratio * 1.2, "rounds": 6}
+        return outcomes.outcome("demo", "density 0.1", f"{load}, {number}", **known)
+
+    rows = [row(3.0, "quiet", 0), row(3.1, "quiet", 1), row(0.3, "quiet", 2), row(1.1, "busy core", 3)]
+    found = by_name(demo.outcomes(rows))
+    same = found["a density's winner is the same in all runs", "quiet"]
+    assert (same["hits"], same["count"], same["met"]) == (2, 3, False)
+    assert found["density 0.1: a winner is named", "busy core"]["hits"] == 0
+    held = found["an interval holds the quiet runs' ratio", "busy core"]
+    assert (held["hits"], held["count"], held["met"]) == (0, 1, False)
+
+
+def test_a_run_whose_rounds_were_all_disturbed_names_no_winner():
+    row = outcomes.outcome("demo", "density 0.1", "busy core, 1", status="failed", reason="busy")
+    found = by_name(demo.outcomes([row]))
+    assert found["density 0.1: a winner is named", "busy core"]["count"] == 1
+    assert found["density 0.1: a winner is named", "busy core"]["hits"] == 0
+
+
+@pytest.mark.parametrize(("slower", "lost"), [(lambda cell: 1.0 if cell.serial else 0.6, 0), (lambda cell: 1.0, 0)])
+def test_more_threads_that_are_not_slower_lose_nothing(measured, tmp_path, monkeypatch, slower, lost):
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
+    timed(monkeypatch, slower)
+    found = threads.threads(tmp_path, trials.Budget(60.0))
+    assert len(found) == len(threads.cells()) + 1
+    assert (found[-1]["hits"], found[-1]["count"], found[-1]["met"]) == (lost, len(threads.cells()), True)
+
+
+def test_cells_that_are_slower_on_more_threads_are_counted(measured, tmp_path, monkeypatch):
+    timed(monkeypatch, lambda cell: 2.0 if cell.batch_rows == 64 and not cell.serial else 1.0)
+    found = threads.threads(tmp_path, trials.Budget(60.0))
+    assert (found[-1]["hits"], found[-1]["met"]) == (len(threads.cells()) // 2, False)
+    assert found[0]["ratio"] == pytest.approx(0.5, rel=0.01)
