@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import exits
+from workbench.command import data_commands, exits
 from workbench.command.options import with_settings
 
 app = typer.Typer(
@@ -18,8 +18,11 @@ app = typer.Typer(
 )
 Root = Annotated[Path, typer.Option(help="Folder that runs are looked for in.")]
 Folder = Annotated[Path, typer.Option(help="Folder for the runs.")]
-bench = typer.Typer(help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS.")
+bench = typer.Typer(
+    cls=exits.Group, help="Measure the kernels, or whole training steps, against SciPy, PyTorch, TensorFlow and BLAS."
+)
 app.add_typer(bench, name="bench", no_args_is_help=True)
+app.add_typer(data_commands.data, name="data", no_args_is_help=True)
 Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
 Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]

@@ -20,19 +20,23 @@ WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, Permissi
 _ARGUMENTS = "workbench arguments"
 
 
-class Commands(TyperGroup):
-    """The commands; an interrupt ends each of them with the words how to go on."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Keep the arguments as they were typed, to name the command again."""
-        ctx.meta[_ARGUMENTS] = tuple(args)
-        return super().parse_args(ctx, args)
+class Group(TyperGroup):
+    """Commands of which a wrong name lists the known ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         """The command that is meant; an unknown one is an error that lists the known ones."""
         if args and args[0] not in self.commands:
             ctx.fail(f"There is no command {args[0]!r}; there is: {', '.join(self.commands)}.")
         return super().resolve_command(ctx, args)
+
+
+class Commands(Group):
+    """The commands; an interrupt ends each of them with the words how to go on."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Keep the arguments as they were typed, to name the command again."""
+        ctx.meta[_ARGUMENTS] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command that was typed."""

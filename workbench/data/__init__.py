@@ -6,7 +6,7 @@ read files of yours. `Batches` cuts mini-batches from arrays; `SvmlightBatches` 
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
-line. A held-out or later file is read `like` the first.
+line. A held-out or later file is read `like` the first. `profile` counts what decides whether sparse formats pay.
 
 How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
 to copy.
@@ -30,6 +30,7 @@ from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
 from workbench.data.labels import Labels
 from workbench.data.merging import merged, with_positive
+from workbench.data.profiles import Profile, profile
 from workbench.data.reading_like import parameters_like, relabelled
 from workbench.data.summaries import summary
 from workbench.data.svmlight_batches import SvmlightBatches
@@ -42,6 +43,7 @@ __all__ = [
     "Dataset",
     "Feed",
     "Labels",
+    "Profile",
     "Source",
     "SvmlightBatches",
     "get",
@@ -52,6 +54,7 @@ __all__ = [
     "merged",
     "names",
     "natural_width",
+    "profile",
     "register",
     "shuffled",
     "split",

@@ -1,0 +1,144 @@
+"""The profile of a data set in words: its numbers as lines, and whether it is sparse enough to be worth measuring.
+
+A profile comes as the mapping that JSON keeps of it, nested as the data room made it.
+"""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workbench.analysis import words
+
+WORTH = 2.0
+"""Times the bytes of CSR that dense takes from which on a measurement is worth while for the memory alone."""
+
+Fact = tuple[str, tuple[str, ...]]
+"""What is told, and its lines."""
+
+
+def sentence(profile: Mapping[str, Any]) -> str:
+    """Says what dense would cost against CSR, and whether that is worth measuring; of speed, that only trials tell."""
+    sizes = profile["bytes_format"]
+    dense, sparse = sizes["dense"], sizes["csr"]
+    stored = f"{words.density(profile['density'])} of the elements are stored: dense takes {words.bytes_(dense)}"
+    against = f"CSR {words.bytes_(sparse)}"
+    if dense <= sparse:
+        return f"{stored} and {against}, so sparse saves no memory here, and there is little to measure."
+    times = f"{words.number(dense / sparse, 2)} times the {words.bytes_(sparse)} of CSR"
+    if dense < WORTH * sparse:
+        return f"{stored}, {times}: little memory to save. Whether a step is faster only a measurement tells."
+    return f"{stored}, {times}, so it is sparse enough to be worth measuring; how fast a step is, trials tell."
+
+
+def facts(profile: Mapping[str, Any]) -> list[Fact]:
+    """All there is to tell, in the order in which it is read."""
+    tellers = (_size, _lengths, _columns, _touched, _values, _bytes, _preparations, _duplicates, _labels, _groups)
+    told = [(what, tuple(lines)) for what, lines in (teller(profile) for teller in tellers)]
+    return [(what, lines) for what, lines in told if lines]
+
+
+def _size(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        yield f"{profile['rows']:,} rows x {profile['features']:,} columns"
+        yield f"{profile['entries']:,} entries, density {words.density(profile['density'])}"
+        yield f"values {profile['dtype']}, indices {profile['index_dtype']}"
+
+    return "size", lines()
+
+
+def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        known = profile["lengths"]
+        numbers = [f"{name} {words.number(known[key])}" for name, key in (("mean", "mean"), ("median", "median"))]
+        numbers += [f"99th percentile {words.number(known['p99'])}", f"largest {known['most']:,}"]
+        yield ", ".join(numbers)
+        yield f"standard deviation / mean {words.number(known['cv'], 2)}; {_count(known['empty'], 'empty row')}"
+
+    return "entries a row", lines()
+
+
+def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        known = profile["columns"]
+        yield f"most frequent 1 % hold {_percent(known['top_share'])} of the entries"
+        yield f"most frequent one is stored in {_percent(known['most_rows'])} of the rows"
+        if known["zipf"]:
+            yield f"rows by rank fall as rank to the power of -{words.number(known['zipf']['slope'], 2)} (Zipf's line)"
+        yield f"{known['unused']:,} never used"
+
+    return "columns", lines()
+
+
+def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        for batch in profile["touched"]:
+            share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
+            counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {words.number(share)}"
+            yield f"{words.plural(batch['batch_rows'], 'row')}: {counts}"
+
+    return "columns that a random batch touches, mean", lines()
+
+
+def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        known = profile["values"]
+        if known is None:
+            return
+        least, most = words.number(known["least"]), words.number(known["most"])
+        yield f"all {least}" if known["least"] == known["most"] else f"{least} to {most}"
+        if known["zeros"]:
+            yield f"{_count(known['zeros'], 'stored zero')}, which take memory and change nothing"
+
+    return "values", lines()
+
+
+def _bytes(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    return "memory", (f"{name} {words.bytes_(size)}" for name, size in profile["bytes_format"].items())
+
+
+def _preparations(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        for makes_dense, verb in ((True, "made dense by"), (False, "kept sparse by")):
+            names = [known["name"] for known in profile["preparations"] if known["is_dense"] == makes_dense]
+            sizes = {known["bytes_"] for known in profile["preparations"] if known["is_dense"] == makes_dense}
+            yield f"{verb} {words.join(names)} ({words.join(map(words.bytes_, sizes))})"
+
+    return "preparation", lines()
+
+
+def _duplicates(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        if profile["duplicate_entries"] is not None:
+            yield f"{_count(profile['duplicate_entries'], 'entry', 'entries')} summed with another when it was read"
+        share = profile["duplicate_rows"] / max(profile["rows"], 1)
+        yield f"{_count(profile['duplicate_rows'], 'row')} equal to an earlier one, {_percent(share)}"
+
+    return "duplicates", lines()
+
+
+def _labels(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    def lines() -> Iterator[str]:
+        known, rows = profile["labels"], max(profile["rows"], 1)
+        if known["kind"] == "numbers":
+            named = zip(("least", "quartile", "median", "quartile", "largest"), known["quartiles"], strict=False)
+            yield f"numbers: {', '.join(f'{name} {words.number(value)}' for name, value in named)}"
+            return
+        several = f", {words.number(known['labels_a_row'])} a row" if known["kind"] == "multilabel" else ""
+        yield f"{_count(known['classes'], 'class', 'classes')}{several}"
+        shown = [f"{name} {_percent(count / rows)}" for name, count in known["shown"]]
+        rest = [f"{known['others']:,} others {_percent(known['rows_others'] / rows)}"] if known["others"] else []
+        yield ", ".join(shown + rest)
+
+    return "labels", lines()
+
+
+def _groups(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
+    known = profile["groups"]
+    return "groups", iter([f"{known[0]:,}, the largest of {_count(known[1], 'row')}"] if known else [])
+
+
+def _count(count: int, noun: str, several: str = "") -> str:
+    return f"{count:,} {noun if count == 1 else several or noun + 's'}"
+
+
+def _percent(share: float) -> str:
+    return words.density(share)

@@ -1,0 +1,39 @@
+"""`workbench data`: what there is to train on, and what it looks like. One sub-command per public function."""
+
+from typing import Annotated
+
+import typer
+
+from workbench.command.exits import Group
+
+data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
+Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
+Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
+Labels = Annotated[str, typer.Option(help="Your file of labels (.npy), where the data is a matrix alone.")]
+Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
+Reading = Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")]
+Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
+
+
+@data.command("list")
+def list_(json: Json = False) -> None:
+    """List the data sets: their parameters and defaults, where they come from, their licence."""
+    from workbench.command import data_screen, data_source
+
+    data_screen.show_sources(data_source.sources(), json)
+
+
+@data.command()
+def profile(
+    source: Named,
+    dataset: Dataset = "",
+    labels: Labels = "",
+    kind: Kind = "",
+    reading: Reading = "",
+    json: Json = False,
+) -> None:
+    """Say how sparse a data set is: row lengths, columns, touched columns, bytes in each format, duplicates, labels."""
+    from workbench.command import data_screen, data_source
+    from workbench.data import profile as profile_of
+
+    data_screen.show_profile(profile_of(data_source.load(source, dataset, labels, kind, reading)), json)

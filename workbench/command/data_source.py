@@ -1,0 +1,49 @@
+"""The data set that a command's words name: a file or folder whose reader is guessed, or a data set by its name."""
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+from workbench import data
+from workbench.data.file_types import looks_like
+from workbench.sweep.problem import parameters_of_file
+
+
+def load(source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "") -> data.Dataset:
+    """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
+    path = Path(source).expanduser()
+    if not dataset and source in data.names():
+        given: dict[str, Any] = {"dataset": source}
+    elif path.exists():
+        given = {"dataset": dataset or _guessed(path), "path": str(path)}
+    else:
+        names = ", ".join(data.names())
+        raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
+    given |= {"labels": str(Path(labels).expanduser()) if labels else "", "kind": kind}
+    given = {name: value for name, value in given.items() if value}
+    data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
+    parameters = parameters_of_file({**given, "reading": reading or None})
+    return data.load(given["dataset"], **parameters)
+
+
+def _guessed(path: Path) -> str:
+    """The reader of what the file looks like."""
+    if path.is_dir():
+        raise data.DataError(f"{path} is a folder; name its reader with --dataset: {', '.join(data.names())}.")
+    looks, advice = looks_like(path)
+    known = {"svmlight text": "svmlight", "an .npz archive or another zip file": "npz"}
+    if looks not in known:
+        raise data.DataError(f"{path} looks like {looks}. {advice}; or name its reader with --dataset.")
+    return known[looks]
+
+
+def sources() -> list[dict[str, Any]]:
+    """What there is to tell of each data set: name, parameters with defaults (None: none), origin, licence."""
+    return [_told(data.get(name)) for name in data.names()]
+
+
+def _told(source: data.Source) -> dict[str, Any]:
+    needed = [name for name, default in source.parameters.items() if default is inspect.Parameter.empty]
+    defaults = {name: default for name, default in source.parameters.items() if name not in needed}
+    known = {"name": source.name, "needs": needed, "parameters": defaults}
+    return known | {"origin": source.origin, "licence": source.licence}
