@@ -107,7 +107,7 @@ def check_compressed(x: Any, full: bool, canonical: bool) -> None:
     check_one_dimension(x.data, "data")
     check_same_length(x.data, x.indices, ("data", "indices"))
     major, minor = ("rows", "columns") if x.format == "csr" else ("columns", "rows")
-    _check_pointers(x.indptr, x.shape[0] if x.format == "csr" else x.shape[1], len(x.indices), major)
+    check_pointers(x.indptr, x.shape[0] if x.format == "csr" else x.shape[1], len(x.indices), major)
     if full:
         check_compressed_indices(x)
         if canonical:
@@ -121,7 +121,8 @@ def check_compressed_indices(x: Any) -> None:
     check_range(x.indices, limit, "indices", axis)
 
 
-def _check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
+def check_pointers(indptr: np.ndarray, count: int, stored: int, major: str) -> None:
+    """Refuse starts of `count` rows, or columns, that do not rise from 0 to the number of stored entries. O(count)."""
     if len(indptr) != count + 1:
         fault = f"indptr has {len(indptr)} entries for {count} {major}"
         raise refuse(fault, f"{count + 1}, one more than {major}", "Correct shape or indptr")

@@ -23,7 +23,12 @@ VALUES = (*SCIPY_VALUES, np.dtype(np.float16))
 
 
 class FormatError(ValueError):
-    """A matrix is malformed or in no known format; the message says what came, what is allowed and what to do."""
+    """A matrix is malformed or in no known format; the message says what came, what is allowed and what to do.
+
+    Where a matrix was refused, `told` holds these three apart.
+    """
+
+    told: tuple[str, str, str] | None = None
 
 
 class Coo(NamedTuple):
@@ -72,7 +77,9 @@ unavailable = _formats.unavailable
 
 def refuse(fault: str, allowed: str, advice: str) -> FormatError:
     """The error for a malformed matrix, in the one form that all of them have."""
-    return FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
+    error = FormatError(f"{fault}. Allowed: {allowed}. {advice}.")
+    error.told = fault, allowed, advice
+    return error
 
 
 _of_type: dict[type, Format] = {}

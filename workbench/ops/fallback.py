@@ -45,7 +45,10 @@ class DensifyError(RuntimeError):
 
 @dataclass(frozen=True)
 class Densified:
-    """One densification: the operator, formats and shapes of its inputs, bytes of the dense copies, the user's line."""
+    """One densification: the operator, formats and shapes of its inputs, bytes of the dense copies, the user's line.
+
+    One that was asked for has the `budget_bytes` that it was given.
+    """
 
     op: str
     formats: tuple[str, ...]
@@ -53,6 +56,7 @@ class Densified:
     bytes: int
     file: str = ""
     line: int = 0
+    budget_bytes: int | None = None
 
     @property
     def place(self) -> str:
@@ -63,10 +67,10 @@ class Densified:
         shapes = " and ".join(
             str(shape) for shape, format in zip(self.shapes, self.formats, strict=True) if format != "dense"
         )
-        return (
-            f"{self.op} has no rule for {', '.join(self.formats)}. Making {shapes} dense takes "
-            f"{self.bytes:,} bytes, at {self.place}"
-        )
+        took = f"Making {shapes} dense takes {self.bytes:,} bytes, at {self.place}"
+        if self.budget_bytes is not None:
+            return f"{self.op}: asked for, of at most {self.budget_bytes:,} bytes. {took}"
+        return f"{self.op} has no rule for {', '.join(self.formats)}. {took}"
 
 
 @dataclass(frozen=True)
@@ -143,9 +147,22 @@ def report(op: str, held: Sequence[str], arrays: Sequence[Any]) -> None:
         raise DensifyError(f"{entry}; no array is as large. Take a part of it first, or an operator that has a rule.")
     if chosen.fallback_budget_bytes is not None and size > chosen.fallback_budget_bytes:
         raise DensifyError(f"{entry}; fallback_budget_bytes is {chosen.fallback_budget_bytes:,}.")
+    _record(entry)
+    _warn(entry)
+
+
+def allow(op: str, held: str, x: Any, budget_bytes: int) -> None:
+    """Log making x [rows, columns], held in a format, dense where that was asked for; refuse more than the budget."""
+    size = math.prod(x.shape) * x.dtype.itemsize
+    if size > budget_bytes:
+        what = f"{op}: making {x.shape} of {held} dense takes {size:,} bytes, and budget_bytes is {budget_bytes:,}"
+        raise DensifyError(f"{what}. Give it more, or take fewer rows.")
+    _record(Densified(op, (held,), (tuple(x.shape),), size, *_place(), budget_bytes))
+
+
+def _record(entry: Densified) -> None:
     for log in _logs.get():
         log.append(entry)
-    _warn(entry)
 
 
 def _warn(entry: Densified) -> None:

@@ -1,0 +1,21 @@
+"""Bridges: how data and models of the workbench go to other frameworks and back, with a contract at each hand-over.
+
+One file a framework, loaded when it is asked for; `import workbench.bridges` loads none of them. `contracts` says what
+must hold where a matrix is handed over, `dense` makes one dense where that is meant.
+"""
+
+from workbench.bridges.contracts import FRAMEWORKS, Breach, ContractError, check, require
+from workbench.bridges.dense import densify, made_dense
+from workbench.bridges.parts import Parts, parts_of
+
+__all__ = [
+    "FRAMEWORKS",
+    "Breach",
+    "ContractError",
+    "Parts",
+    "check",
+    "densify",
+    "made_dense",
+    "parts_of",
+    "require",
+]

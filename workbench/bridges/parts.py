@@ -1,0 +1,166 @@
+"""What a matrix is made of, as it stands: its arrays by name, which may be malformed, and nothing follows them.
+
+>>> import numpy as np, scipy.sparse
+>>> parts = parts_of(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]])))
+>>> parts.format, parts.shape, parts.values.tolist(), parts.starts.tolist()
+('csr', (1, 2), [2.0], [0, 1])
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import chain
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from workbench.formats import RowSparse
+from workbench.formats.contract import refuse
+
+COMPRESSED = ("csr", "csc", "bsr")
+VALUES = {"dense": "x", "row_sparse": "values"}
+"""Name of the array of values where it is not `data`."""
+
+INDICES = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "bsr": ("indptr", "indices")} | {
+    "coo": ("row", "col"),
+    "row_sparse": ("indices",),
+}
+"""Names of the arrays of indices; formats that are not here have none that is followed."""
+
+
+class Order(NamedTuple):
+    """How many entries stand before the one in front of them, in their row, and how many have a place that is taken.
+
+    `first` is (row, column) of a place that is taken more than once.
+    """
+
+    falls: int
+    repeats: int
+    first: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A matrix of `shape` in a format, as its arrays by the names that SciPy has for them; unchecked.
+
+    csr, csc and bsr have data, indices, indptr; coo has data, row, col; row_sparse has values, indices; dense has x.
+    """
+
+    format: str
+    shape: tuple[int, ...]
+    arrays: Mapping[str, np.ndarray]
+
+    @property
+    def values(self) -> np.ndarray:
+        """The array of values."""
+        return self.arrays[VALUES.get(self.format, "data")]
+
+    @property
+    def indices(self) -> dict[str, np.ndarray]:
+        """The arrays of indices by name."""
+        return {name: self.arrays[name] for name in INDICES.get(self.format, ()) if name in self.arrays}
+
+    @property
+    def starts(self) -> np.ndarray:
+        """The starts of rows, or of columns in csc."""
+        return self.arrays["indptr"]
+
+    @property
+    def block(self) -> tuple[int, int]:
+        """Shape of the blocks of bsr, (1, 1) for others."""
+        is_blocks = self.format == "bsr" and self.values.ndim == 3
+        return (self.values.shape[1] or 1, self.values.shape[2] or 1) if is_blocks else (1, 1)
+
+    @property
+    def lengths(self) -> tuple[int, int]:
+        """How many rows and columns of entries, or of blocks, there are; columns first in csc."""
+        rows, columns = (length // size for length, size in zip(self.shape, self.block, strict=True))
+        return (columns, rows) if self.format == "csc" else (rows, columns)
+
+    @cached_property
+    def places(self) -> tuple[np.ndarray, np.ndarray]:
+        """(row, column) of each entry [z], (column, row) in csc; starts must be right."""
+        if self.format == "coo":
+            return self.arrays["row"], self.arrays["col"]
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts)), self.arrays["indices"]
+
+    @cached_property
+    def order(self) -> Order:
+        """The order of the entries and their repetitions, O(z), O(z log z) where they are unsorted."""
+        if self.format in COMPRESSED and self._is_rising():
+            return Order(0, 0, None)
+        major, minor = self.places
+        falls, equal = _steps(major, minor)
+        if falls:
+            order = np.lexsort((minor, major))
+            major, minor = major[order], minor[order]
+            _, equal = _steps(major, minor)
+        if not (repeats := int(np.count_nonzero(equal))):
+            return Order(falls, 0, None)
+        at = int(np.argmax(equal))
+        first = int(major[at]), int(minor[at])
+        return Order(falls, repeats, first[::-1] if self.format == "csc" else first)
+
+    def _is_rising(self) -> bool:
+        """Whether the indices rise strictly within each row, without a row number for each entry."""
+        indices, starts = self.arrays["indices"], self.starts[1:-1]
+        rising = indices[1:] > indices[:-1]
+        rising[starts[(starts > 0) & (starts < len(indices))] - 1] = True  # the first of a row follows nothing
+        return bool(rising.all())
+
+
+def _steps(major: np.ndarray, minor: np.ndarray) -> tuple[int, np.ndarray]:
+    """How many entries stand before the one in front of them, in (major, minor) order; which equal it [z - 1]."""
+    same = major[1:] == major[:-1]
+    falls = (major[1:] < major[:-1]) | (same & (minor[1:] < minor[:-1]))
+    return int(np.count_nonzero(falls)), same & (minor[1:] == minor[:-1])
+
+
+def parts_of(x: Any) -> Parts:
+    """The parts of a NumPy array, a SciPy array or matrix in any format, a `RowSparse`, or parts themselves.
+
+    Nothing is checked and no index is followed; lil and dok come as the csr and coo that they would become. O(1) for
+    other formats. `FormatError` for what is no matrix.
+    """
+    if isinstance(x, Parts):
+        return x
+    if isinstance(x, RowSparse):
+        return Parts("row_sparse", x.shape, {"values": x.values, "indices": x.indices})
+    if scipy.sparse.issparse(x):
+        return _of_scipy(x)
+    if isinstance(x, np.ndarray) and not isinstance(x, np.ma.MaskedArray):
+        return Parts("dense", x.shape, {"x": x})
+    allowed = "NumPy arrays, SciPy's sparse arrays and matrices, RowSparse, Parts"
+    raise refuse(f"A {type(x).__module__}.{type(x).__name__} came", allowed, "Call np.asarray(x, np.float32)")
+
+
+def _of_scipy(x: Any) -> Parts:
+    if x.format == "lil":
+        return _of_lists(x)
+    if x.format == "dok":
+        return _of_keys(x)
+    arrays = {name: vars(x).get(name) for name in ("data", "indices", "indptr", "offsets")}
+    if x.format == "coo":
+        axes = ("row", "col") if len(x.coords) == 2 else tuple(f"axis {axis}" for axis in range(len(x.coords)))
+        arrays = {"data": x.data, **dict(zip(axes, x.coords, strict=True))}
+    present = {name: array for name, array in arrays.items() if array is not None}
+    for name, array in present.items():
+        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+            fault = f"{name} is a {type(array).__name__}"
+            raise refuse(fault, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
+    return Parts(x.format, tuple(x.shape), present)
+
+
+def _of_lists(x: Any) -> Parts:
+    starts = np.cumsum([0, *map(len, x.rows)], dtype=np.int64)
+    indices = np.fromiter(chain.from_iterable(x.rows), np.int64)
+    data = np.fromiter(chain.from_iterable(x.data), x.dtype)
+    return Parts("csr", x.shape, {"data": data, "indices": indices, "indptr": starts})
+
+
+def _of_keys(x: Any) -> Parts:
+    places = np.array(list(x.keys()), np.int64).reshape(-1, len(x.shape))
+    axes = ("row", "col") if len(x.shape) == 2 else tuple(f"axis {axis}" for axis in range(len(x.shape)))
+    data = np.fromiter(x.values(), x.dtype, len(places))
+    return Parts("coo", x.shape, {"data": data, **dict(zip(axes, places.T, strict=True))})
