@@ -6,7 +6,7 @@ must hold where a matrix is handed over, `dense` makes one dense where that is m
 
 from workbench.bridges.contracts import FRAMEWORKS, Breach, ContractError, check, require
 from workbench.bridges.dense import densify, made_dense
-from workbench.bridges.parts import Parts, parts_of
+from workbench.formats.parts import Parts, parts_of
 
 __all__ = [
     "FRAMEWORKS",

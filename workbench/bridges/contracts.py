@@ -28,8 +28,8 @@ from numpy.typing import DTypeLike
 
 from workbench.bridges import faults
 from workbench.bridges.faults import Asked
-from workbench.bridges.parts import COMPRESSED, Parts, parts_of
 from workbench.formats.contract import FormatError
+from workbench.formats.parts import COMPRESSED, Parts, parts_of
 
 ERROR, WARNING = "error", "warning"
 

@@ -12,9 +12,9 @@ import numpy as np
 import scipy.sparse
 
 from kernels import structure
-from workbench.bridges.parts import COMPRESSED, Parts
 from workbench.formats import checks
 from workbench.formats.contract import refuse
+from workbench.formats.parts import COMPRESSED, Parts
 
 
 @dataclass(frozen=True)

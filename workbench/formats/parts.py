@@ -15,8 +15,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from workbench.formats import RowSparse
 from workbench.formats.contract import refuse
+from workbench.formats.row_sparse import RowSparse
 
 COMPRESSED = ("csr", "csc", "bsr")
 VALUES = {"dense": "x", "row_sparse": "values"}
