@@ -8,12 +8,12 @@ what builds on a broken contract is not looked at. What holds before and after i
 what comes to it, and says by `boundary` where that was.
 
 >>> import numpy as np, scipy.sparse
->>> x = scipy.sparse.coo_array((np.float32([1, 2]), ([0, 0], [1, 1])), shape=(1, 4))
+>>> x = scipy.sparse.csr_array((np.float32([1, 2]), np.int32([1, 1]), np.int32([0, 2])), shape=(1, 4))
 >>> for breach in check(x, for_="sklearn", width=5):
 ...     print(breach)
 error, data -> batch, width: It has 4 columns. Expected: 5, as the model has. Read it like the training data: \
 data.load(..., like=train).
-error, data -> batch, duplicates: 1 duplicates: there is more than one entry at row 0, column 1. Expected: each place \
+error, data -> batch, duplicates: 1 entry stands where another does, first at row 0, column 1. Expected: each place \
 once. Call x.sum_duplicates(); a coo matrix x.tocsr() first. Otherwise BernoulliNB, StandardScaler, Lasso, SVC, \
 Normalizer and Binarizer compute something else without a word.
 """

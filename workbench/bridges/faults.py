@@ -186,9 +186,10 @@ def column_order(parts: Parts, asked: Asked) -> None:
 def duplicates(parts: Parts, asked: Asked) -> None:
     """Refuse entries whose place is taken."""
     if parts.order.first is not None:
-        of = "block" if parts.format == "bsr" else "entry"
+        one, more = ("block", "blocks") if parts.format == "bsr" else ("entry", "entries")
         row, column = parts.order.first
-        fault = f"{parts.order.repeats:,} duplicates: there is more than one {of} at row {row}, column {column}"
+        count = f"1 {one} stands" if parts.order.repeats == 1 else f"{parts.order.repeats:,} {more} stand"
+        fault = f"{count} where another does, first at row {row}, column {column}"
         raise refuse(fault, "each place once", "Call x.sum_duplicates(); a coo matrix x.tocsr() first")
 
 
