@@ -3,7 +3,7 @@
 >>> import numpy as np, scipy.sparse
 >>> parts = parts_of(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]])))
 >>> parts.format, parts.shape, parts.values.tolist(), parts.starts.tolist()
-('csr', (1, 2), [2.0], [0, 1])
+('csr', (2, 2), [2.0], [0, 1, 1])
 """
 
 from collections.abc import Mapping
