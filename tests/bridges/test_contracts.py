@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, require
-from workbench.bridges.contracts import CONTRACTS
+from workbench.bridges.table import CONTRACTS
 from workbench.formats import RowSparse
 
 FORMATS = {"tensorflow": "csr", "keras": "csr", "pytorch": "csr", "sklearn": "csr", "implicit": "csr", "vw": "csr"}

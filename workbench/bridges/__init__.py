@@ -4,8 +4,9 @@ One file a framework, loaded when it is asked for; `import workbench.bridges` lo
 must hold where a matrix is handed over, `dense` makes one dense where that is meant.
 """
 
-from workbench.bridges.contracts import FRAMEWORKS, Breach, ContractError, check, require
+from workbench.bridges.contracts import Breach, ContractError, check, require
 from workbench.bridges.dense import densify, made_dense
+from workbench.bridges.table import FRAMEWORKS
 from workbench.formats.parts import Parts, parts_of
 
 __all__ = [
