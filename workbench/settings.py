@@ -114,6 +114,10 @@ SETTINGS = (
             "(classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
             control=Control("model", "Model", "one", "softmax", "softmax: classes. logistic: yes or no. linear: "
                             "numbers. factorization_machine: numbers, by pairs of features.", main=True)),
+    Setting("model_options", str, None, "options of the model, name=value with commas between, such as hidden=64; by "
+            "default its own", goes_to=("model", "setup"), say=lambda options: f"with {options}",
+            control=Control("model_options", "Model options", "text", help="Options of the model, name=value with "
+                            "commas between, such as hidden=64; a wrong name lists all.")),
     Setting("optimizer", str, "adagrad", "rule by which a gradient changes the weights, such as sgd, momentum, "
             "adagrad, adam, ftrl", "optimizers", noun="optimizer",
             control=Control("optimizer", "Optimizer", "one", "adagrad", "How a gradient changes the weights.",

@@ -1,4 +1,4 @@
-"""Parameters of a reader as one line of text."""
+"""Parameters of a reader as the setting `reading` gives them."""
 
 import pytest
 
@@ -8,23 +8,9 @@ from workbench.sweep import grid
 from workbench.sweep.spec import Cell
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"a": 1, "b": -2.5, "c": True, "d": None, "e": "text"},
-        {"commas": "x, y = z", "digits": "12", "word": "true", "empty": "", "quotes": 'it\'s \\ "so"', "blank": " x"},
-        {"large": 2**70, "tiny": 1e-300, "underscore": "1_000"},
-    ],
-)
-def test_what_is_written_is_read_back(options):
-    assert reader_options.parsed(reader_options.written(options)) == options
-
-
-@pytest.mark.parametrize("text", ["a", "a=1, a=2", "=3", "a=1,,b=2", "a='open", "a=1; b=2'x'"])
-def test_a_malformed_line_is_refused(text):
-    with pytest.raises(data.DataError, match="reading is"):
-        reader_options.parsed(text)
+def test_a_malformed_line_is_refused():
+    with pytest.raises(data.DataError, match="reading is 'zero'; it is name=value"):
+        reader_options.of_source(data.get("svmlight"), "zero")
 
 
 def test_an_unknown_option_lists_the_known_ones():

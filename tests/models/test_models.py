@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from workbench import data, models, train
+from workbench import models, train
 from workbench.metrics import constant_quality
 from workbench.sweep import problem
 
@@ -28,24 +28,24 @@ def training_of(
 ) -> tuple[train.Training, np.ndarray, np.ndarray]:
     """A training of the model on drawn data but for the first `held_out` rows, and the data."""
     width = next(width for width in (3, 1) if model.allows(width))
-    labels = problem.drawn_labels(model, width)
-    drawn = data.load("uniform", rows=rows, features=40, density=0.2, seed=1, cache=False, **labels)
+    drawn = problem.drawn_for(model, width, rows=rows, features=40, density=0.2, seed=1)
     y = problem.targets(drawn, model, width, np.dtype("float64"))
     x = drawn.x.astype(np.float64)
     setup = train.Setup(model=model.name, batch_rows=40, dtype="float64", optimizer="sgd", **settings)
     trained = x[held_out:]
     trained = trained.toarray() if setup.format == "dense" else trained
-    return train.make_run(setup, trained, y[held_out:], width), x, y
+    return train.make_run(setup, trained, y[held_out:], width, problem.facts_of(drawn)), x, y
 
 
 @pytest.mark.parametrize("intercept", [True, False])
 def test_the_graph_has_the_parameters_that_the_model_states(model, intercept):
-    scores, loss = model.graph(intercept=intercept)
-    named = {parameter.name for parameter in model.trained(intercept)}
+    run, *_ = training_of(model, intercept=intercept)
+    scores, loss = model.graph(run.given, intercept=intercept)
+    named = {parameter.name for parameter in run.parameters}
     assert set(scores.arguments()) == {"x", *named}
     assert set(loss.arguments()) == {"x", "y", *named}
     assert ("b" in named) == intercept
-    assert any(parameter.touched for parameter in model.parameters)
+    assert any(parameter.touched for parameter in run.parameters)
 
 
 @pytest.mark.parametrize("way", WAYS, ids=str)
@@ -53,9 +53,9 @@ def test_sparse_and_dense_train_alike(model, way):
     (sparse, *_), (dense, *_) = training_of(model, **way), training_of(model, **DENSE)
     losses = [[event.loss for event in run.events(2)] for run in (sparse, dense)]
     np.testing.assert_allclose(*losses, rtol=1e-9)
-    rows = np.arange(40)
-    for parameter in model.parameters:
-        sparse.catch_up()
+    sparse.catch_up()
+    for parameter in sparse.parameters:
+        rows = np.arange(parameter.shape[0])
         came, expected = (run.read_rows(rows, parameter.name) for run in (sparse, dense))
         np.testing.assert_allclose(came, expected, rtol=1e-7, atol=1e-10)
 

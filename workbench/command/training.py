@@ -80,7 +80,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
     problem = make_problem(cell)
     show_problem(cell, problem)
-    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width)
+    run = make_run(setup_of(cell), problem.held(cell), problem.y, problem.width, problem.facts)
     console.print(data.summary(problem.dataset, run.model.target), markup=False, highlight=False)
     with console.status("loading kernels, or compiling them the first time"):
         warm_kernels(cell)

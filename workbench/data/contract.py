@@ -19,7 +19,8 @@ class Source:
     """One entry: `make(**parameters)` gives the data set, the same for the same parameters.
 
     `origin` and `licence` say where it comes from. `fingerprint(**parameters)` names whatever else the result depends
-    on, such as the size and time of a file: a cached copy is used as long as it stays the same.
+    on, such as the size and time of a file: a cached copy is used as long as it stays the same. `gives` names what its
+    data has for models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
     """
 
     name: str
@@ -27,6 +28,7 @@ class Source:
     origin: str
     licence: str
     fingerprint: Callable[..., str] = _nothing
+    gives: tuple[str, ...] = ()
 
     @property
     def parameters(self) -> dict[str, Any]:

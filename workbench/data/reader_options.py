@@ -1,68 +1,17 @@
-"""Parameters of a reader as one line of text, as a spec, the panel, a notebook and the command line give them.
+"""Parameters of a reader as one line of text: the setting `reading` of a spec, the panel and the command line."""
 
->>> parsed("hashed=65536, weighting=tfidf, lower=false")
-{'hashed': 65536, 'weighting': 'tfidf', 'lower': False}
->>> written({"variable": "a, b", "hashed": 65536})
-"hashed=65536, variable='a, b'"
-"""
-
-import re
-from collections.abc import Mapping
 from typing import Any
 
+from workbench import option_text
 from workbench.data.contract import Source
 from workbench.data.errors import DataError
-
-_OPTION = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"]*)\s*(?:,|$)")
-_WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
-
-
-def parsed(text: str) -> dict[str, Any]:
-    """Values by name: numbers, true or false, none, else text; quotes keep commas and digits as text (`DataError`)."""
-    options: dict[str, Any] = {}
-    at = 0
-    while text[at:].strip():
-        found = _OPTION.match(text, at)
-        if not found:
-            raise DataError(f"reading is {text!r}; it is name=value, with commas between several: hashed=65536.")
-        name, value = found[1], found[2].strip()
-        if name in options:
-            raise DataError(f"reading is {text!r}; {name!r} is given twice.")
-        options[name] = _value(value)
-        at = found.end()
-    return options
-
-
-def written(options: Mapping[str, Any]) -> str:
-    """The line that `parsed` makes these options of, names sorted."""
-    return ", ".join(f"{name}={_text(value)}" for name, value in sorted(options.items()))
 
 
 def of_source(source: Source, text: str | None) -> dict[str, Any]:
     """The options for that source; names that it has no parameter of are refused with those it has (`DataError`)."""
-    options = parsed(text or "")
+    try:
+        options = option_text.parsed(text or "", "reading", "hashed=65536")
+    except ValueError as error:
+        raise DataError(str(error)) from None
     source.refuse_unknown(options)
     return options
-
-
-def _value(text: str) -> Any:
-    if text[:1] in ("'", '"'):
-        return re.sub(r"\\(.)", r"\1", text[1:-1])
-    if text.casefold() in _WORDS:
-        return _WORDS[text.casefold()]
-    for kind in (int, float):
-        try:
-            return kind(text) if "_" not in text else text
-        except ValueError:
-            continue
-    return text
-
-
-def _text(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return str(value).casefold()
-    if isinstance(value, int | float):
-        return str(value)
-    text = str(value)
-    is_plain = text == text.strip() and text and not re.search(r"[,'\"\\]", text) and _value(text) == text
-    return text if is_plain else "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"

@@ -1,51 +1,46 @@
 """Models by name, one file each. How to add one: copy `softmax.py`, or `factorization_machine.py` for one that is no
 product X @ W alone.
 
-A file states all that the project knows of a model: its parameters and how they start, the graph of its scores, the
-loss, the kind of target that it asks of the labels, its natural width and its measure of quality. Training, checks,
-sweeps, the prediction of memory, panel and report follow from that.
+A file states all that the project knows of a model: its options, its parameters and how they start, the graph of its
+scores, the loss, the kind of target that it asks of the labels, what else it needs of the data, its natural width and
+its measure of quality. Training, checks, sweeps, the prediction of memory, panel and report follow from that.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
 from kernels.registry import Registry
 from workbench import ops
 from workbench.graph import Symbol, variable
+from workbench.models.options import ModelError, Option, of_model
 
-
-class ModelError(ValueError):
-    """A model is not known; the message lists those that are."""
+NEEDS = {
+    "fields": "columns in two fields, users and items, as ratings have",
+    "graph": "a graph of its rows",
+}
+"""What a model may need of the data besides X and labels, in words."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """A trained array, by its name in the graph.
+    """A trained array, by its name in the graph, and its shape.
 
-    `shape` is made of numbers and of the letters D (features) and N (width). The rows of a `touched` parameter belong
-    to the features: a sparse batch changes those that it has entries of, and its gradient may be row_sparse. Where the
-    gradient is a `product` X.T @ slope it may be fused with the update too. Starting values are normal with that
-    `deviation`, zeros for 0.
+    The rows of a `touched` parameter, D of them, belong to the features: a sparse batch changes those that it has
+    entries of, and its gradient may be row_sparse. Where the gradient is a `product` X.T @ slope it may be fused with
+    the update too. Starting values are normal with that `deviation`, zeros for 0; `glorot` and `he` name usual ones.
     """
 
     name: str
-    shape: tuple[str | int, ...]
+    shape: tuple[int, ...]
     touched: bool = False
     product: bool = False
     deviation: float = 0.0
     decays: bool = True
     """Whether weight decay is for it."""
-
-    def lengths(self, features: int, width: int) -> tuple[int, ...]:
-        """The shape at D features and width N.
-
-        >>> Parameter("w", ("D", "N")).lengths(100, 3)
-        (100, 3)
-        """
-        known = {"D": features, "N": width}
-        return tuple(known[length] if isinstance(length, str) else length for length in self.shape)
 
     def gradient_format(self, asked: str) -> str:
         """The format of its gradient where `asked` is that of the training: the nearest that there is."""
@@ -54,23 +49,50 @@ class Parameter:
         return "row_sparse" if asked == "fused" and not self.product else asked
 
 
-def product(x: Symbol, engine: str) -> Symbol:
+def glorot(inputs: int, outputs: int) -> float:
+    """The deviation that keeps the size of signals and of gradients through a linear layer (Glorot and Bengio 2010)."""
+    return math.sqrt(2 / (inputs + outputs))
+
+
+def he(inputs: int) -> float:
+    """The deviation that keeps the size of signals through a layer of rectified units (He et al. 2015)."""
+    return math.sqrt(2 / inputs)
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """What a model is built for: D `features`, N `width`, its `options` by name, and the `facts` of the data it needs.
+
+    `facts["fields"]` is the numbers of columns of each field, which follow one another; `facts["graph"]` csr
+    [rows, rows] the edges between the rows of the data.
+    """
+
+    features: int
+    width: int
+    options: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+def product(x: Symbol, engine: str, given: Given) -> Symbol:
     """The scores X @ W of a model that is linear in its only parameter w."""
     return ops.get("dot")(x, variable("w"), engine=engine)
 
 
-W = Parameter("w", ("D", "N"), touched=True, product=True)
-"""The weights of such a model."""
+def weights(given: Given) -> tuple[Parameter, ...]:
+    """The weights w [D, N] of such a model."""
+    return (Parameter("w", (given.features, given.width), touched=True, product=True),)
 
 
 @dataclass(frozen=True)
 class Model:
-    """One model. `scores(x, engine)` builds the symbol of its scores [R, outputs] from that of X [R, D].
+    """One model. `scores(x, engine, given)` builds the symbol of its scores [R, outputs] from that of X [R, D].
 
-    `loss` names the kernel of the mean loss of the scores on the targets, and of its slope; `target` is the kind of
-    target, as `data.targets` makes it. `outputs` is the number of scores a row where that is not the width N. `width`
-    is the natural width where the labels do not ask for one. `widths` says in words which widths there are, `allows`
-    decides. `quality(scores, targets)` is a number, larger is better, called `quality_name`.
+    `parameters(given)` are its trained arrays. `loss` names the kernel of the mean loss of the scores on the targets,
+    and of its slope; `target` is the kind of target, as `data.targets` makes it. `outputs` is the number of scores a
+    row where that is not the width N. `width` is the natural width where the labels do not ask for one. `widths` says
+    in words which widths there are, `allows` decides. `quality(scores, targets)` is a number, larger is better, called
+    `quality_name`. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where the scores
+    of a row depend on other rows too, `rows_apart` is False: a batch is then never cut to check it.
     """
 
     name: str
@@ -78,26 +100,42 @@ class Model:
     target: str
     quality_name: str
     quality: Callable[[np.ndarray, np.ndarray], float]
-    scores: Callable[[Symbol, str], Symbol] = product
-    parameters: tuple[Parameter, ...] = (W,)
+    scores: Callable[[Symbol, str, Given], Symbol] = product
+    parameters: Callable[[Given], tuple[Parameter, ...]] = weights
     widths: str = "any width from 1"
     allows: Callable[[int], bool] = lambda width: width >= 1
     outputs: int | None = None
     width: int | None = None
+    options: Mapping[str, Option] = field(default_factory=dict)
+    needs: tuple[str, ...] = ()
+    rows_apart: bool = True
 
     @property
     def is_product(self) -> bool:
         """Whether the scores are X @ W and nothing else, which trains on a CUDA device."""
         return self.scores is product
 
-    def trained(self, intercept: bool) -> tuple[Parameter, ...]:
-        """All parameters, the intercept b [outputs] among them where there is one."""
-        b = Parameter("b", (self.outputs or "N",), decays=False)
-        return (*self.parameters, b) if intercept else self.parameters
+    def resolve(self, text: str | None) -> dict[str, Any]:
+        """All options from a line of text, defaults where it names none; what does not fit is a `ModelError`."""
+        return of_model(self.name, self.options, text)
 
-    def graph(self, engine: str = "ours", intercept: bool = False) -> tuple[Symbol, Symbol]:
+    def given(
+        self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
+    ) -> Given:
+        """What it is built for; `ModelError` for options that it has not, and where the data lacks what it needs."""
+        facts = {name: fact for name, fact in (facts or {}).items() if fact is not None}
+        if missing := [name for name in self.needs if name not in facts]:
+            raise ModelError(f"The {self.name} model needs data with {NEEDS[missing[0]]}; this data has none.")
+        return Given(features, width, self.resolve(options), {name: facts[name] for name in self.needs})
+
+    def trained(self, given: Given, intercept: bool) -> tuple[Parameter, ...]:
+        """All parameters, the intercept b [outputs] among them where there is one."""
+        b = Parameter("b", (self.outputs or given.width,), decays=False)
+        return (*self.parameters(given), b) if intercept else self.parameters(given)
+
+    def graph(self, given: Given, engine: str = "ours", intercept: bool = False) -> tuple[Symbol, Symbol]:
         """The symbols of the scores, plus b where there is an intercept, and of the mean loss on y."""
-        scores = self.scores(variable("x"), engine)
+        scores = self.scores(variable("x"), engine, given)
         if intercept:
             scores = ops.get("add")(scores, variable("b"), name="scores")
         return scores, ops.get(f"{self.loss}_loss")(scores, variable("y"), name="loss")

@@ -6,13 +6,21 @@ score = x @ w + sum over i < j of x_i x_j <v_i, v_j>; the width is the number of
 from workbench import ops
 from workbench.graph import Symbol, variable
 from workbench.metrics import r2
-from workbench.models import Model, Parameter, register
+from workbench.models import Given, Model, Parameter, register
 
 
-def scores(x: Symbol, engine: str) -> Symbol:
+def scores(x: Symbol, engine: str, given: Given) -> Symbol:
     """The scores [R, 1], in O(z K) for z stored entries and K factors."""
     linear = ops.get("dot")(x, variable("w"), engine=engine)
     return ops.get("add")(linear, ops.get("interactions")(x, variable("v")))
+
+
+def parameters(given: Given) -> tuple[Parameter, ...]:
+    """Weights w [D, 1] and factors v [D, K]."""
+    return (
+        Parameter("w", (given.features, 1), touched=True, product=True),
+        Parameter("v", (given.features, given.width), touched=True, deviation=0.01),
+    )
 
 
 register(
@@ -23,10 +31,7 @@ register(
         quality_name="r2",
         quality=r2,
         scores=scores,
-        parameters=(
-            Parameter("w", ("D", 1), touched=True, product=True),
-            Parameter("v", ("D", "N"), touched=True, deviation=0.01),
-        ),
+        parameters=parameters,
         widths="any number of factors from 1",
         outputs=1,
         width=8,

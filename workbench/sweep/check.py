@@ -83,7 +83,7 @@ def _stage(stage: str, parameter: str) -> str:
 def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
     """Give the parameters random numbers, of those that belong to features the touched rows."""
     for one in run.parameters:
-        length, *rest = one.lengths(run.features, run.width)
+        length, *rest = one.shape
         rows = touched if one.touched else np.arange(length)
         run.write_rows(rows, 0.1 * generator.standard_normal((rows.size, *rest)).astype(run.dtype), one.name)
 
@@ -106,10 +106,10 @@ def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator
 
 def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> executor.Executor:
     """The model's scores in float64 on rows x [r, U] of the columns `used` alone, dense."""
-    scores, _ = run.model.graph("dense", run.setup.has_intercept)
+    scores, _ = run.model.graph(run.given, "dense", run.setup.has_intercept)
     args = {"x": x}
     for one in run.parameters:
-        rows = used if one.touched else np.arange(one.lengths(run.features, run.width)[0])
+        rows = used if one.touched else np.arange(one.shape[0])
         args[one.name] = np.ascontiguousarray(run.read_rows(rows, one.name), np.float64)
     grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
     return executor.bind(
@@ -118,7 +118,7 @@ def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> 
 
 
 def _forward(run: Training, scores: np.ndarray, x: Any, generator: np.random.Generator) -> float:
-    rows = _sampled(x.shape[0], generator)
+    rows = _sampled(x.shape[0], generator) if run.model.rows_apart else np.arange(x.shape[0])
     part = x[rows]
     used = np.unique(part.indices)
     return _error(scores[rows], _scorer(run, part[:, used].toarray(), used, gradients=False).forward()[0])
@@ -142,12 +142,13 @@ def expected_gradients(run: Training, x: Any, slope: np.ndarray, columns: np.nda
     """
     touched = [one for one in run.parameters if one.touched]
     others = [one for one in run.parameters if not one.touched]
-    totals = {one.name: np.zeros((columns.size, *one.lengths(1, run.width)[1:])) for one in touched}
-    totals |= {one.name: np.zeros(one.lengths(run.features, run.width)) for one in others}
-    only_intercept = {one.name for one in others} <= {"b"}
+    totals = {one.name: np.zeros((columns.size, *one.shape[1:])) for one in touched}
+    totals |= {one.name: np.zeros(one.shape) for one in others}
+    only_intercept = {one.name for one in others} <= {"b"} and run.model.rows_apart
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
-    for start in range(0, rows.size, ROWS_AT_ONCE):
-        here = rows[start : start + ROWS_AT_ONCE]
+    at_once = ROWS_AT_ONCE if run.model.rows_apart else max(rows.size, 1)
+    for start in range(0, rows.size, at_once):
+        here = rows[start : start + at_once]
         part = x[here]
         used = np.union1d(part.indices, columns)
         bound = _scorer(run, part[:, used].toarray(), used, gradients=True)

@@ -19,6 +19,7 @@ from workbench.sweep.problem import (
     SYNTHETIC_DENSITY,
     SYNTHETIC_FEATURES,
     SYNTHETIC_ROWS,
+    facts_of,
     is_synthetic,
     parameters_of_file,
 )
@@ -152,14 +153,14 @@ def sight(spec: Spec) -> str:
 
 def bytes_of(cell: Cell) -> int:
     """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
-    rows, features, nnz, width = _sizes(cell)
+    rows, features, nnz, width, facts = _sizes(cell)
     optimizer = optimizers.get(cell.optimizer)
     settings = ("format", "update", "dtype", "shuffle", "batch_rows")
     parts = memory.predicted_training_bytes(
         rows=rows,
         features=features,
         nnz=nnz,
-        tables=grid.tables_of(cell, features, width),
+        tables=grid.tables_of(cell, features, width, facts),
         touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
@@ -168,8 +169,9 @@ def bytes_of(cell: Cell) -> int:
     return sum(parts.values())
 
 
-def _sizes(cell: Cell) -> tuple[int, int, int, int]:
-    """Rows, features, stored entries and width of a cell's data, as far as its settings say them."""
+def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:
+    """Rows, features, stored entries, width and facts of a cell's data, as far as its settings say them."""
+    facts: dict[str, Any] = {}
     if is_synthetic(cell.dataset):
         rows, features = cell.rows or SYNTHETIC_ROWS, cell.features or SYNTHETIC_FEATURES
         density, width = cell.density or SYNTHETIC_DENSITY, SYNTHETIC_CLASSES
@@ -177,9 +179,10 @@ def _sizes(cell: Cell) -> tuple[int, int, int, int]:
         read = data.load(cell.dataset, **parameters_of_file(cell.model_dump()))
         rows, features = min(cell.rows or read.rows, read.rows), min(cell.features or read.features, read.features)
         density, width = cell.density or read.x.nnz / max(read.rows * read.features, 1), len(read.classes) or 1
+        facts = facts_of(read)
     model = models.get(cell.model)
     natural = model.width or next((each for each in (width, 1) if model.allows(each)), 1)
-    return rows, features, int(rows * features * density), cell.width or natural
+    return rows, features, int(rows * features * density), cell.width or natural, facts
 
 
 def lasting(seconds: float) -> str:

@@ -7,12 +7,14 @@ import json
 import math
 import os
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from workbench import data, models, settings
 from workbench.measure import stack
 from workbench.measure.memory import Table
-from workbench.sweep.problem import OF_FILE, is_synthetic, parameters_of_file
+from workbench.sweep.problem import OF_FILE, is_synthetic, parameters_of_file, why_not_of
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
 from workbench.train import Setup, why_impossible
@@ -37,6 +39,8 @@ def why_dropped(cell: Cell) -> str:
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
     if missing := [axis for axis in needed if getattr(cell, axis) is None]:
         return f"The data set {cell.dataset} needs the axis {missing[0]}, a file of yours."
+    if reason := why_not_of(models.get(cell.model), cell.dataset):
+        return reason
     try:
         parameters_of_file(cell.model_dump())
     except data.DataError as error:
@@ -57,24 +61,25 @@ def setup_of(cell: Cell) -> Setup:
 
 
 def unread(cell: Cell) -> list[str]:
-    """Settings about files that the cell's data set does not take."""
+    """Settings about files that the cell's data set does not take, and options where its model has none."""
     parameters = data.get(cell.dataset).parameters
     read = {*parameters, "reading"} if "path" in parameters else set(parameters)
-    return [name for name in OF_FILE if getattr(cell, name) is not None and name not in read]
+    read |= {"model_options"} if models.get(cell.model).options else set()
+    return [name for name in (*OF_FILE, "model_options") if getattr(cell, name) is not None and name not in read]
 
 
 def without_unread(cell: Cell) -> Cell:
-    """The cell without settings that are for other data sets of the same sweep."""
+    """The cell without settings that are for other data sets and models of the same sweep."""
     return cell.model_copy(update=dict.fromkeys(unread(cell)))
 
 
-def tables_of(cell: Cell, features: int, width: int) -> list[Table]:
+def tables_of(cell: Cell, features: int, width: int, facts: Mapping[str, Any]) -> list[Table]:
     """The sizes of the parameters of the cell's model, for the prediction of memory."""
-    parameters = models.get(cell.model).trained(setup_of(cell).has_intercept)
-    lengths = {one: one.lengths(features, width) for one in parameters}
+    model = models.get(cell.model)
+    given = models.Given(features, width, model.resolve(cell.model_options), facts)
     return [
-        Table(shape[0], math.prod(shape[1:]), one.touched, one.gradient_format(cell.gradient))
-        for one, shape in lengths.items()
+        Table(one.shape[0], math.prod(one.shape[1:]), one.touched, one.gradient_format(cell.gradient))
+        for one in model.trained(given, setup_of(cell).has_intercept)
     ]
 
 

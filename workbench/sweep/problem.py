@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
 from workbench.data import cache, reader_options
-from workbench.models import Model
+from workbench.models import NEEDS, Model
 from workbench.sweep.spec import FILES, Cell
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
@@ -38,14 +38,44 @@ class Problem:
     x_held_out: scipy.sparse.csr_array | None = None
     y_held_out: np.ndarray | None = None
 
+    @property
+    def facts(self) -> dict[str, Any]:
+        """What the data has of what models may need besides X and y (`models.NEEDS`); None where it has not."""
+        return facts_of(self.dataset)
+
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
         """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made."""
         return formats.to_format(self.x, "dense") if cell.format == "dense" else self.x
 
 
+def facts_of(dataset: data.Dataset) -> dict[str, Any]:
+    """What a data set has of what models may need besides X and labels, by the names of `models.NEEDS`."""
+    return {"fields": dataset.facts.get("fields")}
+
+
 def is_synthetic(dataset: str) -> bool:
     """Whether the data set is drawn at any density, rather than read."""
     return "density" in data.get(dataset).parameters
+
+
+def why_not_of(model: Model, dataset: str) -> str:
+    """Why data of that name lacks what the model needs, as far as the name tells, or ""."""
+    if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
+        having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
+        return f"The {model.name} model needs data with {NEEDS[missing[0]]}; {dataset} has none. There is: {having}."
+    return ""
+
+
+def drawn_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
+    """Data that is drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out.
+
+    The set is uniform where the model needs nothing but X and labels, else the first that has what it needs.
+    """
+    able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
+    name = next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
+    parameters = {**sizes, **drawn_labels(model, width)}
+    known = data.get(name).parameters
+    return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})
 
 
 def make_problem(cell: Cell) -> Problem:

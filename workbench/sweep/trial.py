@@ -124,7 +124,7 @@ class _Trial:
         memory.give_back()
         baseline = memory.resident_bytes()
         problem = make_problem(self.cell)
-        run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width)
+        run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts)
         self.check(run)
         self.watch_device(run)
         memory.reset_peak()
@@ -148,7 +148,7 @@ class _Trial:
         problem = make_problem(self.cell)
         self.describe(problem)
         self.predict_bytes(problem)
-        self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width))
+        self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
 
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
@@ -174,7 +174,7 @@ class _Trial:
             features=problem.x.shape[1],
             nnz=problem.x.nnz,
             touched=int(self.row["touched"]),
-            tables=tables_of(self.cell, problem.x.shape[1], problem.width),
+            tables=tables_of(self.cell, problem.x.shape[1], problem.width, problem.facts),
             states=len(optimizers.get(self.cell.optimizer).states),
             states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
             batch_rows=self.cell.batch_rows,

@@ -3,9 +3,9 @@
 import collections
 
 from kernels import threads
-from workbench import data, models
+from workbench import models
 from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import Problem, drawn_labels, targets
+from workbench.sweep.problem import Problem, drawn_for, targets
 from workbench.sweep.spec import Cell
 from workbench.train import make_run
 
@@ -28,10 +28,9 @@ def run_tiny(cell: Cell) -> None:
     """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
     model = models.get(cell.model)
     width = next(width for width in (3, 1) if model.allows(width))
-    labels = drawn_labels(model, width)
-    tiny_set = data.load("uniform", rows=40, features=24, density=0.2, seed=0, cache=False, **labels)
+    tiny_set = drawn_for(model, width, rows=40, features=24, density=0.2, seed=0)
     y = targets(tiny_set, model, width, cell.dtype)
     problem = Problem(tiny_set, tiny_set.x.astype(cell.dtype), y, width, tiny_set.rows)
     tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
-    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width)
+    run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width, problem.facts)
     collections.deque(run.events(1), maxlen=0)

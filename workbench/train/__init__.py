@@ -8,6 +8,7 @@
 [1, 2, 3, 4]
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from workbench.train.events import PHASES, Laps, StepEvent
@@ -29,10 +30,13 @@ __all__ = [
 ]
 
 
-def make_run(setup: Setup, x: Any, y: Any, width: int) -> Training:
-    """The training of a setup on its device, launched as it says; only one on cuda loads what that needs."""
+def make_run(setup: Setup, x: Any, y: Any, width: int, facts: Mapping[str, Any] | None = None) -> Training:
+    """The training of a setup on its device, launched as it says; only one on cuda loads what that needs.
+
+    `facts` are those of the data that the model needs, as `sweep.problem.Problem` has them.
+    """
     if setup.device == "cpu":
-        return Run(setup, x, y, width)
+        return Run(setup, x, y, width, facts)
     from workbench.train.device import DeviceRun
 
     return DeviceRun(setup, x, y, width)

@@ -42,14 +42,14 @@ class Prepared:
 class Run(Training):
     """A training on the cpu; `arrays` are the parameters by name, `weights` those of a model X @ W [D, N]."""
 
-    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int) -> None:
-        super().__init__(setup, x, y, width)
+    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
+        super().__init__(setup, x, y, width, facts)
         if setup.device != "cpu":
             raise SetupError(f"A Run trains on cpu; its setup says {setup.device}. Call make_run, which does both.")
         self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in self.parameters}
         self.touched = [one.name for one in self.parameters if one.touched]
         self.updater = self._new_updater()
-        self.scores, self.loss = self.model.graph(setup.engine, setup.has_intercept)
+        self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
         gradients = {one.name: one.gradient_format(setup.gradient) for one in self.parameters}
         self.executor = self._bind(self.loss, gradients, y)
 

@@ -82,6 +82,7 @@ def why_impossible(setup: Setup) -> str:
         word = "A lazy" if setup.update == "lazy" else "An exact"
         return f"{word} update changes the rows that a row_sparse gradient names; a dense gradient names none."
     reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
+    reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
     return reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
 
@@ -93,6 +94,14 @@ def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
         raise SetupError(reason)
     if not model.allows(width):
         raise SetupError(f"The {model.name} model has {model.widths}; asked for was width {width}.")
+
+
+def _why_not_these_options(setup: Setup) -> str:
+    try:
+        models.get(setup.model).resolve(setup.model_options)
+    except models.ModelError as error:
+        return str(error)
+    return ""
 
 
 def _why_not_fused(setup: Setup) -> str:

@@ -1,7 +1,7 @@
 """What every training is: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -16,13 +16,17 @@ from workbench.train.setup import Setup, refuse_impossible
 class Training(ABC):
     """Parameters, optimizer states and batches of one training; `events` does the steps.
 
-    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes. Made by `make_run`.
-    Raises `SetupError` for settings that do not go together.
+    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes; `facts` are those of the data that
+    the model needs. Made by `make_run`. Raises `SetupError` for settings that do not go together, `ModelError` for
+    data that lacks what the model needs.
     """
 
-    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int) -> None:
+    def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
         self.setup, self.model = setup, models.get(setup.model)
         refuse_impossible(setup, self.model, width)
+        self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
+        self.parameters = self.model.trained(self.given, setup.has_intercept)
+        """The model's parameters, the intercept among them where the setup asks for one."""
         self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
         self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
         self.kept: dict[int, Any] = {}
@@ -102,20 +106,14 @@ class Training(ABC):
 
     # Parameters
 
-    @property
-    def parameters(self) -> tuple[Parameter, ...]:
-        """The model's parameters, the intercept among them where the setup asks for one."""
-        return self.model.trained(self.setup.has_intercept)
-
     @final
     def start_of(self, parameter: Parameter) -> np.ndarray:
         """Starting values of a parameter, the same for the same seed."""
-        shape = parameter.lengths(self.features, self.width)
         if not parameter.deviation:
-            return np.zeros(shape, self.dtype)
+            return np.zeros(parameter.shape, self.dtype)
         number = [one.name for one in self.parameters].index(parameter.name)
         generator = np.random.default_rng((self.setup.seed, number))
-        return generator.normal(0.0, parameter.deviation, shape).astype(self.dtype)
+        return generator.normal(0.0, parameter.deviation, parameter.shape).astype(self.dtype)
 
     @abstractmethod
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:

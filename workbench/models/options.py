@@ -1,0 +1,65 @@
+"""Options of a model: a small table of its own numbers and choices, such as the width of a hidden layer.
+
+>>> of_model("m", {"hidden": Option(64, "units of a hidden layer", least=1)}, "hidden=16")
+{'hidden': 16}
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench import option_text
+
+
+class ModelError(ValueError):
+    """A model is not known, or does not go with what it is given; the message says what is allowed."""
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: its `default`, of whose type it is, what it means, and the values allowed.
+
+    Numbers are `least` or more and `most` or less; text is one of `allowed`.
+    """
+
+    default: int | float | str
+    meaning: str
+    least: float | None = None
+    most: float | None = None
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def values(self) -> str:
+        """The values allowed, in words."""
+        if self.allowed:
+            return f"one of {', '.join(self.allowed)}"
+        kind = "a whole number" if isinstance(self.default, int) else "a number"
+        bounds = [("from", self.least), ("to", self.most)]
+        return " ".join([kind, *(f"{word} {bound:g}" for word, bound in bounds if bound is not None)])
+
+    def holds(self, value: Any) -> bool:
+        """Whether it may have that value."""
+        if self.allowed:
+            return value in self.allowed
+        kinds = (int,) if isinstance(self.default, int) else (int, float)
+        if not isinstance(value, kinds) or isinstance(value, bool):
+            return False
+        return (self.least is None or value >= self.least) and (self.most is None or value <= self.most)
+
+
+def of_model(name: str, table: Mapping[str, Option], text: str | None) -> dict[str, Any]:
+    """All options of the model called `name`, those that the line `text` does not name at their defaults.
+
+    A malformed line, an unknown name and a value that is not allowed are refused (`ModelError`).
+    """
+    try:
+        given = option_text.parsed(text or "", "model_options", "hidden=64")
+    except ValueError as error:
+        raise ModelError(str(error)) from None
+    for option, value in given.items():
+        if option not in table:
+            known = f"its options are {', '.join(table)}" if table else "it has none"
+            raise ModelError(f"The {name} model has no option {option!r}; {known}.")
+        if not table[option].holds(value):
+            raise ModelError(f"The option {option} of {name} is {value!r}; it is {table[option].values}.")
+    return {option: given.get(option, entry.default) for option, entry in table.items()}

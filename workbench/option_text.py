@@ -1,0 +1,61 @@
+"""Options as one line of text, as a spec, the panel, a notebook and the command line give them.
+
+>>> parsed("hashed=65536, weighting=tfidf, lower=false")
+{'hashed': 65536, 'weighting': 'tfidf', 'lower': False}
+>>> written({"variable": "a, b", "hashed": 65536})
+"hashed=65536, variable='a, b'"
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+_OPTION = re.compile(r"\s*(\w+)\s*=\s*('(?:[^'\\]|\\.)*'|\"(?:[^\"\\]|\\.)*\"|[^,'\"]*)\s*(?:,|$)")
+_WORDS = {"true": True, "yes": True, "false": False, "no": False, "none": None}
+
+
+def parsed(text: str, setting: str = "options", example: str = "hashed=65536") -> dict[str, Any]:
+    """Values by name: numbers, true or false, none, else text; quotes keep commas and digits as text.
+
+    A malformed line is a `ValueError` that names the `setting` it came from and gives the `example`.
+    """
+    options: dict[str, Any] = {}
+    at = 0
+    while text[at:].strip():
+        found = _OPTION.match(text, at)
+        if not found:
+            raise ValueError(f"{setting} is {text!r}; it is name=value, with commas between several: {example}.")
+        name, value = found[1], found[2].strip()
+        if name in options:
+            raise ValueError(f"{setting} is {text!r}; {name!r} is given twice.")
+        options[name] = _value(value)
+        at = found.end()
+    return options
+
+
+def written(options: Mapping[str, Any]) -> str:
+    """The line that `parsed` makes these options of, names sorted."""
+    return ", ".join(f"{name}={_text(value)}" for name, value in sorted(options.items()))
+
+
+def _value(text: str) -> Any:
+    if text[:1] in ("'", '"'):
+        return re.sub(r"\\(.)", r"\1", text[1:-1])
+    if text.casefold() in _WORDS:
+        return _WORDS[text.casefold()]
+    for kind in (int, float):
+        try:
+            return kind(text) if "_" not in text else text
+        except ValueError:
+            continue
+    return text
+
+
+def _text(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return str(value).casefold()
+    if isinstance(value, int | float):
+        return str(value)
+    text = str(value)
+    is_plain = text == text.strip() and text and not re.search(r"[,'\"\\]", text) and _value(text) == text
+    return text if is_plain else "'" + re.sub(r"(['\\])", r"\\\1", text) + "'"
