@@ -13,6 +13,20 @@ LABELS = RNG.integers(0, 3, 37)
 PROBABILITIES = RNG.dirichlet(np.ones(3), 37)
 TARGETS, SCORES = RNG.standard_normal((2, 37, 2))
 BINARY, CHANCES = (RNG.random((37, 1)) < 0.4).astype(np.float32), RNG.random((37, 1))
+ITEMS = RNG.standard_normal((37, 15)).round(1)
+RELEVANT = (RNG.random((37, 15)) < 0.2) & (np.arange(37) % 5 > 0)[:, None]
+GRADES = RELEVANT * RNG.integers(1, 4, RELEVANT.shape)
+SOME = RELEVANT.any(axis=1)
+
+
+def by_every_order(share) -> float:
+    """`share(relevant items among the first 10, relevant items)` of each row, where ties come in a random order."""
+    rng, rows = np.random.default_rng(0), []
+    for scores, relevant in zip(ITEMS[SOME], RELEVANT[SOME], strict=True):
+        orders = (np.lexsort((rng.random(15), -scores))[:10] for _ in range(4000))
+        rows.append(np.mean([share(relevant[order].sum(), relevant.sum()) for order in orders]))
+    return float(np.mean(rows))
+
 
 CASES = {
     "accuracy": (PROBABILITIES, LABELS, reference.accuracy_score(LABELS, PROBABILITIES.argmax(1))),
@@ -22,7 +36,14 @@ CASES = {
     "rmse": (SCORES, TARGETS, reference.root_mean_squared_error(TARGETS.ravel(), SCORES.ravel())),
     "r2": (SCORES, TARGETS, reference.r2_score(TARGETS, SCORES, multioutput="variance_weighted")),
     "log_loss": (CHANCES, BINARY, reference.log_loss(BINARY, CHANCES)),
+    "logit_loss": (np.log(CHANCES / (1 - CHANCES)), BINARY, reference.log_loss(BINARY, CHANCES)),
     "binary_accuracy": (CHANCES - 0.5, BINARY, reference.accuracy_score(BINARY, CHANCES > 0.5)),
+    "auc": (CHANCES.round(1), BINARY, reference.roc_auc_score(BINARY, CHANCES.round(1))),
+    "f1_micro": (ITEMS, RELEVANT, reference.f1_score(RELEVANT, ITEMS > 0, average="micro")),
+    "f1_macro": (PROBABILITIES, LABELS, reference.f1_score(LABELS, PROBABILITIES.argmax(1), average="macro")),
+    "ndcg_at": (ITEMS, GRADES, reference.ndcg_score(GRADES[SOME], ITEMS[SOME], k=10)),
+    "precision_at": (ITEMS, RELEVANT, metrics.precision_at(ITEMS, RELEVANT)),
+    "recall_at": (ITEMS, RELEVANT, metrics.recall_at(ITEMS, RELEVANT)),
 }
 
 
@@ -144,7 +165,7 @@ def test_several_metrics_are_gathered_together():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: create("f1"), "no metric 'f1'; there are accuracy, binary_accuracy, cross_entropy"),
+        (lambda: create("f1"), "no metric 'f1'; there are accuracy, auc, binary_accuracy, cross_entropy, f1_macro"),
         (lambda: create("mse", "epochs"), "average is 'epochs'; it is one of samples, batches"),
         (lambda: create("mse", threshold=1), r"mse has no option \['threshold'\]; its options are \[\]"),
         (lambda: create([]), "one or more metrics"),
@@ -161,6 +182,12 @@ def test_several_metrics_are_gathered_together():
         (lambda: metrics.accuracy(np.ones((2, 3)), np.array([np.nan, 0])), r"labels\[0\] is nan"),
         (lambda: metrics.accuracy(np.ones(2), np.ones(2)), r"need labels \[R\]; scores \(2,\)"),
         (lambda: metrics.mse(np.array(["a"]), np.ones(1)), "are numbers; <U1 came"),
+        (lambda: metrics.recall_at(ITEMS, RELEVANT, k=0), "k is 0; it is how many items come first"),
+        (lambda: metrics.ndcg_at(ITEMS, RELEVANT, k=2.5), "k is 2.5; it is how many"),
+        (lambda: metrics.precision_at(np.ones(3), np.ones(3)), r"need targets \[R, N\]; \(3,\) and \(3,\) came"),
+        (lambda: metrics.ndcg_at(ITEMS, GRADES - 1), "A target is -1; gains are 0 or more"),
+        (lambda: metrics.f1_macro(PROBABILITIES, LABELS + 1), r"are class numbers, 0 to 2"),
+        (lambda: metrics.auc(np.ones((3, 2)), np.ones((2, 3))), "need targets of the same shape"),
         (lambda: create("mse").load_state_dict({"mae over samples": np.zeros(2)}), "this metric is 'mse over samples'"),
         (lambda: create(["mse", "mae"]).load_state_dict({}), r"these metrics are \['mae over samples', 'mse over"),
     ],

@@ -8,18 +8,24 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.metrics import measures
+from workbench.metrics import f1, measures, ranking
 
 AVERAGES = ("samples", "batches")
 
 
 @dataclass(frozen=True)
 class Kind:
-    """`sums(scores, targets, **options)` of a batch, float64; `value(sums)`; `merge(sums, sums)` of two batches."""
+    """`sums(scores, targets, **options)` of a batch, float64; `value(sums)`; `merge(sums, sums)` of two batches.
+
+    Sums are two, or where it `is_wide` two for each column, class or, where it `keeps_all`, score: what was gathered
+    is then joined when it is asked for.
+    """
 
     sums: Callable[..., np.ndarray]
     value: Callable[[np.ndarray], float] = measures.mean
     merge: Callable[[np.ndarray, np.ndarray], np.ndarray] = np.add
+    is_wide: bool = False
+    keeps_all: bool = False
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -29,12 +35,19 @@ class Kind:
 
 KINDS = {
     "accuracy": Kind(measures.of_accuracy),
+    "auc": Kind(ranking.of_auc, ranking.area, is_wide=True, keeps_all=True),
     "binary_accuracy": Kind(measures.of_binary_accuracy),
     "cross_entropy": Kind(measures.of_cross_entropy),
+    "f1_macro": Kind(f1.of_f1, f1.of_each, is_wide=True),
+    "f1_micro": Kind(f1.of_f1, f1.of_all, is_wide=True),
     "log_loss": Kind(measures.of_log_loss),
+    "logit_loss": Kind(measures.of_logit_loss),
     "mae": Kind(measures.of_mae),
     "mse": Kind(measures.of_mse),
-    "r2": Kind(measures.of_r2, measures.one_minus_ratio, measures.add_deviations),
+    "ndcg_at": Kind(ranking.of_ndcg_at),
+    "precision_at": Kind(ranking.of_precision_at),
+    "r2": Kind(measures.of_r2, measures.one_minus_ratio, measures.add_deviations, is_wide=True),
+    "recall_at": Kind(ranking.of_recall_at),
     "rmse": Kind(measures.of_mse, measures.root),
 }
 
@@ -87,24 +100,38 @@ class Metric(Accumulator):
         sums = self.kind.sums(scores, targets, **self.options)
         if len(scores) == 0:
             return
-        if self.sums is not None and len({len(self.sums), len(sums), 2}) > 2:
-            raise measures.MetricError(f"{self.name} has gathered {len(self.sums)} sums; this batch gives {len(sums)}.")
         if self.average == "batches":
             sums = np.float64([self.kind.value(sums), 1])
-            self.sums = sums if self.sums is None else self.sums + sums
-        else:
-            self.sums = sums if self.sums is None else self.kind.merge(self.sums, sums)
+        elif self.kind.keeps_all:
+            self.gathered.append(sums)
+            return
+        elif self.gathered and len({len(self.gathered[0]), len(sums), 2}) > 2:
+            before = len(self.gathered[0])
+            raise measures.MetricError(f"{self.name} has gathered {before} sums; this batch gives {len(sums)}.")
+        self.gathered = [self.merged(self.gathered[0], sums) if self.gathered else sums]
+
+    def merged(self, one: np.ndarray, two: np.ndarray) -> np.ndarray:
+        """The sums of two parts together."""
+        return one + two if self.average == "batches" else self.kind.merge(one, two)
+
+    @property
+    def sums(self) -> np.ndarray | None:
+        """What was gathered, None before the first batch."""
+        if len(self.gathered) > 1:
+            self.gathered = [np.concatenate(self.gathered)]
+        return self.gathered[0] if self.gathered else None
 
     @property
     def value(self) -> float:
         """The metric of all samples, or the mean over batches."""
-        if self.sums is None:
+        sums = self.sums
+        if sums is None:
             return measures.NAN
-        return measures.mean(self.sums) if self.average == "batches" else self.kind.value(self.sums)
+        return measures.mean(sums) if self.average == "batches" else self.kind.value(sums)
 
     def reset(self) -> None:
         """Set everything back to before the first batch."""
-        self.sums: np.ndarray | None = None
+        self.gathered: list[np.ndarray] = []
 
     def fresh(self) -> "Metric":
         """A metric of the same kind, before its first batch."""
@@ -112,23 +139,24 @@ class Metric(Accumulator):
 
     def state_dict(self) -> dict[str, np.ndarray]:
         """The sums gathered, under a name that says of what."""
-        return {f"{self.name} over {self.average}": np.zeros(0) if self.sums is None else self.sums.copy()}
+        sums = self.sums
+        return {f"{self.name} over {self.average}": np.zeros(0) if sums is None else sums.copy()}
 
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
         """Go on from the sums given."""
         (name,) = self.state_dict()
         if set(state) != {name}:
             raise measures.MetricError(f"The state is of {sorted(state)}; this metric is {name!r}.")
-        self.sums = self._checked(state[name])
+        self.gathered = self._checked(state[name])
 
-    def _checked(self, sums: Any) -> np.ndarray | None:
-        """A copy of sums that were saved, None of those before the first batch; other arrays are a `MetricError`."""
-        is_wide = self.average == "samples" and self.kind.merge is not np.add  # one pair of sums a column besides
+    def _checked(self, sums: Any) -> list[np.ndarray]:
+        """A copy of sums that were saved, none of those before the first batch; other arrays are a `MetricError`."""
+        is_wide = self.average == "samples" and self.kind.is_wide
         fits = isinstance(sums, np.ndarray) and sums.dtype == np.float64 and sums.ndim == 1
         if not fits or sums.size % 2 or (sums.size > 2 and not is_wide):
             actual = f"{sums.dtype} {sums.shape}" if isinstance(sums, np.ndarray) else type(sums).__name__
             raise measures.MetricError(f"The state of {self.name} is {actual}; it is a few sums, float64, or none.")
-        return sums.copy() if sums.size else None
+        return [sums.copy()] if sums.size else []
 
     def __repr__(self) -> str:
         return f"{self.name} over {self.average}: {self.value:.6g}"

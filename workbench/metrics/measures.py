@@ -59,33 +59,38 @@ def log_loss(scores: np.ndarray, targets: np.ndarray, epsilon: float = 1e-12) ->
     return mean(of_log_loss(scores, targets, epsilon))
 
 
+def logit_loss(scores: np.ndarray, targets: np.ndarray) -> float:
+    """`log_loss` of scores that are log odds, of any size: the mean of log(1 + e^s) - s * t. Nothing overflows."""
+    return mean(of_logit_loss(scores, targets))
+
+
 def of_accuracy(scores: Any, labels: Any) -> np.ndarray:
     """Rows that are right, and rows."""
-    scores, labels = _classes(scores, labels)
+    scores, labels = as_classes(scores, labels)
     return np.float64([np.count_nonzero(scores.argmax(axis=1) == labels) if len(labels) else 0, len(labels)])
 
 
 def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
     """Elements that are right, and elements."""
-    scores, targets = _pair(scores, targets)
+    scores, targets = as_pair(scores, targets)
     return np.float64([np.count_nonzero((scores > threshold) == (targets > 0.5)), targets.size])
 
 
 def of_mse(scores: Any, targets: Any) -> np.ndarray:
     """Squared error, and elements."""
-    error = _error(*_pair(scores, targets))
+    error = _error(*as_pair(scores, targets))
     return np.float64([np.dot(error, error), error.size])
 
 
 def of_mae(scores: Any, targets: Any) -> np.ndarray:
     """Absolute error, and elements."""
-    error = _error(*_pair(scores, targets))
+    error = _error(*as_pair(scores, targets))
     return np.float64([np.abs(error).sum(), error.size])
 
 
 def of_r2(scores: Any, targets: Any) -> np.ndarray:
     """Rows, squared error, then for each output mean and squared deviation from it."""
-    scores, targets = _pair(scores, targets)
+    scores, targets = as_pair(scores, targets)
     if not targets.size:
         return np.zeros(2)
     error = _error(scores, targets)
@@ -96,16 +101,22 @@ def of_r2(scores: Any, targets: Any) -> np.ndarray:
 
 def of_cross_entropy(scores: Any, labels: Any, epsilon: float = 1e-12) -> np.ndarray:
     """Negative logarithms of the probabilities of the labels, and rows."""
-    scores, labels = _classes(scores, labels)
+    scores, labels = as_classes(scores, labels)
     chosen = scores[np.arange(len(labels)), labels]
     return np.float64([-np.log(np.maximum(chosen, epsilon)).sum(), len(labels)])
 
 
 def of_log_loss(scores: Any, targets: Any, epsilon: float = 1e-12) -> np.ndarray:
     """Negative logarithms of the probabilities of what came, and elements."""
-    scores, targets = _pair(scores, targets)
+    scores, targets = as_pair(scores, targets)
     probabilities = np.where(targets > 0.5, scores, 1 - scores)
     return np.float64([-np.log(np.maximum(probabilities, epsilon)).sum(), targets.size])
+
+
+def of_logit_loss(scores: Any, targets: Any) -> np.ndarray:
+    """Negative logarithms of the probabilities of what came, and elements."""
+    scores, targets = as_pair(scores, targets)
+    return np.float64([np.logaddexp(0.0, np.where(targets > 0.5, -scores, scores)).sum(), targets.size])
 
 
 def mean(sums: np.ndarray) -> float:
@@ -141,15 +152,17 @@ def _error(scores: np.ndarray, targets: np.ndarray) -> np.ndarray:
         return (scores - targets).reshape(-1)
 
 
-def _dense(array: Any) -> np.ndarray:
+def dense_scores(array: Any) -> np.ndarray:
+    """Numbers of any format as a dense float64 array; what is no number is refused (`MetricError`)."""
     array = array if isinstance(array, np.ndarray) else formats.to_format(array, "dense")
     if array.dtype.kind not in "biuf":
         raise MetricError(f"Scores and targets are numbers; {array.dtype} came.")
     return array.astype(np.float64, copy=False)
 
 
-def _pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
-    scores, targets = _dense(scores), _dense(targets)
+def as_pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Scores and targets of one shape; targets [R] are taken for [R, 1] (`MetricError` for other differences)."""
+    scores, targets = dense_scores(scores), dense_scores(targets)
     if scores.shape != targets.shape:
         if scores.size != targets.size or len(scores) != len(targets) or 1 not in (scores.ndim, targets.ndim):
             raise MetricError(f"Scores {scores.shape} need targets of the same shape; {targets.shape} came.")
@@ -157,8 +170,9 @@ def _pair(scores: Any, targets: Any) -> tuple[np.ndarray, np.ndarray]:
     return scores, targets
 
 
-def _classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
-    scores, labels = _dense(scores), _dense(labels)
+def as_classes(scores: Any, labels: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Scores [R, N] and labels int64 [R] from 0 to N - 1 (`MetricError` for others)."""
+    scores, labels = dense_scores(scores), dense_scores(labels)
     if scores.ndim != 2 or not scores.shape[1] or labels.shape not in ((len(scores),), (len(scores), 1)):
         raise MetricError(f"Scores [R, N] need labels [R]; scores {scores.shape} and labels {labels.shape} came.")
     labels = labels.reshape(-1)
