@@ -20,5 +20,5 @@ def test_what_is_written_is_read_back(options):
 
 @pytest.mark.parametrize("text", ["a", "a=1, a=2", "=3", "a=1,,b=2", "a='open", "a=1; b=2'x'"])
 def test_a_malformed_line_is_refused(text):
-    with pytest.raises(ValueError, match="reading is .*"):
+    with pytest.raises(ValueError, match="reading is"):
         option_text.parsed(text, "reading")
