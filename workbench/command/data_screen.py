@@ -12,7 +12,7 @@ from rich.text import Text
 from workbench import data
 from workbench.analysis import profiles
 from workbench.command.terminal import console
-from workbench.data.reader_options import written
+from workbench.option_text import written
 
 
 def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:

@@ -34,7 +34,7 @@ def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
         columns = (len(scores), -1) if scores.size else (0, scores.shape[1] if scores.ndim == 2 else 1)
         yes, is_true = (scores > threshold).reshape(columns), (targets > 0.5).reshape(columns)
         counts = [np.count_nonzero(answers, axis=0) for answers in (yes & is_true, yes, is_true)]
-    return np.float64([counts[0], counts[1] + counts[2]]).reshape(-1)
+    return np.array([counts[0], counts[1] + counts[2]], np.float64).reshape(-1)
 
 
 def of_all(sums: np.ndarray) -> float:

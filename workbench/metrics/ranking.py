@@ -63,14 +63,14 @@ def area(pairs: np.ndarray) -> float:
 def of_precision_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
     """Sum of the precisions of rows that have a relevant item, and those rows."""
     hits, relevant = _hits(scores, targets, k)
-    return np.float64([(hits[relevant > 0] / k).sum(), np.count_nonzero(relevant)])
+    return np.array([(hits[relevant > 0] / k).sum(), np.count_nonzero(relevant)], np.float64)
 
 
 def of_recall_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
     """Sum of the recalls of rows that have a relevant item, and those rows."""
     hits, relevant = _hits(scores, targets, k)
     has_any = relevant > 0
-    return np.float64([(hits[has_any] / relevant[has_any]).sum(), np.count_nonzero(has_any)])
+    return np.array([(hits[has_any] / relevant[has_any]).sum(), np.count_nonzero(has_any)], np.float64)
 
 
 def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
@@ -83,7 +83,7 @@ def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
     best = (-np.sort(-gains, axis=1)[:, :k] @ _discounts(k)[: gains.shape[1]]) if gains.size else np.zeros(0)
     with np.errstate(invalid="ignore"):
         sums = _gains(scores, gains, k) / best
-    return np.float64([sums.sum(), len(sums)])
+    return np.array([sums.sum(), len(sums)], np.float64)
 
 
 def _gains(scores: np.ndarray, gains: np.ndarray, k: int) -> np.ndarray:
