@@ -4,7 +4,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse
-import scipy.special
 
 TOP = 100
 """The most frequent columns that are told apart are one of so many."""
@@ -14,14 +13,18 @@ WIDE = 4
 """Features an entry from which on used columns are found by sorting, and not by a counter for each feature."""
 POINTS = 200
 """Most ranks that a line or a chart goes through."""
+HEAD, TAIL, LEAST_ZIPF = 10, 4, 100
+"""First rank of the line of Zipf, of how many used columns one is its last, and the fewest that both are taken for."""
 
 
 @dataclass(frozen=True)
 class ZipfLine:
-    """Rows that store the column of that rank, about: `scale` * rank**-`slope`."""
+    """Rows that store the column of a rank from `first` to `last`, about: `scale` * rank**-`slope`."""
 
     slope: float
     scale: float
+    first: int
+    last: int
 
 
 def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
@@ -42,26 +45,31 @@ def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
     return np.sort(counts)[::-1].astype(np.int64, copy=False)
 
 
-def points_by_rank(counts: np.ndarray) -> tuple[tuple[int, int], ...]:
-    """(rank, rows) of descending counts, ranks from 1 on, at most `POINTS` equally far apart on a logarithmic axis."""
+def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) -> tuple[tuple[int, int], ...]:
+    """(rank, rows) of descending counts, at most `POINTS` ranks, equally far apart on a logarithmic axis.
+
+    Ranks count from 1; `last` is included, None for that of the last count.
+    """
     if not counts.size:
         return ()
-    ranks = np.unique(np.round(np.geomspace(1, counts.size, POINTS)).astype(np.int64))
+    ranks = np.unique(np.round(np.geomspace(first, last or counts.size, POINTS)).astype(np.int64))
     return tuple((int(rank), int(counts[rank - 1])) for rank in ranks)
 
 
 def zipf_line(counts: np.ndarray) -> ZipfLine | None:
-    """Least squares through log(rows) against log(rank), at the ranks of `points_by_rank`; None of one rank alone.
+    """Least squares through log(rows) against log(rank) of descending counts; None of one count alone.
 
-    Ranks that are equally far apart on the logarithmic axis weigh each decade alike; all ranks would fit the last one
-    alone. Zipf, Human Behavior and the Principle of Least Effort, 1949.
+    Ranks are those of `points_by_rank`, so that each decade weighs alike, from 10 to a quarter of the used columns: the
+    most frequent columns are about level (Mandelbrot's shift), and the rare ones fall in steps of whole rows. Of fewer
+    than 100 used columns all ranks are taken. Zipf, Human Behavior and the Principle of Least Effort, 1949.
     """
     if counts.size < 2:
         return None
-    rank, rows = np.log(np.array(points_by_rank(counts), np.float64)).T
+    first, last = (HEAD, counts.size // TAIL) if counts.size >= LEAST_ZIPF else (1, counts.size)
+    rank, rows = np.log(np.array(points_by_rank(counts, first, last), np.float64)).T
     beyond = rank - rank.mean()
     slope = -(beyond @ rows) / (beyond @ beyond)
-    return ZipfLine(float(slope), float(np.exp(rows.mean() + slope * rank.mean())))
+    return ZipfLine(float(slope), float(np.exp(rows.mean() + slope * rank.mean())), first, last)
 
 
 def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
@@ -69,15 +77,25 @@ def expected_touched(counts: np.ndarray, rows: int, batch_rows: int) -> float:
 
     The sum over columns of 1 - C(rows - count, batch_rows) / C(rows, batch_rows): a column is missed by the batches
     drawn from the rows that lack it. Hurlbert, The Nonconcept of Species Diversity, Ecology 52 (1971), 577-586.
-    O(different counts); binomials are beta functions, exact to about 1e-10.
+    O(different counts * batch_rows), different ones being fewer than 2 * sqrt(entries).
     """
     different, columns = np.unique(counts, return_counts=True)
-    left = rows - different
-    missed = np.zeros(different.size)
-    can_miss = left >= batch_rows
-    missed[can_miss] = np.exp(_log_choose(left[can_miss], batch_rows) - _log_choose(np.array([rows]), batch_rows))
-    return float(columns @ (1 - missed))
+    return float(columns @ (1 - _missed(different, rows, batch_rows)))
 
 
-def _log_choose(n: np.ndarray, k: int) -> np.ndarray:
-    return -np.log1p(n) - scipy.special.betaln(n - k + 1.0, k + 1.0)
+def _missed(counts: np.ndarray, rows: int, batch_rows: int) -> np.ndarray:
+    """The share of batches that miss a column, by its count: a product of as many factors as the smaller of both has.
+
+    C(rows - count, batch_rows) / C(rows, batch_rows) is the product of 1 - count / (rows - i) over i < batch_rows, and
+    of 1 - batch_rows / (rows - i) over i < count; logarithms of binomials would lose half of the digits.
+    """
+    missed = np.empty(counts.size)
+    rare = counts <= batch_rows
+    missed[rare] = np.exp(np.cumsum(_log_factors(batch_rows, rows, int(counts[rare].max(initial=0)))))[counts[rare] - 1]
+    missed[~rare] = [np.exp(_log_factors(count, rows, batch_rows).sum()) for count in counts[~rare]]
+    return missed
+
+
+def _log_factors(many: int, rows: int, few: int) -> np.ndarray:
+    with np.errstate(divide="ignore"):  # what cannot be missed
+        return np.log1p(-np.minimum(many / (rows - np.arange(few)), 1.0))

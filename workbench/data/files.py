@@ -9,6 +9,7 @@ from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
+import scipy.sparse
 
 from workbench.data.dataset import Dataset, canonical
 from workbench.data.errors import DataError
@@ -54,8 +55,10 @@ def dataset_of(
 ) -> Dataset:
     """A data set of what was read from `path`: matrix, labels as they stand, and what the caller says of them.
 
-    Refused (`DataError`): no rows, another number of labels than of rows, and rows that all lack features.
+    `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
+    another number of labels than of rows, and rows that all lack features.
     """
+    stored = x.nnz if scipy.sparse.issparse(x) else None
     x = canonical(x)
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
@@ -66,4 +69,5 @@ def dataset_of(
             f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry to learn from."
         )
     meaning, y = read_labels(labels, wanted, place)
-    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence)
+    facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz}
+    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, facts=facts)

@@ -21,6 +21,8 @@ BATCHES = (64, 256, 1024, 4096)
 """Rows of the batches whose touched columns are told; all rows in place of the sizes that a set is too small for."""
 BINS_OCTAVE = 3
 """Bins of the distribution of row lengths from one length to its double."""
+FEW = 24
+"""Different lengths that have a bin each."""
 CLASSES_SHOWN = 10
 """Classes that are told by name, the most frequent ones."""
 
@@ -194,10 +196,13 @@ def row_lengths(lengths: np.ndarray) -> RowLengths:
 
 
 def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
-    """Rows by length, in bins that are equally wide on a logarithmic axis but for whole numbers."""
+    """Rows by length: each of few different ones, else bins equally wide on a logarithmic axis, ends made whole."""
     if not lengths.size:
         return ()
-    octaves = np.log2(lengths.max()) + 1
+    different, rows = np.unique(lengths, return_counts=True)
+    if different.size <= FEW:
+        return tuple((int(length), int(length), int(count)) for length, count in zip(different, rows, strict=True))
+    octaves = np.log2(different[-1]) + 1
     edges = np.unique(np.round(2 ** (np.arange(int(BINS_OCTAVE * octaves) + 2) / BINS_OCTAVE)).astype(np.int64))
     rows = np.histogram(lengths, edges)[0]
     return tuple(

@@ -66,7 +66,7 @@ def make(
             several = kind == "multilabel" or (kind is None and has_several_labels(path))
             _refuse_fault(path, features, from_zero, several)
             raise
-    return dataclasses.replace(dataset, facts={"reread": {"zero_based": from_zero}})
+    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
 
 
 def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[scipy.sparse.csr_matrix, np.ndarray | list]:
