@@ -15,8 +15,18 @@ Fact = tuple[str, tuple[str, ...]]
 """What is told, and its lines."""
 
 
-def sentence(profile: Mapping[str, Any]) -> str:
-    """Says what dense would cost against CSR, and whether that is worth measuring; of speed, that only trials tell."""
+def sentence(profile: Mapping[str, Any], bytes_free: int | None = None) -> str:
+    """Says what dense would cost against CSR, and whether that is worth measuring; of speed, that only trials tell.
+
+    `bytes_free` is the memory of the machine that dense would have to fit in.
+    """
+    said, dense = _worth(profile), profile["bytes_format"]["dense"]
+    if bytes_free is None or dense <= bytes_free:
+        return said
+    return f"{said} Dense does not fit here: {words.bytes_(bytes_free)} are free."
+
+
+def _worth(profile: Mapping[str, Any]) -> str:
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
     stored = f"{words.density(profile['density'])} of the elements are stored: dense takes {words.bytes_(dense)}"
@@ -62,7 +72,7 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
         yield f"most frequent 1 % hold {_percent(known['top_share'])} of the entries"
         yield f"most frequent one is stored in {_percent(known['most_rows'])} of the rows"
         if known["zipf"]:
-            yield f"rows by rank fall as rank to the power of -{words.number(known['zipf']['slope'], 2)} (Zipf's line)"
+            yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
         yield f"{known['unused']:,} never used"
 
     return "columns", lines()
@@ -70,12 +80,14 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
+        if profile["touched"]:
+            yield "of random batches, on average:"
         for batch in profile["touched"]:
             share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
             counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {words.number(share)}"
-            yield f"{words.plural(batch['batch_rows'], 'row')}: {counts}"
+            yield f"{_count(batch['batch_rows'], 'row')}: {counts}"
 
-    return "columns that a random batch touches, mean", lines()
+    return "touched columns", lines()
 
 
 def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:

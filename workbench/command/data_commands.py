@@ -1,5 +1,7 @@
 """`workbench data`: what there is to train on, and what it looks like. One sub-command per public function."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -12,6 +14,7 @@ Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by defau
 Labels = Annotated[str, typer.Option(help="Your file of labels (.npy), where the data is a matrix alone.")]
 Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
 Reading = Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")]
+Charts = Annotated[Path | None, typer.Option(help="Folder to write the charts into, as SVG and as PNG.")]
 Json = Annotated[bool, typer.Option("--json", help="JSON instead of a table.")]
 
 
@@ -31,9 +34,15 @@ def profile(
     kind: Kind = "",
     reading: Reading = "",
     json: Json = False,
+    charts: Charts = None,
 ) -> None:
     """Say how sparse a data set is: row lengths, columns, touched columns, bytes in each format, duplicates, labels."""
     from workbench.command import data_screen, data_source
     from workbench.data import profile as profile_of
 
-    data_screen.show_profile(profile_of(data_source.load(source, dataset, labels, kind, reading)), json)
+    known = asdict(profile_of(data_source.load(source, dataset, labels, kind, reading)))
+    data_screen.show_profile(known, json)
+    if charts is not None:
+        from workbench.reports.profile import write_charts
+
+        data_screen.tell_files(write_charts(known, charts))

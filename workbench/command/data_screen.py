@@ -2,16 +2,16 @@
 
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import typer
 from rich.table import Table
 from rich.text import Text
 
-from workbench import data
 from workbench.analysis import profiles
 from workbench.command.terminal import console
+from workbench.measure import memory
 from workbench.option_text import written
 
 
@@ -20,24 +20,32 @@ def show_sources(sources: Iterable[Mapping[str, Any]], as_json: bool) -> None:
     if as_json:
         _print_json(list(sources))
         return
-    shown = Table("data set", "needs", "parameters", "origin", "licence")
+    shown = Table()
+    for heading in ("data set", "needs", "parameters", "origin", "licence"):
+        shown.add_column(heading, overflow="fold")
     for source in sources:
         cells = (source["name"], ", ".join(source["needs"]), written(source["parameters"]))
         shown.add_row(*map(Text, (*cells, source["origin"], source["licence"])))
     console.print(shown)
 
 
-def show_profile(profile: data.Profile, as_json: bool) -> None:
-    """The profile of a data set, and what it means in a sentence."""
-    known = asdict(profile)
+def show_profile(profile: Mapping[str, Any], as_json: bool) -> None:
+    """The profile of a data set, as JSON keeps it, and what it means in a sentence."""
     if as_json:
-        _print_json(known)
+        _print_json(profile)
         return
-    shown = Table(title=Text(f"{profile.name}: {profile.source}"), title_justify="left", show_header=False)
-    for what, lines in profiles.facts(known):
+    title = Text(f"{profile['name']}: {profile['source']}", style="bold")
+    shown = Table(title=title, title_justify="left", show_header=False)
+    for what, lines in profiles.facts(profile):
         shown.add_row(Text(what), Text("\n".join(lines)), end_section=True)
     console.print(shown)
-    console.print(Text(profiles.sentence(known)))
+    console.print(Text(profiles.sentence(profile, memory.available_bytes())))
+
+
+def tell_files(paths: Iterable[Path]) -> None:
+    """The files that were written, to the error stream, so that JSON stays alone."""
+    for path in paths:
+        typer.echo(f"Written: {path}", err=True)
 
 
 def _print_json(value: Any) -> None:

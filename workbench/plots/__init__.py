@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from kernels.registry import Registry
     from workbench.plots.chart import Chart
 
-POOLED = {"trials": cells.latest, "bench": bench.latest, "self": self_trial.latest}
+POOLED = {"trials": cells.latest, "bench": bench.latest, "self": self_trial.latest, "profile": lambda frame: frame}
 """What makes one row a cell of a table's rows."""
 
 EMPTY = "No rows yet: nothing has been measured."
@@ -27,7 +27,7 @@ def _charts() -> "Registry[Chart]":
 
 
 def names(rows: str = "trials") -> list[str]:
-    """Names of the charts of one table's rows: trials, bench, or self."""
+    """Names of the charts of one table's rows: trials, bench, self, or profile."""
     return [name for name in _charts().names() if get(name).rows == rows]
 
 

@@ -128,13 +128,17 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
 
     `columns` of the legend may be changed, and `room`, the share of the figure's width that the axes have.
     """
-    width = figure.get_figwidth()
-    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     left_out = ("shuffle", "ahead", "machine")
     fixed = cells.describe(group.settings, [name for name in cells.GROUP if name not in left_out])
-    fixed = f"{fixed}; {more}" if more else fixed
-    fixed = wrapped(fixed, int(13 * width * change.get("room", 1.0)))
-    axes.set_title(fixed, loc="left", fontsize=SMALL, color=GREY)
+    framed(figure, axes, title, f"{fixed}; {more}" if more else fixed, **change)
+
+
+def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
+    """The same of what is in no group: a title, what stands below it, grid, ticks, the legend."""
+    width = figure.get_figwidth()
+    figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
+    below = wrapped(below, int(13 * width * change.get("room", 1.0)))
+    axes.set_title(below, loc="left", fontsize=SMALL, color=GREY)
     axes.grid(visible=True, which="major", color="#dddddd", linewidth=0.8)
     axes.set_axisbelow(True)
     axes.spines[["top", "right"]].set_visible(False)

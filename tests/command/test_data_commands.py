@@ -1,0 +1,139 @@
+"""`workbench data`: a path or a name comes in, a table, JSON or pictures come out, and mistakes are told."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import numpy as np
+import pytest
+import scipy.sparse
+from typer.testing import CliRunner
+
+from workbench import data
+from workbench.analysis import profiles
+from workbench.command import cli, exits, terminal
+
+DRAWN = "rows=60, features=40, density=0.1, seed=1"
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setattr(terminal.console, "width", 200)
+
+
+@pytest.fixture
+def news(tmp_path):
+    path = tmp_path / "news.txt"
+    path.write_text("".join(f"{row % 2} {1 + row}:1 40:2\n" for row in range(30)))
+    return path
+
+
+@pytest.fixture
+def matrix(tmp_path):
+    scipy.sparse.save_npz(tmp_path / "x.npz", scipy.sparse.eye_array(6, 9, format="csr"))
+    np.save(tmp_path / "y.npy", np.array([0.5, 1, 2, 3, 4, 7]))
+    return tmp_path / "x.npz"
+
+
+def run(*arguments):
+    return CliRunner().invoke(cli.app, ["data", *map(str, arguments)])
+
+
+def known(*arguments):
+    came = run("profile", *arguments, "--json")
+    assert came.exit_code == 0, came.output
+    return json.loads(came.stdout)
+
+
+def test_the_list_has_every_data_set_with_its_parameters_and_licence():
+    table, listed = run("list").output, json.loads(run("list", "--json").output)
+    assert [one["name"] for one in listed] == data.names()
+    assert all(one["licence"] and one["origin"] for one in listed)
+    npz = next(one for one in listed if one["name"] == "npz")
+    assert npz["needs"] == ["path", "labels"]
+    assert npz["parameters"] == {"kind": None, "positive": None, "classes": None, "unseen": None}
+    assert all(name in table for name in data.names())
+
+
+def test_a_path_is_read_by_the_reader_that_it_looks_like(news):
+    found = known(news)
+    assert (found["name"], found["rows"], found["features"], found["entries"]) == ("svmlight", 30, 40, 60)
+    assert found["labels"]["shown"] == [["0", 15], ["1", 15]]
+
+
+def test_labels_kind_and_reading_are_obeyed(news, matrix):
+    assert known(matrix, "--labels", "y.npy")["labels"]["quartiles"] == [0.5, 1.25, 2.5, 3.75, 7]
+    assert known(news, "--kind", "numbers")["labels"]["kind"] == "numbers"
+    assert known(news, "--dataset", "svmlight", "--reading", "features=50")["features"] == 50
+
+
+def test_a_name_is_a_data_set_with_the_parameters_of_reading():
+    found = known("power_law", "--reading", DRAWN)
+    assert (found["name"], found["rows"], found["features"]) == ("power_law", 60, 40)
+
+
+def test_the_table_and_the_sentence_say_the_numbers(news):
+    shown = run("profile", news).output
+    for text in ("30 rows x 40 columns", "60 entries, density 5 %", "median 2", "9 never used", "U/z", "tf-idf"):
+        assert text in shown, text
+    assert "dense takes 4.8 kB" in shown
+    assert "worth measuring" in shown
+
+
+def test_charts_are_written_as_svg_and_png(news, tmp_path):
+    came = run("profile", news, "--json", "--charts", "pictures")
+    assert json.loads(came.stdout)["rows"] == 30
+    names = {path.name for path in (tmp_path / "pictures").iterdir()}
+    assert names == {
+        f"{name}.{kind}" for name in ("row-lengths", "column-ranks", "touched-columns") for kind in ("svg", "png")
+    }
+    assert ET.parse(tmp_path / "pictures" / "row-lengths.svg").getroot().tag.endswith("svg")
+    assert (tmp_path / "pictures" / "row-lengths.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["nowhere.txt"], "There is no file and no data set 'nowhere.txt'. Data sets: npz"),
+        (["news.txt", "--dataset", "svmlite"], "There is no data set 'svmlite'; there is: npz"),
+        (["news.txt", "--reading", "widht=3"], "svmlight has no parameter 'widht'; its parameters are path"),
+        (["news.txt", "--labels", "y.npy"], "svmlight has no parameter 'labels'"),
+        (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
+        (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
+        (["x.npz"], "npz needs the parameter 'labels'"),
+        (["svmlight"], "svmlight needs the parameter 'path'"),
+        (["data.parquet"], "looks like a Parquet file"),
+    ],
+)
+def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_input(
+    arguments, text, news, matrix, tmp_path
+):
+    (tmp_path / "data.parquet").write_bytes(b"PAR1PAR1")
+    came = run("profile", *arguments)
+    assert text in str(came.exception)
+    assert exits.status_of(came.exception) == exits.WRONG_INPUT
+
+
+@pytest.mark.parametrize(("group", "names"), [("data", "list, profile"), ("bench", "kernels, step, report")])
+def test_a_wrong_command_of_a_group_lists_the_known_ones(group, names):
+    came = CliRunner().invoke(cli.app, [group, "profil"])
+    assert came.exit_code == exits.WRONG_INPUT
+    assert f"There is no command 'profil'; there is: {names}" in came.output
+
+
+@pytest.mark.parametrize(
+    ("density", "text"),
+    [(0.9, "little to measure"), (0.4, "little memory to save"), (0.01, "sparse enough to be worth measuring")],
+)
+def test_the_sentence_follows_what_dense_costs_against_csr(density, text):
+    found = known("uniform", "--reading", f"rows=200, features=100, density={density}")
+    said = profiles.sentence(found)
+    assert text in said
+    assert "faster" in said or "trials tell" in said or "no memory" in said
+
+
+def test_dense_that_does_not_fit_is_told():
+    found = known("uniform", "--reading", "rows=200, features=100, density=0.1")
+    assert profiles.sentence(found, 80_000) == profiles.sentence(found)
+    assert profiles.sentence(found, 79_999).endswith("Dense does not fit here: 80 kB are free.")

@@ -1,0 +1,76 @@
+"""Charts of a profile: they draw every set there may be, say what they show, and mark what they name."""
+
+from dataclasses import asdict
+
+import numpy as np
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support.figures import said, texts
+from tests.support.small_sets import csr, labelled
+from workbench import data, plots
+
+SETS = {
+    "skewed": data.load("power_law", rows=300, features=400, density=0.03, cache=False),
+    "constant": labelled(features=8),
+    "one element": data.Dataset("one", csr((0, 1), (0,), (1,), (1, 1)), np.zeros(1, np.int64),
+                                data.Labels("classes", ("a", "b")), "", ""),
+    "no entries": data.Dataset("$none$", csr((0, 0), (), (), (1, 3)), np.zeros(1, np.int64),
+                               data.Labels("classes", ("a", "b")), "", ""),
+}  # fmt: skip
+
+
+def drawn(name, dataset, inches=(9, 5.4)):
+    figure = Figure(figsize=inches)
+    sentence = plots.draw(name, pd.DataFrame([asdict(data.profile(dataset))]), figure)
+    figure.draw_without_rendering()
+    return figure, sentence
+
+
+@pytest.mark.parametrize("name", plots.names("profile"))
+@pytest.mark.parametrize("kind", SETS)
+@pytest.mark.parametrize("inches", [(9, 5.4), (5.6, 4)])
+def test_every_set_is_drawn_and_told(name, kind, inches):
+    figure, sentence = drawn(name, SETS[kind], inches)
+    assert sentence.endswith(".")
+    assert min(text.get_fontsize() for text in texts(figure)) >= 9
+    table = plots.table(name, pd.DataFrame([asdict(data.profile(SETS[kind]))]))
+    assert table.empty == (kind == "no entries" and name != "touched_columns")
+
+
+@pytest.mark.parametrize("name", plots.names("profile"))
+def test_an_empty_frame_is_told(name):
+    assert plots.draw(name, pd.DataFrame(), Figure()) == plots.EMPTY
+
+
+def test_the_marks_are_where_their_labels_say():
+    profile = data.profile(SETS["skewed"])
+    figure, sentence = drawn("row_lengths", SETS["skewed"])
+    marked = [line.get_xdata()[0] for line in figure.axes[0].lines]
+    assert marked == [profile.lengths.median, profile.lengths.p99]
+    assert f"longest has {profile.lengths.most:,}" in sentence
+    assert "median" in said(figure)
+
+
+def test_the_bars_hold_all_rows_that_have_entries():
+    profile = data.profile(SETS["skewed"])
+    figure, _ = drawn("row_lengths", SETS["skewed"])
+    shares = sum(bar.get_height() for bar in figure.axes[0].patches)
+    assert shares == pytest.approx(100 * (1 - profile.lengths.empty / profile.rows))
+
+
+def test_touched_columns_stay_below_entries_and_columns():
+    figure, _ = drawn("touched_columns", SETS["skewed"])
+    lines = {line.get_label(): line.get_ydata() for line in figure.axes[0].lines}
+    touched, entries = lines["touched columns U"], lines["entries z of the batch"]
+    assert (np.array(touched) < entries).all()
+    assert max(touched) <= lines["all 400 columns"][0]
+
+
+def test_the_line_of_zipf_goes_through_the_ranks_that_it_was_fitted_to():
+    figure, _ = drawn("column_ranks", SETS["skewed"])
+    points, line = (np.log(np.array(each.get_xydata(), float)) for each in figure.axes[0].lines)
+    fitted = points[(points[:, 0] >= line[0, 0]) & (points[:, 0] <= line[1, 0])]
+    assert len(fitted) > 20
+    assert fitted[:, 1] - np.interp(fitted[:, 0], *line.T) == pytest.approx(0, abs=0.5)

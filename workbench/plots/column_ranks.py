@@ -1,0 +1,53 @@
+"""How unequally the columns of a data set are used: the rows that store each column, by its rank, and Zipf's line."""
+
+import numpy as np
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench.analysis import words
+from workbench.analysis.cells import Row, records
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+
+POINTS, LINE = "#0072B2", "#D55E00"
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> str:
+    """Both axes logarithmic: what falls as a power of the rank is a straight line."""
+    row = records(frame)[0]
+    columns = row["columns"]
+    if not columns["ranks"]:
+        return message(figure, f"{row['name']} stores no entry, so no column is used.")
+    axes = figure.add_subplot()
+    ranks, counts = np.array(columns["ranks"], np.float64).T
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.plot(ranks, counts, "o", color=POINTS, markersize=4.5, label="columns")
+    if zipf := columns["zipf"]:
+        ends = np.array([zipf["first"], zipf["last"]], np.float64)
+        label = f"Zipf's line of ranks {zipf['first']} to {zipf['last']:,}, slope {-zipf['slope']:.2f}"
+        axes.plot(ends, zipf["scale"] * ends ** -zipf["slope"], "--", color=LINE, linewidth=2.5, label=label)
+    axes.set_ylim(bottom=0.7 * counts[-1])
+    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rank of the column, most frequent first")
+    style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "rows that store it")
+    style.framed(figure, axes, _title(row), _below(row))
+    return f"{_title(row)}; the most frequent one is stored in {words.density(columns['most_rows'])} of the rows."
+
+
+def _title(row: Row) -> str:
+    return f"The most frequent 1 % of the columns hold {words.density(row['columns']['top_share'])} of the entries"
+
+
+def _below(row: Row) -> str:
+    columns = row["columns"]
+    return f"{row['name']}, {row['source']}: {row['features']:,} columns, of which {columns['unused']:,} are never used"
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The points in numbers."""
+    row = records(frame)[0]
+    shown = [(f"{rank:,}", f"{count:,}", words.density(count / row["rows"])) for rank, count in row["columns"]["ranks"]]
+    return pd.DataFrame(shown, columns=("rank", "rows that store it", "share of the rows"))
+
+
+register(Chart("column_ranks", "Columns by rank", draw, table, rows="profile"))

@@ -1,0 +1,68 @@
+"""How long the rows of a data set are: rows by their number of entries, with the median and the 99th percentile."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import MaxNLocator, NullLocator
+
+from workbench.analysis import words
+from workbench.analysis.cells import Row, records
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+
+MARKS = (("median", "median", "#D55E00", "--"), ("p99", "99th percentile", "#009E73", ":"))
+BARS = "#0072B2"
+NARROW = 4
+"""An axis whose ends are less far apart has equally spaced ticks."""
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> str:
+    """Bars of lengths that are equally far apart on a logarithmic axis; empty rows have no place on it."""
+    row = records(frame)[0]
+    lengths = row["lengths"]
+    if not lengths["bins"]:
+        return message(figure, f"{row['name']} stores no entry, so its rows have no lengths to draw.")
+    axes = figure.add_subplot()
+    starts = [least - 0.5 for least, _, _ in lengths["bins"]]
+    widths = [most + 0.5 - start for start, (_, most, _) in zip(starts, lengths["bins"], strict=True)]
+    shares = [100 * count / row["rows"] for *_, count in lengths["bins"]]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.bar(starts, shares, widths, align="edge", color=BARS, edgecolor="white", linewidth=0.6)
+    for name, noun, colour, line in MARKS:
+        label = f"{noun}: {words.number(lengths[name])}"
+        axes.axvline(max(lengths[name], starts[0]), color=colour, linestyle=line, linewidth=2.2, label=label)
+    axes.set_xlim(starts[0] / 1.15, (starts[-1] + widths[-1]) * 1.15)
+    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "entries a row")
+    style.log_axis(axes.yaxis, lambda value: f"{words.number(value)} %", "share of the rows")
+    style.framed(figure, axes, _title(row), _below(row))
+    if widths[-1] + starts[-1] < NARROW * starts[0]:
+        axes.xaxis.set_major_locator(MaxNLocator(8, integer=True))
+        axes.xaxis.set_minor_locator(NullLocator())
+    return f"{_title(row)}; the longest has {lengths['most']:,}."
+
+
+def _title(row: Row) -> str:
+    lengths = row["lengths"]
+    median, p99 = words.number(lengths["median"]), words.number(lengths["p99"])
+    if median == p99:
+        return f"99 % of the rows have {p99} entries or fewer"
+    return f"Half of the rows have {median} entries or fewer, 1 % have {p99} or more"
+
+
+def _below(row: Row) -> str:
+    lengths = row["lengths"]
+    empty = f"; {lengths['empty']:,} empty rows are not drawn" if lengths["empty"] else ""
+    return f"{row['name']}, {row['source']}: {row['rows']:,} rows, mean {words.number(lengths['mean'])}{empty}"
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The bars in numbers."""
+    row = records(frame)[0]
+    spans = [
+        (f"{least}" if least == most else f"{least} to {most}", count) for least, most, count in row["lengths"]["bins"]
+    ]
+    shown = [(span, f"{count:,}", words.density(count / row["rows"])) for span, count in spans]
+    return pd.DataFrame(shown, columns=("entries a row", "rows", "share of the rows"))
+
+
+register(Chart("row_lengths", "Entries a row", draw, table, rows="profile"))

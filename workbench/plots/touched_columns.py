@@ -1,0 +1,69 @@
+"""Columns that a batch touches, by its rows: what a lazy update has to change, beside the entries of the batch."""
+
+import pandas as pd
+from matplotlib.figure import Figure
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullLocator
+
+from workbench.analysis import words
+from workbench.analysis.cells import Row, records
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+
+TOUCHED, ENTRIES = "#0072B2", "#D55E00"
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> str:
+    """Touched columns between the two most there can be: one for each entry, and all there are."""
+    row = records(frame)[0]
+    batches = row["touched"]
+    if not row["entries"]:
+        return message(figure, f"{row['name']} stores no entry, so no batch touches a column.")
+    axes = figure.add_subplot()
+    sizes = [batch["batch_rows"] for batch in batches]
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.axhline(
+        row["features"], color=style.GREY, linestyle=":", linewidth=2, label=f"all {row['features']:,} columns"
+    )
+    axes.plot(sizes, [batch["entries"] for batch in batches], "s--", color=ENTRIES, label="entries z of the batch")
+    touched = [batch["columns"] for batch in batches]
+    axes.plot(sizes, touched, "o-", color=TOUCHED, linewidth=2.2, markersize=7, label="touched columns U")
+    for batch in batches:
+        note = f"U/z {words.number(batch['columns'] / batch['entries'], 2)}"
+        place = (batch["batch_rows"], batch["columns"])
+        axes.annotate(note, place, (0, -15), textcoords="offset points", ha="center", fontsize=style.SMALL)
+    axes.margins(x=0.12)
+    style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "columns, entries")
+    style.framed(figure, axes, _title(row), f"{row['name']}, {row['source']}: means over random batches", columns=3)
+    axes.set_xlabel("rows a batch", fontsize=style.NORMAL)
+    axes.xaxis.set_major_locator(FixedLocator(sizes))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:,.0f}"))
+    axes.set_ylim(bottom=axes.get_ylim()[0] / 1.6)
+    return f"{_title(row)}."
+
+
+def _title(row: Row) -> str:
+    batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
+    share = words.density(batch["columns"] / row["features"])
+    return (
+        f"A batch of {words.plural(batch['batch_rows'], 'row')} touches {batch['columns']:,.0f} columns, {share} of all"
+    )
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """The points in numbers."""
+    row = records(frame)[0]
+    shown = [
+        (
+            f"{batch['batch_rows']:,}",
+            f"{batch['columns']:,.0f}",
+            f"{batch['entries']:,.0f}",
+            words.number(batch["columns"] / batch["entries"]) if batch["entries"] else "",
+        )
+        for batch in row["touched"]
+    ]
+    return pd.DataFrame(shown, columns=("rows a batch", "touched columns U", "entries z", "U/z"))
+
+
+register(Chart("touched_columns", "Columns that a batch touches", draw, table, rows="profile"))
