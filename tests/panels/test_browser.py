@@ -115,15 +115,25 @@ class Lab:
         """Trials done, as the panel says."""
         return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
 
+    def profile(self, dataset: str, path: Path) -> None:
+        """Choose a file of the user's, and wait for the charts of its profile."""
+        self.panel.get_by_label("Data set", exact=True).select_option(dataset)
+        field = self.panel.get_by_label("Your file", exact=True)
+        field.fill(str(path))
+        field.press("Tab")
+        self.panel.locator(".wb-pictures img").nth(1).wait_for(timeout=60_000)
+        self.panel.scroll_into_view_if_needed()
+
     def shot(self, name: str) -> None:
         self.page.screenshot(path=self.shots / f"{name}.png")
 
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder with a copy of the notebook; a sweep left in it is ended."""
+    """A folder with a copy of the notebook and a file of the user's; a sweep left in it is ended."""
     text = with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG)
     (tmp_path / "notebook.ipynb").write_text(text, encoding="utf-8")
+    (tmp_path / "news.svm").write_text("".join(f"{row % 2} {1 + row}:1 40:2\n" for row in range(30)))
     yield tmp_path
     for run in run_folder.runs(tmp_path / "runs"):
         run_folder.stop(run)
@@ -131,7 +141,7 @@ def folder(tmp_path):
             pass
 
 
-def test_run_live_chart_stop_restart_and_the_run_is_found_again(folder):
+def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profiled(folder):
     run = folder / "runs" / lab.NAME
     with browser() as opened, jupyterlab(folder) as address:
         page = Lab(open_page(opened), folder / "shots")
@@ -170,6 +180,10 @@ def test_run_live_chart_stop_restart_and_the_run_is_found_again(folder):
         page.shot("5-running-after-restart")
         page.press("Stop")
         page.wait("stopped")
+
+        page.profile("svmlight", folder / "news.svm")
+        assert "30 rows x 40 columns" in page.panel.inner_text()
+        page.shot("6-profile")
         assert page.page.refused == []
 
 

@@ -21,6 +21,7 @@ class Source:
     `origin` and `licence` say where it comes from. `fingerprint(**parameters)` names whatever else the result depends
     on, such as the size and time of a file: a cached copy is used as long as it stays the same. `gives` names what its
     data has for models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
+    `takes_folder` tells that its `path` may be a folder.
     """
 
     name: str
@@ -29,6 +30,7 @@ class Source:
     licence: str
     fingerprint: Callable[..., str] = _nothing
     gives: tuple[str, ...] = ()
+    takes_folder: bool = False
 
     @property
     def parameters(self) -> dict[str, Any]:

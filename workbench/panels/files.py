@@ -1,4 +1,4 @@
-"""The user's files, looked at when they are named: are they there, are they files, can they be read, are they empty."""
+"""The user's files, looked at when they are named: are they there, of the right kind, readable, not empty."""
 
 import difflib
 import os
@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from workbench import data
 from workbench.analysis import words
 from workbench.panels.choices import BY_NAME
 from workbench.panels.suited import files_of
@@ -16,7 +17,8 @@ MOST_NAMED = 5
 def problems(choices: Mapping[str, Any]) -> dict[str, str]:
     """What is wrong with the files that the data set reads, by choice; one that is not named is no fault here."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
-    faults = {name: fault(Path(path).expanduser()) for name, path in named.items()}
+    takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
+    faults = {name: fault(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
     return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
 
 
@@ -33,15 +35,17 @@ def _stamp(path: Path) -> tuple[int, int] | None:
     return known.st_size, known.st_mtime_ns
 
 
-def fault(path: Path) -> str:
-    """Why this is not a file that can be read, and what to do; "" where it is one."""
+def fault(path: Path, may_be_folder: bool = False) -> str:
+    """Why this is not a file, or a folder, that can be read, and what to do; "" where it is one."""
     try:
-        return _fault(path)
+        return _fault(path, may_be_folder)
     except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered
         return f"{str(path)!r} cannot be looked at: {error}."
 
 
-def _fault(path: Path) -> str:
+def _fault(path: Path, may_be_folder: bool) -> str:
+    if path.is_dir() and may_be_folder:
+        return "" if any(path.iterdir()) else f"{path} is an empty folder; name the one that holds the data."
     if path.is_dir():
         return f"{path} is a folder; name a file in it{_names(os.listdir(path))}."
     if not path.exists():

@@ -14,6 +14,8 @@ import ipywidgets as widgets
 from workbench.panels import live, pages, picture
 from workbench.panels.chart import ChartView
 from workbench.panels.form import LABELLED, Form, Guard
+from workbench.panels.profile_view import ProfileView
+from workbench.panels.profiling import Profiling
 from workbench.panels.results import Shown
 from workbench.panels.state import LabState
 from workbench.panels.style import SHEET
@@ -31,6 +33,8 @@ class Panel:
         self.state = state
         quick, slow = (self._guard(threading.RLock()) for _ in range(2))  # thread and user may come at the same time
         self.form, self.live = Form(state, quick), live.Live(state)
+        self.profiling = Profiling(state)
+        self.profile = ProfileView(self.profiling, quick)
         self.chart = ChartView(state, slow, clock)
         self.run = _button("Run", "Measure what is not measured yet", quick("Starting", state.start), "primary")
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
@@ -40,7 +44,7 @@ class Panel:
         self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="Table to show")
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
-        self.threads = Watcher(quick("Watching the run", state.poll)), Watcher(slow("Drawing", self.paint))
+        self.threads = Watcher(quick("Watching the run", self._look)), Watcher(slow("Drawing", self.paint))
         self._update_still: Callable[[Shown], Any] = lambda _: None
         self._still_of = len(state.rows)
         self.view.observe(slow("Showing a table", self._turn), names=["value"])
@@ -56,7 +60,7 @@ class Panel:
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
         for row in (buttons, progress):
             row.add_class("wb-row")
-        above = [widgets.HTML(SHEET), self.form.box, lines[live.plan_line], buttons, progress]
+        above = [widgets.HTML(SHEET), self.form.box, self.profile.box, lines[live.plan_line], buttons, progress]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
         return [*above, *below, self.verdict, self.chart.box, self.view, self.page]
 
@@ -88,8 +92,13 @@ class Panel:
         for thread in self.threads:
             thread.step()
 
+    def _look(self) -> None:
+        self.state.poll()
+        self.profiling.poll()
+
     def paint(self) -> None:
-        """Show rows that are new: the latest trials at once, the rest when the chart is due."""
+        """Show a profile and rows that are new: the latest trials at once, the rest when the chart is due."""
+        self.profile.paint()
         if self.state.rows is not self._shown and self.view.value == VIEWS[0]:
             self._turn()
         self.chart.refresh(self._fill)
@@ -128,6 +137,7 @@ class Panel:
         """End the threads and take the widgets away; the run goes on."""
         for thread in self.threads:
             thread.stop()
+        self.profiling.stop()
         for widget in _tree(self.root):
             widget.close()
 

@@ -29,6 +29,8 @@ SHEET = """<style>
 .workbench-lab .wb-old { opacity: 0.55; }
 .workbench-lab .wb-status { font-weight: 600; padding: 4px 0; }
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
+.workbench-lab .wb-pictures { display: flex; flex-wrap: wrap; gap: 4px 20px; }
+.workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
 .workbench-lab .scroll { overflow-x: auto; }
