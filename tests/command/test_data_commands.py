@@ -6,6 +6,7 @@ import xml.etree.ElementTree as ET
 import numpy as np
 import pytest
 import scipy.sparse
+import typer
 from typer.testing import CliRunner
 
 from workbench import data
@@ -54,6 +55,14 @@ def test_the_list_has_every_data_set_with_its_parameters_and_licence():
     assert npz["needs"] == ["path", "labels"]
     assert npz["parameters"] == {"kind": None, "positive": None, "classes": None, "unseen": None}
     assert all(name in table for name in data.names())
+
+
+@pytest.mark.parametrize("command", ["list", "profile"])
+def test_help_says_what_every_option_is(command):
+    assert run(command, "--help").exit_code == 0
+    known = typer.main.get_command(cli.app).commands["data"].commands[command]
+    assert known.help
+    assert all(each.help for each in known.params)
 
 
 def test_a_path_is_read_by_the_reader_that_it_looks_like(news):
