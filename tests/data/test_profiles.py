@@ -112,6 +112,7 @@ def test_columns_are_counted_by_the_rows_that_store_them(case):
     assert case.found.columns.ranks == tuple(enumerate(counts, 1))
     if counts:
         top = counts[: max(1, case.made.features // 100)]
+        assert case.found.columns.top == max(1, case.made.features // 100)
         assert case.found.columns.top_share == pytest.approx(sum(top) / sum(counts))
         assert case.found.columns.most_rows == pytest.approx(counts[0] / len(case.rows))
     assert (case.found.columns.zipf is None) == (len(counts) < 2)

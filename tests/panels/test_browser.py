@@ -115,14 +115,16 @@ class Lab:
         """Trials done, as the panel says."""
         return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
 
-    def profile(self, dataset: str, path: Path) -> None:
-        """Choose a file of the user's, and wait for the charts of its profile."""
+    def profile(self, dataset: str, path: Path, shot: str) -> str:
+        """Choose a file of the user's and wait for the charts of its profile; what the panel says then."""
         self.panel.get_by_label("Data set", exact=True).select_option(dataset)
         field = self.panel.get_by_label("Your file", exact=True)
         field.fill(str(path))
         field.press("Tab")
         self.panel.locator(".wb-pictures img").nth(1).wait_for(timeout=60_000)
         self.panel.scroll_into_view_if_needed()
+        self.shot(shot)
+        return self.panel.inner_text()
 
     def shot(self, name: str) -> None:
         self.page.screenshot(path=self.shots / f"{name}.png")
@@ -169,7 +171,6 @@ def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profil
         assert (page.done(), len(run_folder.rows(run))) == (before, rows)
         assert page.chart().startswith("data:image/svg+xml")
         page.shot("4-stopped-after-restart")
-
         page.click("Run")
         page.wait("running")
         pid = run_folder.read(run).pid
@@ -180,10 +181,7 @@ def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profil
         page.shot("5-running-after-restart")
         page.press("Stop")
         page.wait("stopped")
-
-        page.profile("svmlight", folder / "news.svm")
-        assert "30 rows x 40 columns" in page.panel.inner_text()
-        page.shot("6-profile")
+        assert "30 rows x 40 columns" in page.profile("svmlight", folder / "news.svm", "6-profile")
         assert page.page.refused == []
 
 

@@ -26,6 +26,14 @@ def sentence(profile: Mapping[str, Any], bytes_free: int | None = None) -> str:
     return f"{said} Dense does not fit here: {words.bytes_(bytes_free)} are free."
 
 
+def top(profile: Mapping[str, Any]) -> str:
+    """Says what share of the entries the most frequent columns hold."""
+    count, share = profile["columns"]["top"], _percent(profile["columns"]["top_share"])
+    if count == 1:
+        return f"the most frequent column holds {share} of the entries"
+    return f"the most frequent {count:,} columns (1 %) hold {share} of the entries"
+
+
 def _worth(profile: Mapping[str, Any]) -> str:
     sizes = profile["bytes_format"]
     dense, sparse = sizes["dense"], sizes["csr"]
@@ -69,8 +77,8 @@ def _lengths(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
         known = profile["columns"]
-        yield f"most frequent 1 % hold {_percent(known['top_share'])} of the entries"
-        yield f"most frequent one is stored in {_percent(known['most_rows'])} of the rows"
+        yield top(profile)
+        yield f"the most frequent one is stored in {_percent(known['most_rows'])} of the rows"
         if known["zipf"]:
             yield f"rows by rank fall as rank to the power of {-known['zipf']['slope']:.2f} (Zipf)"
         yield f"{known['unused']:,} never used"

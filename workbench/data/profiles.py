@@ -57,13 +57,14 @@ class RowLengths:
 class Columns:
     """How unequally columns are used. A column is frequent by the rows that store it.
 
-    `top_share` is the share of all entries that the most frequent 1 % of the columns hold (of all columns, at least
-    one); `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`, which are
+    `top` is 1 % of all columns, at least one, and `top_share` the share of the entries that so many most frequent ones
+    hold; `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`, which are
     (rank, rows) of used columns, from 1 on, at most 200 of them.
     """
 
     used: int
     unused: int
+    top: int
     top_share: float
     most_rows: float
     zipf: ZipfLine | None
@@ -216,9 +217,9 @@ def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
     """Of the rows that store each used column, int64, descending."""
     unused, top = dataset.features - counts.size, max(1, dataset.features // TOP)
     if not counts.size:
-        return Columns(0, unused, 0.0, 0.0, None, ())
+        return Columns(0, unused, top, 0.0, 0.0, None, ())
     top_share, most_rows = float(counts[:top].sum() / counts.sum()), float(counts[0] / dataset.rows)
-    return Columns(counts.size, unused, top_share, most_rows, zipf_line(counts), points_by_rank(counts))
+    return Columns(counts.size, unused, top, top_share, most_rows, zipf_line(counts), points_by_rank(counts))
 
 
 def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:

@@ -11,7 +11,7 @@ from workbench.panels.form import Guard
 from workbench.panels.profiling import Profiling
 
 CHARTS = ("column_ranks", "touched_columns")
-KEY = ("size", "entries a row")
+KEY = ("size", "entries a row", "columns")
 """Facts that are shown unfolded."""
 
 
@@ -59,9 +59,9 @@ def text_of(profiling: Profiling) -> str:
     asked = profiling.asked
     if profiling.status == "done":
         facts = dict(profiles.facts(profiling.profile))
-        known = "; ".join(f"{line}" for what in KEY for line in facts[what])
-        sentence = f"<strong>{html.escape(profiles.sentence(profiling.profile))}</strong>"
-        return f'<div role="status" class="wb-profile">{sentence}<br>{html.escape(known)}.</div>'
+        known = [f"{what}: {'; '.join(facts[what])}." for what in KEY]
+        lines = [f"<strong>{html.escape(profiles.sentence(profiling.profile))}</strong>", *map(html.escape, known)]
+        return f'<div role="status">{"<br>".join(lines)}</div>'
     if profiling.status == "failed":
         return f'<div class="wb-problem" role="alert">{html.escape(profiling.problem)}</div>'
     if profiling.status == "counting":

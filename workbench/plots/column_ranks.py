@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from workbench.analysis import words
+from workbench.analysis import profiles, words
 from workbench.analysis.cells import Row, records
 from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
@@ -31,11 +31,12 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rank of the column, most frequent first")
     style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "rows that store it")
     style.framed(figure, axes, _title(row), _below(row))
-    return f"{_title(row)}; the most frequent one is stored in {words.density(columns['most_rows'])} of the rows."
+    return f"{_title(row)}; the first of them is stored in {words.density(columns['most_rows'])} of the rows."
 
 
 def _title(row: Row) -> str:
-    return f"The most frequent 1 % of the columns hold {words.density(row['columns']['top_share'])} of the entries"
+    said = profiles.top(row)
+    return f"{said[0].upper()}{said[1:]}"
 
 
 def _below(row: Row) -> str:
