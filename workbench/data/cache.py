@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 VARIABLE = "WORKBENCH_CACHE"
 NAME = "sparse-workbench"
 META = "meta.json"
+GRAPH_PARTS = ("indptr", "indices", "data")
 
 
 def folder(given: str | Path | None = None) -> Path:
@@ -88,7 +89,11 @@ def _code() -> str:
 def _arrays(dataset: Dataset) -> dict[str, np.ndarray]:
     x = dataset.x
     arrays = {"indptr": x.indptr, "indices": x.indices, "data": x.data, "y": dataset.y}
-    return arrays if dataset.groups is None else {**arrays, "groups": dataset.groups}
+    if dataset.groups is not None:
+        arrays["groups"] = dataset.groups
+    if dataset.graph is not None:
+        arrays |= {f"graph_{name}": getattr(dataset.graph, name) for name in GRAPH_PARTS}
+    return arrays
 
 
 def _write(entry: Path, dataset: Dataset) -> None:
@@ -123,6 +128,9 @@ def _read(entry: Path) -> Dataset:
             raise ValueError(f"{name}.npy does not have the sum it was written with")
     shape = tuple(meta.pop("shape"))
     x = assemble("csr", arrays.pop("indptr"), arrays.pop("indices"), arrays.pop("data"), shape)
+    graph = [arrays.pop(f"graph_{name}", None) for name in GRAPH_PARTS]
+    if graph[0] is not None:
+        arrays["graph"] = assemble("csr", *graph, (shape[0], shape[0]))
     labels = {name: tuple(value) if isinstance(value, list) else value for name, value in meta.pop("labels").items()}
     return Dataset(x=x, labels=Labels(**labels), **arrays, **meta)
 

@@ -35,7 +35,9 @@ class Dataset:
     float32 or float64 [rows] or [rows, N]; of `multilabel` uint8 [rows, N], a column of 0 and 1 for each class.
     `groups` int64 [rows] or None: rows of one group resemble each other and are never parted by `split`.
     `facts` are figures about how it was made, for people; its `reread` holds the parameters, JSON values by name, with
-    which its source reads another file into the same columns.
+    which its source reads another file into the same columns. `graph` csr_array [rows, rows], float32, or None: the
+    edges among the rows, the entry (i, j) the weight of the one from i to j; stored both ways where edges have no
+    direction. Fewer rows keep the edges among themselves.
     """
 
     name: str
@@ -46,6 +48,7 @@ class Dataset:
     licence: str
     groups: np.ndarray | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
+    graph: scipy.sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
         if formats.format_of(self.x) != "csr":
@@ -62,6 +65,20 @@ class Dataset:
             if array is not None and len(array) != self.rows:
                 raise DataError(f"{name} has {len(array)} entries for {self.rows} rows of x; it needs one for each.")
         self._check_y()
+        self._check_graph()
+
+    def _check_graph(self) -> None:
+        """Refuse edges that are not among the rows (`DataError`), or malformed (`FormatError`)."""
+        if self.graph is None:
+            return
+        if formats.format_of(self.graph) != "csr":
+            raise DataError(
+                f"graph is {formats.format_of(self.graph)}; edges are csr: formats.to_format(graph, 'csr')."
+            )
+        if self.graph.shape != (self.rows, self.rows):
+            shape = " x ".join(map(str, self.graph.shape))
+            raise DataError(f"graph is {shape} for {self.rows} rows of x; it has a row and a column for each of them.")
+        object.__setattr__(self, "graph", formats.check(formats.enter(self.graph)[1], dtypes=formats.FLOATS))
 
     def _check_y(self) -> None:
         """Refuse labels that do not hold what their kind says (`DataError`)."""
@@ -104,7 +121,8 @@ class Dataset:
         width = 1 if self.y.ndim == 1 else self.y.shape[1]
         counted = f"{len(self.classes):,} classes" if self.classes else f"{width:,} targets"
         size = f"{self.rows:,} rows x {self.features:,} features, {self.x.nnz / max(self.rows, 1):.3g} entries a row"
-        return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}"
+        edges = "" if self.graph is None else f", {self.graph.nnz:,} edges stored"
+        return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}{edges}"
 
 
 def canonical(x: Any) -> scipy.sparse.csr_array:
@@ -128,12 +146,20 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """The rows of those numbers, in that order. O(entries taken)."""
+    """The rows of those numbers, in that order, and the edges among them. O(entries taken)."""
     x = dataset.x
     parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
     x = assemble("csr", *parts, (len(rows), dataset.features))
     groups = None if dataset.groups is None else dataset.groups[rows]
-    return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups)
+    graph = None if dataset.graph is None else subgraph(dataset.graph, rows)
+    return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups, graph=graph)
+
+
+def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
+    """The edges among the nodes of those numbers, which are renumbered in that order: graph[rows][:, rows]."""
+    part = graph[rows][:, rows]
+    part.sort_indices()
+    return part
 
 
 def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
@@ -178,8 +204,15 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
     """`(train, test)`, both in random order; `held_out` is the share of rows in the second, to the nearest row.
 
     Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
-    group. A part that would be empty is refused (`DataError`).
+    group. Edges from one part to the other are in neither; `split_rows` gives the rows for a training that sees them.
+    A part that would be empty is refused (`DataError`).
     """
+    train, test = split_rows(dataset, held_out, seed)
+    return take(dataset, train), take(dataset, test)
+
+
+def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the rows of both parts of `split`, int64."""
     if not 0 < held_out < 1:
         raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
     order = np.random.default_rng(seed).permutation(dataset.rows)
@@ -196,7 +229,7 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
     if dataset.groups is not None:  # mix the rows of different groups again
         rng = np.random.default_rng((seed, 1))
         test, train = rng.permutation(test), rng.permutation(train)
-    return take(dataset, train), take(dataset, test)
+    return train, test
 
 
 def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -14,6 +14,7 @@ from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
 from workbench.data import cache, reader_options
+from workbench.data.dataset import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.sweep.spec import FILES, Cell
 
@@ -155,18 +156,23 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
         whole = data.shuffled(whole, seed)
     if held_out is None:
         return whole if density is None else data.with_density(whole, density, seed)
-    parts = data.split(whole, held_out, seed)
+    rows = split_rows(whole, held_out, seed)
+    parts = tuple(data.take(whole, part) for part in rows)
     if density is not None:  # of each part apart: rows that are joined across them would be seen in training
         parts = tuple(data.with_density(part, density, seed) for part in parts)
-    return _together(*parts)
+    return _together(*parts, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
 
 
-def _together(train: data.Dataset, rest: data.Dataset) -> data.Dataset:
-    """Both parts as one data set, which is what the cache keeps and classes are merged in; `_parts` is the inverse."""
+def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None) -> data.Dataset:
+    """Both parts as one data set, which is what the cache keeps and classes are merged in; `_parts` is the inverse.
+
+    `graph` has the edges among all rows, those from one part to the other, too.
+    """
     x = scipy.sparse.vstack([train.x, rest.x], format="csr")
     groups = None if train.groups is None else np.concatenate([train.groups, rest.groups])
     facts = {**train.facts, "rows_held_out": rest.rows}
-    return dataclasses.replace(train, x=x, y=np.concatenate([train.y, rest.y]), groups=groups, facts=facts)
+    y = np.concatenate([train.y, rest.y])
+    return dataclasses.replace(train, x=x, y=y, groups=groups, facts=facts, graph=graph)
 
 
 def _parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
