@@ -1,5 +1,6 @@
 """Charts of a profile: they draw every set there may be, say what they show, and mark what they name."""
 
+import itertools
 from dataclasses import asdict
 
 import numpy as np
@@ -13,6 +14,7 @@ from workbench import data, plots
 
 SETS = {
     "skewed": data.load("power_law", rows=300, features=400, density=0.03, cache=False),
+    "wide": data.load("uniform", rows=400, features=60_000, density=0.005, cache=False),
     "constant": labelled(features=8),
     "one element": data.Dataset("one", csr((0, 1), (0,), (1,), (1, 1)), np.zeros(1, np.int64),
                                 data.Labels("classes", ("a", "b")), "", ""),
@@ -37,6 +39,22 @@ def test_every_set_is_drawn_and_told(name, kind, inches):
     assert min(text.get_fontsize() for text in texts(figure)) >= 9
     table = plots.table(name, pd.DataFrame([asdict(data.profile(SETS[kind]))]))
     assert table.empty == (kind == "no entries" and name != "touched_columns")
+
+
+def side_by_side(axis):
+    """Boxes of the labels of the ticks that are seen, in their order."""
+    low, high = sorted(axis.get_view_interval())
+    shown = [tick for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high and tick.label1.get_text()]
+    return [tick.label1.get_window_extent() for tick in sorted(shown, key=lambda tick: tick.get_loc())]
+
+
+@pytest.mark.parametrize("name", plots.names("profile"))
+@pytest.mark.parametrize("kind", ["skewed", "wide", "constant", "one element"])
+def test_labels_of_ticks_stand_apart_on_a_small_figure(name, kind):
+    figure, _ = drawn(name, SETS[kind], (5.6, 4))
+    boxes = side_by_side(figure.axes[0].xaxis)
+    assert boxes
+    assert all(left.x1 + 4 < right.x0 for left, right in itertools.pairwise(boxes))
 
 
 @pytest.mark.parametrize("name", plots.names("profile"))

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
+from matplotlib.ticker import LogLocator
 
 from workbench.analysis import profiles, words
 from workbench.analysis.cells import Row, records
@@ -10,6 +11,8 @@ from workbench.plots import style
 from workbench.plots.chart import Chart, message, register
 
 POINTS, LINE = "#0072B2", "#D55E00"
+WIDE = 10_000
+"""Ranks from which on the axis has a tick a decade: more would not fit side by side."""
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
@@ -31,6 +34,8 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rank of the column, most frequent first")
     style.log_axis(axes.yaxis, lambda value: f"{value:,.0f}", "rows that store it")
     style.framed(figure, axes, _title(row), _below(row))
+    if ranks[-1] >= WIDE:
+        axes.xaxis.set_major_locator(LogLocator(numticks=12))
     return f"{_title(row)}; the first of them is stored in {words.density(columns['most_rows'])} of the rows."
 
 

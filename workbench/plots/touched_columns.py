@@ -46,9 +46,8 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 def _title(row: Row) -> str:
     batch = min(row["touched"], key=lambda batch: abs(batch["batch_rows"] - 256))
     share = words.density(batch["columns"] / row["features"])
-    return (
-        f"A batch of {words.plural(batch['batch_rows'], 'row')} touches {batch['columns']:,.0f} columns, {share} of all"
-    )
+    rows = f"{batch['batch_rows']:,} {'row' if batch['batch_rows'] == 1 else 'rows'}"
+    return f"A batch of {rows} touches {batch['columns']:,.0f} columns ({share})"
 
 
 def table(frame: pd.DataFrame) -> pd.DataFrame:
