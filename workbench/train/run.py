@@ -31,6 +31,8 @@ class Prepared:
     """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
     seconds: dict[str, float]
     """Seconds of convert and plan."""
+    weights: np.ndarray | None = None
+    """What the loss of each row counts for [R]; None where all count alike."""
 
     @property
     def plans(self) -> dict[str, BatchPlan]:
@@ -111,6 +113,19 @@ class Run(Training):
         """Write rows by NumPy."""
         self.arrays[name][rows] = values
 
+    def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
+        """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
+
+        `weights` [rows], of the type of the parameters, multiply the loss of each row, of which the step takes the mean
+        over the rows of the batch. The loss that an event tells counts every row alike.
+        """
+        if x.shape[1] != self.features:
+            raise SetupError(f"The training has {self.features} features; rows of {x.shape[1]} came.")
+        labels = {"label": y} if weights is None else {"label": y, "weight": weights}
+        before = self.batches
+        self.batches = data.Batches(x, labels, before.rows, before.shuffle, before.seed, before.last)
+        self.kept = {}
+
     # Steps
 
     def prepare(self, batch: data.Batch) -> Prepared:
@@ -124,7 +139,8 @@ class Run(Training):
         laps.lap("plan")
         own = 0 if x is batch.x else formats.nbytes(x)
         seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
-        return Prepared(x, batch.y, plan, own + (plan.nbytes if plan else 0), seconds)
+        weights = batch.labels.get("weight")
+        return Prepared(x, batch.labels["label"], plan, own + (plan.nbytes if plan else 0), seconds, weights)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
         """A batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and plan."""
@@ -146,7 +162,11 @@ class Run(Training):
         if self.setup.update == "exact":
             rows = _columns(batch)
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, rows))
-        return float(self.executor.forward(True, batch.plans, _filed(laps), x=batch.x, y=batch.y)[0])
+        loss = float(self.executor.forward(True, batch.plans, _filed(laps), x=batch.x, y=batch.y)[0])
+        if batch.weights is not None:
+            slope = self.slope()
+            slope *= batch.weights[:, None]
+        return loss
 
     def slope(self) -> np.ndarray:
         """The slope, in the executor's memory, which the next step overwrites."""

@@ -1,0 +1,244 @@
+"""Estimators with scikit-learn's interface that train registered models on our kernels, and keep sparse input sparse.
+
+`SparseClassifier` and `SparseRegressor` train any registered model that answers with classes or with numbers, by
+default the linear one; `FactorizationMachineClassifier` and `FactorizationMachineRegressor` add all pairs of features.
+They take csr, csc and coo arrays and matrices, with int32 or int64 indices, and dense arrays; they sit in pipelines and
+searches, and can be pickled. Values are float32 or float64 as they come, others become float32.
+
+| parameter             | default  | meaning                                                                     |
+|-----------------------|----------|-----------------------------------------------------------------------------|
+| model                 | None     | registered model; None: the linear one for the labels                       |
+| model_options         | None     | options of the model, as a line: "hidden=64"                                |
+| width, factors        | None, 8  | factors or units of a model that has such; None: its natural width          |
+| class_weight          | None     | number by class, or "balanced"; multiplies the weights of samples           |
+| optimizer             | adagrad  | rule that changes the weights                                               |
+| learning_rate         | None     | its rate; None: the optimizer's own                                         |
+| decay                 | 0.0      | weight decay: of sgd, momentum, nesterov the penalty decay / 2 * |w|^2      |
+| options               | None     | further options of the optimizer by name                                    |
+| lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
+|                       |          | off, rows catching up when they are next touched                            |
+| batch_rows, epochs    | 256, 20  | rows a step, passes over the data                                           |
+| shuffle, random_state | True, None | a new order each epoch, drawn from that state, as starting values are     |
+| fit_intercept         | True     | whether a number for each output is added to the scores                     |
+| early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
+|                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |
+
+The loss is the mean over the rows of a batch of weight * loss. With `optimizer="sgd"`, `lazy="exact"` and decay = 1/(C
+n) that is LogisticRegression of n rows, with decay = alpha / n it is Ridge; both leave the intercept out of the
+penalty.
+
+>>> import numpy as np, scipy.sparse
+>>> x = scipy.sparse.csr_array(np.float32([[1, 0], [0, 1], [2, 0], [0, 3]]))
+>>> estimator = SparseClassifier(epochs=30, random_state=0).fit(x, ["a", "b", "a", "b"])
+>>> estimator.predict(x).tolist(), estimator.coef_.shape
+(['a', 'b', 'a', 'b'], (1, 2))
+"""
+
+from abc import abstractmethod
+from typing import Any, Self
+
+import numpy as np
+from sklearn.base import ClassifierMixin, RegressorMixin
+from sklearn.utils.class_weight import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight
+
+from workbench import models, ops
+from workbench.bridges.sklearn_base import Estimator, linear, named, with_parameters
+from workbench.models import Model
+
+
+class _Regressor(RegressorMixin, Estimator):
+    """Regressors: targets are numbers, a column for each output."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = self._model().outputs is None
+        return tags
+
+    def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
+        """Train anew on X [rows, D] and numbers y [rows] or [rows, N]; `sample_weight` [rows] multiplies the loss."""
+        return self._fit(X, y, sample_weight, first=True, epochs=self.epochs)
+
+    def partial_fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
+        """Train one epoch more, on these rows."""
+        return self._fit(X, y, sample_weight, first=not hasattr(self, "_learner"), epochs=1)
+
+    def _fit(self, x: Any, y: Any, sample_weight: Any, first: bool, epochs: int) -> Self:
+        several = self._model().outputs is None
+        x, y = self._checked(x, y, first, y_numeric=True, multi_output=several)
+        if first:
+            self._one_number, self._columns = y.ndim == 1, 1 if y.ndim == 1 else y.shape[1]
+            self._start(x)
+        if (y.ndim == 1) != self._one_number or (y.ndim == 2 and y.shape[1] != self._columns):
+            raise ValueError(f"y has shape {y.shape}; the first call had {self._columns} numbers a row.")
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
+        targets = np.ascontiguousarray(y.reshape(x.shape[0], -1), self._learner.dtype)
+        self._train(x, targets, weights, epochs)
+        return self
+
+    def _width(self, model: Model) -> int:
+        return self._columns if model.outputs is None else self._chosen_width() or model.width or 1
+
+    @abstractmethod
+    def _chosen_width(self) -> int | None:
+        """The width of a model whose labels do not ask for one; None for its natural one."""
+
+    def _shaped(self, weights: np.ndarray) -> np.ndarray:
+        return weights[:, 0] if self._one_number else weights.T
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Numbers [rows], or [rows, N] as y had."""
+        scores = self._scores(X)
+        return scores[:, 0] if self._one_number else scores
+
+
+class _Classifier(ClassifierMixin, Estimator):
+    """Classifiers: `classes_` are the labels, sorted."""
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        named = self._named_model()
+        tags.classifier_tags.multi_class = named is None or named.target == "classes"
+        return tags
+
+    @abstractmethod
+    def _named_model(self) -> Model | None:
+        """The model that the parameters name, None where the labels decide."""
+
+    def fit(self, X: Any, y: Any, sample_weight: Any | None = None) -> Self:
+        """Train anew on X [rows, D] and labels y [rows]; `sample_weight` [rows] multiplies the loss."""
+        X, y = self._checked(X, y, True)
+        check_classification_targets(y)
+        return self._fit(X, y, np.unique(y), sample_weight, self.epochs)
+
+    def partial_fit(self, X: Any, y: Any, classes: Any | None = None, sample_weight: Any | None = None) -> Self:
+        """Train one epoch more, on these rows; the first call needs `classes`, all that there will be."""
+        first = not hasattr(self, "_learner")
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if self.class_weight == "balanced":
+            raise ValueError("class_weight 'balanced' needs all labels; give partial_fit weights of classes by number.")
+        X, y = self._checked(X, y, first)
+        check_classification_targets(y)
+        known = None if classes is None else np.unique(np.asarray(classes))
+        if not first and known is not None and not np.array_equal(known, self.classes_):
+            raise ValueError(f"classes={known} is not the same as on the first call to partial_fit: {self.classes_}.")
+        return self._fit(X, y, known if first else None, sample_weight, 1)
+
+    def _fit(self, x: Any, y: np.ndarray, classes: np.ndarray | None, sample_weight: Any, epochs: int) -> Self:
+        """Train; `classes` are those of a first call, None where there was one."""
+        if classes is not None:
+            if len(classes) < 2:
+                raise ValueError(f"y has one class, {classes[0]!r}; a classifier needs samples of 2 classes or more.")
+            self.classes_ = classes
+            self._start(x)
+        numbers = np.minimum(np.searchsorted(self.classes_, y), len(self.classes_) - 1)
+        if (unseen := self.classes_[numbers] != y).any():
+            raise ValueError(f"y has the label {y[unseen][0]!r}, which is none of the classes {self.classes_}.")
+        weights = self._weights(x, y, numbers, sample_weight)
+        targets = numbers.astype(np.int64)
+        if self._learner.model.target == "binary":
+            targets = targets.astype(self._learner.dtype)[:, None]
+        self._train(x, targets, weights, epochs)
+        return self
+
+    def _weights(self, x: Any, y: np.ndarray, numbers: np.ndarray, sample_weight: Any) -> np.ndarray | None:
+        """Weights of samples times those of their classes; None where all are one."""
+        weights = None if sample_weight is None else _check_sample_weight(sample_weight, x, dtype=x.dtype)
+        if self.class_weight is None:
+            return weights
+        own = compute_class_weight(self.class_weight, classes=self.classes_, y=y)[numbers]
+        return own if weights is None else own * weights
+
+    def _model(self) -> Model:
+        """The model named; else the linear one, of yes or no for two classes."""
+        named, count = self._named_model(), len(self.classes_)
+        model = named or linear("binary" if count == 2 else "classes")
+        if model.target == "binary" and count > 2:
+            about = f"The model {model.name} answers yes or no"
+            raise ValueError(f"Only binary classification is supported. The type of the target is multiclass. {about}.")
+        return model
+
+    def _width(self, model: Model) -> int:
+        if model.outputs is not None:
+            return self._chosen_width() or model.width or 1
+        return 1 if model.target == "binary" else len(self.classes_)
+
+    @abstractmethod
+    def _chosen_width(self) -> int | None:
+        """The width of a model whose labels do not ask for one; None for its natural one."""
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Scores: of two classes [rows], positive for the second, of more [rows, classes]."""
+        scores = self._scores(X)
+        if scores.shape[1] == 1:
+            return scores[:, 0]
+        return scores[:, 1] - scores[:, 0] if len(self.classes_) == 2 else scores
+
+    def predict(self, X: Any) -> np.ndarray:
+        """The class of each row."""
+        scores = self.decision_function(X)
+        return self.classes_[(scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)]
+
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """The probability of each class [rows, classes]: the sigmoid or softmax of the scores."""
+        scores = self._scores(X)
+        if scores.shape[1] > 1:
+            return ops.softmax(scores)
+        yes = ops.sigmoid(scores)
+        return np.hstack([1 - yes, yes])
+
+
+@with_parameters(model=None, model_options=None, width=None)
+class SparseRegressor(_Regressor):
+    """Regression by a registered model whose target is numbers, by default the linear one; half the squared error."""
+
+    def _model(self) -> Model:
+        return linear("numbers") if self.model is None else named(self.model, ("numbers",))
+
+    def _chosen_width(self) -> int | None:
+        return self.width
+
+
+@with_parameters(model=None, model_options=None, width=None, class_weight=None)
+class SparseClassifier(_Classifier):
+    """Classification by a registered model, by default logistic regression of two classes, softmax of more."""
+
+    def _named_model(self) -> Model | None:
+        return None if self.model is None else named(self.model, ("binary", "classes"))
+
+    def _chosen_width(self) -> int | None:
+        return self.width
+
+
+@with_parameters(factors=8)
+class FactorizationMachineRegressor(_Regressor):
+    """Second-order factorization machine (Rendle 2010): numbers from features and all pairs of them."""
+
+    def _model(self) -> Model:
+        return models.get("factorization_machine")
+
+    def _chosen_width(self) -> int | None:
+        return self.factors
+
+    @property
+    def factors_(self) -> np.ndarray:
+        """The factors of the features [D, factors]."""
+        return self._fitted_array("v")
+
+
+@with_parameters(factors=8, class_weight=None)
+class FactorizationMachineClassifier(_Classifier):
+    """Second-order factorization machine (Rendle 2010) of two classes."""
+
+    def _named_model(self) -> Model | None:
+        return models.get("factorization_machine_logistic")
+
+    def _chosen_width(self) -> int | None:
+        return self.factors
+
+    @property
+    def factors_(self) -> np.ndarray:
+        """The factors of the features [D, factors]."""
+        return self._fitted_array("v")
