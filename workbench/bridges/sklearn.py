@@ -190,7 +190,7 @@ class _Classifier(ClassifierMixin, Estimator):
         return np.hstack([1 - yes, yes])
 
 
-@with_parameters(model=None, model_options=None, width=None)
+@with_parameters(model=None, width=None)
 class SparseRegressor(_Regressor):
     """Regression by a registered model whose target is numbers, by default the linear one; half the squared error."""
 
@@ -201,7 +201,7 @@ class SparseRegressor(_Regressor):
         return self.width
 
 
-@with_parameters(model=None, model_options=None, width=None, class_weight=None)
+@with_parameters(model=None, width=None, class_weight=None)
 class SparseClassifier(_Classifier):
     """Classification by a registered model, by default logistic regression of two classes, softmax of more."""
 

@@ -26,6 +26,7 @@ SHARED: dict[str, Any] = {
     "learning_rate": None,
     "decay": 0.0,
     "options": None,
+    "model_options": None,
     "lazy": "on",
     "batch_rows": 256,
     "epochs": 20,
@@ -128,7 +129,7 @@ class Estimator(BaseEstimator, ABC):
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen, _ = complete(chosen, fastest=True)
         batches = {"batch_rows": self.batch_rows, "shuffle": self.shuffle, "seed": seed, "dtype": np.dtype(dtype).name}
-        batches["model_options"] = getattr(self, "model_options", None)
+        batches["model_options"] = self.model_options
         return Setup(**chosen, **batches, optimizer=self.optimizer, options={**options, **(self.options or {})})
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
