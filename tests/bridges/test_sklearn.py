@@ -1,4 +1,4 @@
-"""Estimators keep scikit-learn's contract, train what scikit-learn trains where both are convex, and keep sparse input."""
+"""Estimators keep scikit-learn's contract, train what it trains where both are convex, and take any sparse input."""
 
 import pickle
 
@@ -211,7 +211,7 @@ def test_a_factorization_machine_finds_what_pairs_of_features_say(pairs, linear)
 def test_every_model_that_needs_no_more_than_x_is_driven(name):
     model = models.get(name)
     if model.needs or model.target == "multilabel":
-        with pytest.raises(ValueError, match="needs data|models that would do"):
+        with pytest.raises(ValueError, match=r"needs data|models that would do"):
             SparseRegressor(model=name).fit(*drawn())
         return
     made = SparseRegressor if model.target == "numbers" else SparseClassifier

@@ -49,6 +49,7 @@ ALLOWED = {
     "workbench.cluster": {"sweep", "store"},
     "workbench.command": {
         *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports", "metrics"),
+        "bridges",
         "option_text",
     },
     "workbench.__main__": {"command"},

@@ -27,7 +27,7 @@ from numpy.typing import DTypeLike
 
 from workbench.bridges import faults
 from workbench.bridges.faults import Asked
-from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, Contract
+from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, STRUCTURE, Contract
 from workbench.formats.contract import FormatError
 from workbench.formats.parts import Parts, parts_of
 
@@ -96,6 +96,19 @@ def check(
     except FormatError as error:
         return [Breach("container", boundary, ERROR, *_told(error))]
     return list(_breaches(parts, asked, boundary))
+
+
+def require_sound(x: Any, boundary: str) -> None:
+    """`ContractError` where the arrays of x are malformed, so that whoever follows its indices leaves them. O(nnz)."""
+    asked = Asked("", (), labels=None)
+    try:
+        parts = parts_of(x)
+    except FormatError as error:
+        raise ContractError([Breach("container", boundary, ERROR, *_told(error))]) from None
+    broken: set[str] = set()
+    for contract in (contract for contract in CONTRACTS if contract.name in STRUCTURE):
+        if fault := _fault(contract, parts, asked, broken):
+            raise ContractError([Breach(contract.name, boundary, ERROR, *_told(fault))])
 
 
 def require(x: Any, y: Any = None, **asked: Any) -> list[Breach]:

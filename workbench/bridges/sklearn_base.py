@@ -6,11 +6,13 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import scipy.sparse
 from sklearn.base import BaseEstimator
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from workbench import models
+from workbench.bridges.contracts import require_sound
 from workbench.bridges.learner import Learner, as_csr
 from workbench.models import Model
 from workbench.train import Setup
@@ -21,6 +23,9 @@ FLOATS = [np.float32, np.float64]
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
 
+MOST_ROWS, LEAST_STEPS = 256, 32
+"""Rows of a batch where `batch_rows` is None: so many, fewer where an epoch had fewer steps."""
+
 SHARED: dict[str, Any] = {
     "optimizer": "adagrad",
     "learning_rate": None,
@@ -28,7 +33,7 @@ SHARED: dict[str, Any] = {
     "options": None,
     "model_options": None,
     "lazy": "on",
-    "batch_rows": 256,
+    "batch_rows": None,
     "epochs": 20,
     "shuffle": True,
     "random_state": None,
@@ -113,14 +118,17 @@ class Estimator(BaseEstimator, ABC):
     # Training
 
     def _checked(self, x: Any, y: Any, first: bool, **checks: Any) -> tuple[Any, np.ndarray]:
+        _require_sound(x, "data -> fit")
         return validate_data(self, x, y, accept_sparse="csr", dtype=FLOATS, reset=first, **checks)
 
     def _start(self, x: Any) -> None:
         """A learner of these parameters, at its starting values."""
         model = self._model()
-        self._learner = Learner(self._setup(model, x.dtype), x.shape[1], self._width(model))
+        usual = min(MOST_ROWS, max(1, x.shape[0] // LEAST_STEPS))
+        rows = usual if self.batch_rows is None else self.batch_rows
+        self._learner = Learner(self._setup(model, x.dtype, rows), x.shape[1], self._width(model))
 
-    def _setup(self, model: Model, dtype: np.dtype) -> Setup:
+    def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
         if self.lazy not in UPDATES:
             raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
@@ -128,7 +136,7 @@ class Estimator(BaseEstimator, ABC):
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen, _ = complete(chosen, fastest=True)
-        batches = {"batch_rows": self.batch_rows, "shuffle": self.shuffle, "seed": seed, "dtype": np.dtype(dtype).name}
+        batches = {"batch_rows": batch_rows, "shuffle": self.shuffle, "seed": seed, "dtype": np.dtype(dtype).name}
         batches["model_options"] = self.model_options
         return Setup(**chosen, **batches, optimizer=self.optimizer, options={**options, **(self.options or {})})
 
@@ -168,10 +176,17 @@ class Estimator(BaseEstimator, ABC):
     def _scores(self, x: Any) -> np.ndarray:
         """Scores [R, outputs]."""
         check_is_fitted(self)
+        _require_sound(x, "data -> predict")
         x = validate_data(self, x, accept_sparse="csr", dtype=FLOATS, reset=False)
         dtype = self._learner.dtype
         x = np.ascontiguousarray(x, dtype) if isinstance(x, np.ndarray) else as_csr(x, dtype)
         return self._learner.scores(x)
+
+
+def _require_sound(x: Any, boundary: str) -> None:
+    """Refuse malformed sparse arrays (`ContractError`): SciPy's conversions follow indices wherever they lead."""
+    if scipy.sparse.issparse(x):
+        require_sound(x, boundary)
 
 
 def linear(target: str) -> Model:

@@ -171,6 +171,25 @@ def lab(
 
 
 @app.command()
+def check(
+    source: data_commands.Named,
+    framework: Annotated[
+        str, typer.Option("--for", help="tensorflow, keras, pytorch or sklearn: what the data shall be handed to.")
+    ],
+    dataset: data_commands.Dataset = "",
+    labels: data_commands.Labels = "",
+    kind: data_commands.Kind = "",
+    reading: data_commands.Reading = "",
+    width: Annotated[int, typer.Option(min=0, help="Columns that the model has; 0: those of the data.")] = 0,
+    json: data_commands.Json = False,
+) -> None:
+    """Say what a framework would stumble over, or take without a word: a line a breach; status 1 after an error."""
+    from workbench.command import checking
+
+    checking.show(checking.examine(source, framework, dataset, labels, kind, reading, width), json)
+
+
+@app.command()
 def doctor() -> None:
     """Say what this machine has (cores, memory, BLAS, threads, GPU or why none) and what to fix before measuring."""
     from workbench.command import doctor, terminal

@@ -11,6 +11,14 @@ from workbench.sweep.problem import parameters_of_file
 
 def load(source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "") -> data.Dataset:
     """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
+    name, parameters = named(source, dataset, labels, kind, reading)
+    return data.load(name, **parameters)
+
+
+def named(
+    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = ""
+) -> tuple[str, dict[str, Any]]:
+    """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read."""
     path = Path(source).expanduser()
     if not dataset and source in data.names():
         given: dict[str, Any] = {"dataset": source}
@@ -22,8 +30,7 @@ def load(source: str, dataset: str = "", labels: str = "", kind: str = "", readi
     given |= {"labels": str(Path(labels).expanduser()) if labels else "", "kind": kind}
     given = {name: value for name, value in given.items() if value}
     data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
-    parameters = parameters_of_file({**given, "reading": reading or None})
-    return data.load(given["dataset"], **parameters)
+    return given["dataset"], parameters_of_file({**given, "reading": reading or None})
 
 
 def _guessed(path: Path) -> str:

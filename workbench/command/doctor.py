@@ -8,6 +8,7 @@ import numpy as np
 
 import kernels
 from kernels import devices, registry, threads
+from workbench.bridges import installed
 from workbench.data import cache
 from workbench.measure import blas, machine, memory
 
@@ -23,7 +24,7 @@ class Finding:
 
 def examine() -> list[Finding]:
     """Look at everything; takes a second or two, changes nothing, starts no sweep."""
-    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions, _entries)
+    checks = (_cpu, _cores, _memory, _blas, _numba, _gpu, _cache, _versions, _entries, _frameworks)
     return [finding for check in checks for finding in check()]
 
 
@@ -98,3 +99,9 @@ def _entries() -> list[Finding]:
 
 def _versions() -> list[Finding]:
     return [Finding("versions", ", ".join(f"{name} {version}" for name, version in machine.versions().items()))]
+
+
+def _frameworks() -> list[Finding]:
+    """What data can be handed to: versions and facts without an import."""
+    there = [Finding(one.title, f"{one.version}: {one.takes}", one.advice) for one in installed.frameworks()]
+    return there or [Finding("frameworks", "none of those that there are bridges to")]

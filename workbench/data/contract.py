@@ -5,9 +5,12 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from kernels.registry import Registry
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
+from workbench.formats.parts import Parts
 
 
 def _nothing(**parameters: Any) -> str:
@@ -22,6 +25,8 @@ class Source:
     on, such as the size and time of a file: a cached copy is used as long as it stays the same. `gives` names what its
     data has for models that need more than X and labels (`models.NEEDS`): fields in `Dataset.facts`, a graph.
     `takes_folder` tells that its `path` may be a folder.
+    `stored(path, labels)` gives what stands in the file, where the reader mends it: the `formats.parts.Parts` of the
+    matrix, unchecked, with duplicates and order as they are, and the labels, None where none are named.
     """
 
     name: str
@@ -31,6 +36,7 @@ class Source:
     fingerprint: Callable[..., str] = _nothing
     gives: tuple[str, ...] = ()
     takes_folder: bool = False
+    stored: Callable[..., tuple[Parts, np.ndarray | None]] | None = None
 
     @property
     def parameters(self) -> dict[str, Any]:

@@ -45,16 +45,29 @@ class Parts:
     """A matrix of `shape` in a format, as its arrays by the names that SciPy has for them; unchecked.
 
     csr, csc and bsr have data, indices, indptr; coo has data, row, col; row_sparse has values, indices; dense has x.
+    `FormatError` where one of these is missing, or is no NumPy array.
     """
 
     format: str
     shape: tuple[int, ...]
     arrays: Mapping[str, np.ndarray]
 
+    def __post_init__(self) -> None:
+        is_matrix = self.format != "coo" or len(self.shape) == 2
+        for name in (self._named_values, *(INDICES.get(self.format, ()) if is_matrix else ())):
+            array = self.arrays.get(name)
+            if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
+                fault = f"{name} of a {self.format} matrix is a {type(array).__name__}"
+                raise refuse(fault, "NumPy arrays", f"Build the matrix again from its parts, with np.asarray({name})")
+
+    @property
+    def _named_values(self) -> str:
+        return VALUES.get(self.format, "data")
+
     @property
     def values(self) -> np.ndarray:
         """The array of values."""
-        return self.arrays[VALUES.get(self.format, "data")]
+        return self.arrays[self._named_values]
 
     @property
     def indices(self) -> dict[str, np.ndarray]:
@@ -144,12 +157,7 @@ def _of_scipy(x: Any) -> Parts:
     if x.format == "coo":
         axes = ("row", "col") if len(x.coords) == 2 else tuple(f"axis {axis}" for axis in range(len(x.coords)))
         arrays = {"data": x.data, **dict(zip(axes, x.coords, strict=True))}
-    present = {name: array for name, array in arrays.items() if array is not None}
-    for name, array in present.items():
-        if not isinstance(array, np.ndarray) or isinstance(array, np.ma.MaskedArray):
-            fault = f"{name} is a {type(array).__name__}"
-            raise refuse(fault, "NumPy arrays", f"Build the array again from its parts, with np.asarray({name})")
-    return Parts(x.format, tuple(x.shape), present)
+    return Parts(x.format, tuple(x.shape), {name: array for name, array in arrays.items() if array is not None})
 
 
 def _of_lists(x: Any) -> Parts:

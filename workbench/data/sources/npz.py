@@ -1,7 +1,8 @@
 """Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`. Files that hold pickles are refused."""
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from workbench.data.file_types import looks_like, starts_with
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted, listed
 from workbench.formats.members import check_array, check_members
+from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"
 MATRIX, ARRAY = "a SciPy matrix", "NumPy labels"
@@ -35,6 +37,26 @@ def make(
     Refused (`DataError`): missing or malformed files, other formats, Python objects.
     """
     wanted = Wanted(kind, positive, classes, unseen)
+    y = _labels(labels)
+    with reading(path, MATRIX):
+        with _archive(path):
+            pass
+        x = scipy.sparse.load_npz(path)
+        return dataset_of("npz", x, y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
+
+
+def stored(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[Parts, np.ndarray | None]:
+    """The arrays of the matrix in `path` as they stand, be they right or not, and the labels (`DataError`)."""
+    y = None if labels is None else _labels(labels)
+    with reading(path, MATRIX), _archive(path) as archive:
+        arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
+        shape = tuple(int(length) for length in archive["shape"])
+        format = archive["format"].item()
+        return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays), y
+
+
+def _labels(labels: str | os.PathLike) -> np.ndarray:
+    """The array in a file of labels (`DataError`)."""
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
         with open(labels, "rb") as file:
@@ -42,16 +64,20 @@ def make(
             y = np.lib.format.read_array(file, allow_pickle=False)
         if y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
             raise DataError(f"{labels} holds {y.dtype} {y.shape}; labels are numbers or strings, one for each row.")
-    with reading(path, MATRIX):
-        _refuse_other(path, MATRIX, b"PK\x03\x04", ".npz archive")
-        with open(path, "rb") as file:
-            check_members(file)
-        with np.load(path, allow_pickle=False) as archive:
-            if "format" not in archive.files:
-                arrays = f"it holds the arrays {listed(archive.files)}"
-                raise DataError(f"{path} cannot be read as {MATRIX}: {arrays}. Save one by scipy.sparse.save_npz.")
-        x = scipy.sparse.load_npz(path)
-        return dataset_of("npz", x, y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
+        return y
+
+
+@contextmanager
+def _archive(path: str | os.PathLike) -> Iterator[Any]:
+    """The archive of a matrix by SciPy, its members looked at (`DataError`, `ValueError`)."""
+    _refuse_other(path, MATRIX, b"PK\x03\x04", ".npz archive")
+    with open(path, "rb") as file:
+        check_members(file)
+    with np.load(path, allow_pickle=False) as archive:
+        if "format" not in archive.files:
+            arrays = f"it holds the arrays {listed(archive.files)}"
+            raise DataError(f"{path} cannot be read as {MATRIX}: {arrays}. Save one by scipy.sparse.save_npz.")
+        yield archive
 
 
 def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: str) -> None:
@@ -61,4 +87,13 @@ def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: st
         raise DataError(f"{path} cannot be read as {what}: it is no {kind} but looks like {looks}. {advice}.")
 
 
-register(Source("npz", make, "files of yours", LICENCE, lambda path, labels, **rest: fingerprint(path, labels)))
+register(
+    Source(
+        "npz",
+        make,
+        "files of yours",
+        LICENCE,
+        lambda path, labels, **rest: fingerprint(path, labels),
+        stored=stored,
+    )
+)
