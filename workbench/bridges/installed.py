@@ -27,8 +27,8 @@ class Facts:
 
 
 _TORCH = (
-    "csr and csc over memory of NumPy, int32 or int64 indices of one width; coo as int64; X @ W on CPU, the gradient of "
-    "W dense; follows wrong indices unless torch.sparse.check_sparse_tensor_invariants is on; "
+    "csr and csc over memory of NumPy, int32 or int64 indices of one width; coo as int64; X @ W on CPU, the gradient "
+    "of W dense; follows wrong indices unless torch.sparse.check_sparse_tensor_invariants is on; "
 )
 KNOWN = (
     Facts(
@@ -48,8 +48,8 @@ KNOWN = (
         "keras",
         "Keras",
         {
-            "3.15": "Input(sparse=True) on the backends tensorflow and jax: csr, coo, lil, dok, bsr in fit and predict, no "
-            "csc; Dense gives a row-sparse gradient on tensorflow; no optimizer is lazy; the width is checked while "
+            "3.15": "Input(sparse=True) on the backends tensorflow and jax: csr, coo, lil, dok, bsr in fit and predict, "
+            "no csc; Dense gives a row-sparse gradient on tensorflow; no optimizer is lazy; the width is checked while "
             "tracing only"
         },
     ),
