@@ -48,9 +48,9 @@ KNOWN = (
         "keras",
         "Keras",
         {
-            "3.15": "Input(sparse=True) on the backends tensorflow and jax: csr, coo, lil, dok, bsr in fit and predict, "
-            "no csc; Dense gives a row-sparse gradient on tensorflow; no optimizer is lazy; the width is checked while "
-            "tracing only"
+            "3.15": "Input(sparse=True) on the backends tensorflow and jax: csr, coo, lil, dok, bsr in fit and "
+            "predict, no csc; Dense has a row-sparse gradient on tensorflow; no optimizer is lazy; widths are checked "
+            "while tracing only"
         },
     ),
     Facts(

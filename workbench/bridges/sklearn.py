@@ -17,7 +17,7 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
 |                       |          | off, rows catching up when they are next touched                            |
-| batch_rows            | None     | rows a step; None: 256, or a 32nd of the rows where these are fewer         |
+| batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where these are fewer        |
 | epochs                | 20       | passes over the data                                                        |
 | shuffle, random_state | True, None | a new order each epoch, drawn from that state, as starting values are     |
 | fit_intercept         | True     | whether a number for each output is added to the scores                     |

@@ -23,7 +23,7 @@ FLOATS = [np.float32, np.float64]
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
 
-MOST_ROWS, LEAST_STEPS = 256, 32
+MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch where `batch_rows` is None: so many, fewer where an epoch had fewer steps."""
 
 SHARED: dict[str, Any] = {
