@@ -1,6 +1,8 @@
 """Estimators keep scikit-learn's contract, train what it trains where both are convex, and take any sparse input."""
 
+import gc
 import pickle
+import weakref
 
 import numpy as np
 import pytest
@@ -264,6 +266,17 @@ def test_partial_fit_refuses_what_it_cannot_train_on():
         begun.partial_fit(x, y, classes=[0, 2])
     with pytest.raises(ValueError, match="12 features"):
         begun.partial_fit(x[:, :5], y)
+
+
+def test_rows_are_not_kept_after_training():
+    x, y = drawn(rows=1000)
+    weak = weakref.ref(x)
+    ours = SparseClassifier(random_state=0, epochs=1, shuffle=False).fit(x, y)
+    assert not ours._learner.run.kept
+    assert ours._learner.run.batches.total == 1
+    del x
+    gc.collect()
+    assert weak() is None
 
 
 def test_a_malformed_matrix_is_refused_and_not_followed():

@@ -26,9 +26,15 @@ class Learner:
         self.run = self._new_run()
 
     def _new_run(self) -> Run:
-        """A training that waits for its rows: one row without entries stands for them."""
-        x = scipy.sparse.csr_array((1, self.features), dtype=self.setup.dtype)
-        return Run(self.setup, x, placeholder(self.model, self.width, np.dtype(self.setup.dtype)), self.width)
+        """A training that waits for its rows."""
+        return Run(self.setup, *self._no_rows(), self.width)
+
+    def _no_rows(self) -> tuple[Any, np.ndarray]:
+        """What stands for rows between calls: one row without entries, and its target."""
+        x = scipy.sparse.csr_array((1, self.features), dtype=self.dtype)
+        if self.model.target == "classes":
+            return x, np.zeros(1, np.int64)
+        return x, np.zeros((1, self.model.outputs or self.width), self.dtype)
 
     @property
     def model(self) -> Model:
@@ -49,10 +55,13 @@ class Learner:
     def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int) -> Iterator[float]:
         """Train on csr x [R, D], its targets y and weights [R], for `most` epochs; gives the mean loss of each."""
         self.run.take(x, y, weights)
-        for _ in range(most):
-            losses = [(event.loss, event.rows) for event in self.run.epoch(self.epoch)]
-            self.epoch += 1
-            yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
+        try:
+            for _ in range(most):
+                losses = [(event.loss, event.rows) for event in self.run.epoch(self.epoch)]
+                self.epoch += 1
+                yield sum(loss * rows for loss, rows in losses) / sum(rows for _, rows in losses)
+        finally:
+            self.run.take(*self._no_rows())  # the caller's rows are not kept
 
     def scores(self, x: Any) -> np.ndarray:
         """Scores [R, outputs] of x [R, D], csr or dense, made sparse a batch at a time."""
@@ -71,13 +80,6 @@ class Learner:
         for name, array in state["arrays"].items():
             self.run.arrays[name][...] = array
         self.run.updater.load_state_dict(state["optimizer"])
-
-
-def placeholder(model: Model, width: int, dtype: np.dtype) -> np.ndarray:
-    """Targets of one row, of the shape and type that the model's are."""
-    if model.target == "classes":
-        return np.zeros(1, np.int64)
-    return np.zeros((1, model.outputs or width), dtype)
 
 
 def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:
