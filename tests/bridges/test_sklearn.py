@@ -188,6 +188,16 @@ def test_a_pipeline_is_searched_over_a_grid():
     assert search.predict(["good", "bad"]).tolist() == ["yes", "no"]
 
 
+def test_an_order_drawn_once_is_that_of_rows_in_that_order():
+    x, y = drawn()
+    asked = {"random_state": 0, "epochs": 3, "batch_rows": 16}
+    once = SparseClassifier(**asked, shuffle="once").fit(x, y)
+    order = np.random.default_rng(once._learner.setup.seed).permutation(len(y))
+    same = SparseClassifier(**asked, shuffle=False).fit(x[order], y[order])
+    np.testing.assert_array_equal(once.coef_, same.coef_)
+    assert not np.array_equal(once.coef_, SparseClassifier(**asked, shuffle=False).fit(x, y).coef_)
+
+
 def test_early_stopping_ends_when_held_out_rows_gain_no_more():
     x, y = drawn(rows=300)
     stopped = SparseClassifier(random_state=0, early_stopping=True, n_iter_no_change=2, epochs=500).fit(x, y)
@@ -239,6 +249,8 @@ def test_several_numbers_a_row_are_predicted():
         ({"model": "none"}, "no model 'none'"),
         ({"optimizer": "none"}, "no optimizer 'none'"),
         ({"epochs": 0}, "epochs is 0"),
+        ({"batch_rows": 0}, "rows is 0"),
+        ({"shuffle": "twice"}, "shuffle is 'twice'; it is one of True, False, 'once'"),
         ({"early_stopping": True, "validation_fraction": 1.5}, "validation_fraction is 1.5"),
     ],
 )

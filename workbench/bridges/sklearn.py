@@ -19,7 +19,9 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 |                       |          | off, rows catching up when they are next touched                            |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where these are fewer        |
 | epochs                | 20       | passes over the data                                                        |
-| shuffle, random_state | True, None | a new order each epoch, drawn from that state, as starting values are     |
+| shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |
+|                       |          | batches are kept as prepared, the fastest at some 3 times the memory of x   |
+| random_state          | None     | draws order, held-out rows and starting values                              |
 | fit_intercept         | True     | whether a number for each output is added to the scores                     |
 | early_stopping        | False    | stop when the score of held-out rows, validation_fraction (0.1) of all, has |
 |                       |          | not risen by tol (1e-3) for n_iter_no_change (5) epochs                     |

@@ -131,12 +131,19 @@ class Estimator(BaseEstimator, ABC):
     def _setup(self, model: Model, dtype: np.dtype, batch_rows: int) -> Setup:
         if self.lazy not in UPDATES:
             raise ValueError(f"lazy is {self.lazy!r}; it is one of {', '.join(UPDATES)}.")
+        if self.shuffle not in (True, False, "once"):
+            raise ValueError(f"shuffle is {self.shuffle!r}; it is one of True, False, 'once'.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         options = {"decay": self.decay} if self.decay else {}
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen, _ = complete(chosen, fastest=True)
-        batches = {"batch_rows": batch_rows, "shuffle": self.shuffle, "seed": seed, "dtype": np.dtype(dtype).name}
+        batches = {
+            "batch_rows": batch_rows,
+            "shuffle": self.shuffle is True,
+            "seed": seed,
+            "dtype": np.dtype(dtype).name,
+        }
         batches["model_options"] = self.model_options
         return Setup(**chosen, **batches, optimizer=self.optimizer, options={**options, **(self.options or {})})
 
@@ -148,6 +155,9 @@ class Estimator(BaseEstimator, ABC):
         x = as_csr(x, learner.dtype)
         if weights is not None:
             weights = np.ascontiguousarray(weights, learner.dtype)
+        if self.shuffle == "once":
+            order = np.random.default_rng(learner.setup.seed).permutation(x.shape[0])
+            x, targets, weights = x[order], targets[order], None if weights is None else weights[order]
         held_out = None
         if self.early_stopping and epochs > 1:
             x, targets, weights, held_out = self._split(x, targets, weights)
