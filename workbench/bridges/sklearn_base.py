@@ -138,14 +138,9 @@ class Estimator(BaseEstimator, ABC):
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
         chosen, _ = complete(chosen, fastest=True)
-        batches = {
-            "batch_rows": batch_rows,
-            "shuffle": self.shuffle is True,
-            "seed": seed,
-            "dtype": np.dtype(dtype).name,
-        }
-        batches["model_options"] = self.model_options
-        return Setup(**chosen, **batches, optimizer=self.optimizer, options={**options, **(self.options or {})})
+        chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
+        chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
+        return Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})})
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
         """The epochs of one call, all but those that early stopping saves; sets `n_iter_`."""
