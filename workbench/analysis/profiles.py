@@ -88,14 +88,12 @@ def _columns(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
 
 def _touched(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:
     def lines() -> Iterator[str]:
-        if profile["touched"]:
-            yield "of random batches, on average:"
         for batch in profile["touched"]:
             share = batch["columns"] / batch["entries"] if batch["entries"] else 0.0
             counts = f"{batch['columns']:,.0f} of {profile['features']:,}, U/z {words.number(share)}"
-            yield f"{_count(batch['batch_rows'], 'row')}: {counts}"
+            yield f"{_count(batch['batch_rows'], 'random row')}: {counts}"
 
-    return "touched columns", lines()
+    return "touched columns, mean", lines()
 
 
 def _values(profile: Mapping[str, Any]) -> tuple[str, Iterator[str]]:

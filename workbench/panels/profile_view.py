@@ -51,7 +51,8 @@ class ProfileView:
             return
         self._drawn, frame = profile, pd.DataFrame([profile])
         drawn = (picture.draw_small(name, frame).html for name in CHARTS)
-        self.charts.value = f'<div class="wb-pictures">{"".join(drawn)}</div>'
+        pictures = f'<div class="wb-pictures">{"".join(drawn)}</div>'
+        self.charts.value = f"<details open><summary>Charts of the profile</summary>{pictures}</details>"
 
 
 def text_of(profiling: Profiling) -> str:
