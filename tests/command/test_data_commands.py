@@ -112,13 +112,13 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
         (["x.npz"], "npz needs the parameter 'labels'"),
         (["svmlight"], "svmlight needs the parameter 'path'"),
-        (["data.parquet"], "looks like a Parquet file"),
+        (["data.pickle"], "looks like a pickle"),
     ],
 )
 def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_input(
     arguments, text, news, matrix, tmp_path
 ):
-    (tmp_path / "data.parquet").write_bytes(b"PAR1PAR1")
+    (tmp_path / "data.pickle").write_bytes(b"\x80\x04")
     came = run("profile", *arguments)
     assert text in str(came.exception)
     assert exits.status_of(came.exception) == exits.WRONG_INPUT

@@ -98,3 +98,37 @@ def test_columns_beyond_the_features_asked_for_are_refused(tmp_path):
 def test_a_wrong_kind_of_labels_lists_the_kinds(tmp_path):
     with pytest.raises(DataError, match="kind is 'class'; it is one of classes, numbers, multilabel"):
         svmlight(tmp_path, "1 1:1\n", kind="class")
+
+
+def test_rows_of_a_query_are_a_group_that_is_never_parted(tmp_path):
+    text = "".join(f"{row % 3} qid:{row // 4} 1:{row + 1}\n" for row in range(40))
+    made = svmlight(tmp_path, text)
+    assert made.groups.tolist() == [row // 4 for row in range(40)]
+    train, test = data.split(made, 0.3)
+    assert not set(train.groups) & set(test.groups)
+    assert svmlight(tmp_path, "1 1:1 # qid:3\n2 2:1\n").groups is None
+    assert svmlight(tmp_path, "1,2 qid:7 1:1\nqid:8 2:1\n").groups.tolist() == [7, 8]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1 qid:1 1:1\n\n1 1:1\n", "data.svm:3: the row has no query .qid:number. and others do; give each one"),
+        ("1 1:1\n1 qid:1 1:1\n", "data.svm:1: the row has no query"),
+        ("1 qid:1 1:1\n1 qid:x 1:1\n", "data.svm:2: 'qid:x' is not qid: and a whole number"),
+        ("1 qid:1_0 1:1\n", "data.svm:1: 'qid:1_0' is not qid: and a whole number"),
+        ("1 qid:-1 1:1\n", "data.svm:1: 'qid:-1' is not qid: and a whole number"),
+        (
+            "1 qid:9223372036854775808 1:1\n",
+            "data.svm:1: 'qid:9223372036854775808' is not qid: and a whole number from 0",
+        ),
+        ("1 qidx:3 1:1\n", "data.svm:1: 'qidx:3' is not column:value"),
+        ("1 qid:1 1:1\n1 1:1 qid:3\n", "data.svm:2: 'qid:3' is not column:value"),
+        ("1 1:1\n1 2:1 # caf\xe9\n", "data.svm:2: the byte 0xe9 is not utf-8; save it as UTF-8"),
+        ("1 1:1\n1 2:1\n\0\n", "data.svm cannot be read as svmlight text.* a binary file of another kind"),
+    ],
+)
+def test_malformed_queries_and_text_are_refused_with_the_line(tmp_path, text, message):
+    (tmp_path / "data.svm").write_bytes(text.encode("latin-1"))
+    with pytest.raises(DataError, match=message):
+        data.load("svmlight", path=tmp_path / "data.svm")

@@ -40,13 +40,15 @@ def test_an_underscore_is_no_part_of_a_number(tmp_path):
 
 
 KINDS = {
-    "train.csv": (b"id,age,y\n1,22,0\n", "comma-separated text. Turn the columns into a matrix"),
-    "train.tsv": (b"1\t22\t0\n", "tab-separated text. Turn the columns"),
+    "train.csv": (b"id,age,y\n1,22,0\n", "comma-separated text. A table .* is read by the data set table"),
+    "train.tsv": (b"1\t22\t0.5\ta\n", "tab-separated text. A table of tab-separated columns is read by"),
     "train.svm": (b"-1 1:0.5 7:2 # a\n", "svmlight text. .* is read by the data set svmlight"),
-    "train.vw": (b"1 |f 3:1 4:2\n", "Vowpal Wabbit text. Write it as svmlight text"),
-    "a.mtx": (b"%%MatrixMarket matrix\n", "a Matrix Market file. Save scipy.io.mmread"),
+    "train.vw": (b"1 |f 3:1 4:2\n", "Vowpal Wabbit text. .* is read by the data set vw"),
+    "a.mtx": (b"%%MatrixMarket matrix\n", "a Matrix Market file. .* is read by the data set matrix_market"),
+    "a.mat": (b"MATLAB 5.0 MAT-file" + b" " * 200, "a MATLAB file. A MATLAB file is read by the data set matlab"),
     "a.pkl": (b"\x80\x04\x95", "a pickle. Pickles can run code and are not read"),
     "a.h5": (b"\x89HDF\r\n", "an HDF5 file. Save its matrix by scipy.sparse.save_npz"),
+    "a.parquet": (b"PAR1\0", "a Parquet file. A Parquet file is read by the data set table"),
     "a.npy": (b"\x93NUMPY\x01\x00", "an array saved by numpy.save. It holds labels"),
     "a.txt": (codecs.BOM_UTF16_LE + "1 1:1".encode("utf-16-le"), "UTF-16. Save it as UTF-8"),
     "a.bin": (b"\x00\x01\x02", "a binary file of another kind"),
@@ -100,3 +102,83 @@ def test_a_damaged_archive_and_a_damaged_header_are_told(tmp_path):
 def test_a_folder_is_told(tmp_path):
     with pytest.raises(DataError, match=r"cannot be read as svmlight text .*: it is a folder"):
         data.load("svmlight", path=tmp_path)
+
+
+DOCUMENTS = b"1\tthe first of them\n0\tthe other one\n"
+GUESSED = {
+    "svmlight": ((b"1 qid:3 1:0.5\n", b"# comment\n-1\n+1 3:1\n", b"1,2 0:1\n", b".5 1:1 2:1"), {}),
+    "vw": ((b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"), {}),
+    "matrix_market": ((b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",), {}),
+    "matlab": ((b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"), {}),
+    "table": ((b"a,b,c\n1,2,3\n", b"a;b\n", b"x\ty\tz\n1\t2\t3.5\n", b"PAR1" + bytes(9)), {}),
+    "ratings": (
+        (
+            b"0 5 9 12\n1 3\n2 4 8\n",
+            b"1::1193::5::978300760\n",
+            b"196\t242\t3\t881250949\n",
+            b"userId,movieId,rating\n1,2,3\n",
+        ),
+        {},
+    ),
+    "graph": ((b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n"), {}),
+}
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress])
+@pytest.mark.parametrize("reader", GUESSED)
+def test_the_reader_of_a_file_is_guessed(tmp_path, reader, pack):
+    contents, options = GUESSED[reader]
+    for content in contents:
+        (tmp_path / "some").write_bytes(pack(content))
+        assert data.guess(tmp_path / "some")[:2] == (reader, options), content
+
+
+def test_the_reader_of_text_is_guessed_with_its_labels(tmp_path):
+    (tmp_path / "some").write_bytes(DOCUMENTS)
+    assert data.guess(tmp_path / "some") == ("text", {"label": "first"}, "it looks like text, a label before each")
+    (tmp_path / "some").write_bytes(b"the first of them\nthe other one, again\n")
+    assert data.guess(tmp_path / "some")[:2] == ("text", {"label": "none"})
+
+
+def test_the_reader_of_a_folder_is_guessed(tmp_path):
+    (tmp_path / "docs" / "sport").mkdir(parents=True)
+    (tmp_path / "docs" / "sport" / "1.txt").write_text("a goal")
+    assert data.guess(tmp_path / "docs")[0] == "text"
+    (tmp_path / "X.sparse").mkdir()
+    with pytest.raises(DataError, match=r"X.sparse looks like a folder, which no data set reads. Give a file of it"):
+        data.guess(tmp_path / "X.sparse")
+    (tmp_path / "X.sparse" / "manifest.json").write_text("{}")
+    assert data.guess(tmp_path / "X.sparse") == ("sparse", {}, "it looks like a folder of shards")
+
+
+def test_an_npz_archive_is_guessed_by_what_it_holds(tmp_path):
+    sp.save_npz(tmp_path / "x.npz", sp.eye_array(3, format="csr"))
+    assert data.guess(tmp_path / "x.npz")[0] == "npz"
+    np.savez(tmp_path / "y.npz", a=np.ones(3))
+    with pytest.raises(
+        DataError, match=r"y.npz looks like an .npz archive or another zip file, which no data set reads"
+    ):
+        data.guess(tmp_path / "y.npz")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"", "some looks like an empty file, which no data set reads. Give one that holds something"),
+        (b"\x80\x04", "a pickle, which no data set reads. Pickles can run code"),
+        (b"# only\n\n", "other text, which no data set reads. It holds nothing but blanks and comments"),
+        (b"\x1f\x8b\x08", "some:1: the file is packed by gzip, and cut short or damaged"),
+    ],
+)
+def test_what_no_reader_takes_is_told(tmp_path, content, message):
+    (tmp_path / "some").write_bytes(content)
+    with pytest.raises(DataError, match=message):
+        data.guess(tmp_path / "some")
+    with pytest.raises(DataError, match=r"There is no file .*none"):
+        data.guess(tmp_path / "none")
+
+
+def test_text_that_svmlight_does_not_read_names_the_reader_that_does(tmp_path):
+    (tmp_path / "some").write_bytes(b"1 |f 3:1\n")
+    with pytest.raises(DataError, match=r"some:1: .* It looks like Vowpal Wabbit text. .* is read by the data set vw"):
+        data.load("svmlight", path=tmp_path / "some")

@@ -2,6 +2,7 @@
 
 import bz2
 import gzip
+import lzma
 import tracemalloc
 
 import numpy as np
@@ -74,9 +75,9 @@ def test_columns_count_from_where_it_is_said(tmp_path):
     assert (batch.x.dtype, batch.y.dtype) == (np.float64, np.float64)
 
 
-@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress)])
+@pytest.mark.parametrize(("suffix", "pack"), [(".gz", gzip.compress), (".bz2", bz2.compress), ("", lzma.compress)])
 def test_compressed_files_are_read_and_not_parted(path, suffix, pack):
-    packed = path.with_name(f"data.svm{suffix}")
+    packed = path.with_name(f"packed.svm{suffix}")
     packed.write_bytes(pack(path.read_bytes()))
     np.testing.assert_array_equal(np.concatenate([batch.y for batch in stream(packed, rows=5).epoch()]), LABELS)
     with pytest.raises(DataError, match="is compressed and cannot be entered at a part; unpack it, or use parts=1"):

@@ -151,7 +151,7 @@ def test_a_file_that_is_cut_short_is_refused_and_not_waited_for(path):
     epoch = batches.epoch()
     next(epoch)
     path.write_bytes(b"")
-    with pytest.raises(DataError, match=r"data.svm was cut short while it was read"):
+    with pytest.raises(DataError, match=r"data.svm has changed while it was read"):
         list(epoch)
 
 

@@ -39,6 +39,18 @@ def _svmlight(folder: Path) -> dict[str, Any]:
     return {"path": _text(folder / "rows.svm", *lines)}
 
 
+@example("vw")
+def _vw(folder: Path) -> dict[str, Any]:
+    lines = ("1 |a red:0.5 blue |b:2 x:3", "-1 1.0 'one|a green", "", "1 | 7:1e-3", "-1 |a red |a red:-4")
+    return {"path": _text(folder / "rows.vw", *lines)}
+
+
+@example("text")
+def _documents(folder: Path) -> dict[str, Any]:
+    lines = ("1\tthe first of 12 words", "0\tanother 3 or 40", "", "1\tthe first again", "0\tanother one")
+    return {"path": _text(folder / "documents.txt", *lines), "label": "first"}
+
+
 @example("npz")
 def _npz(folder: Path) -> dict[str, Any]:
     sp.save_npz(folder / "matrix.npz", sp.csr_array(np.eye(6, 4) * 1.5), compressed=False)

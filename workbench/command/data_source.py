@@ -5,7 +5,6 @@ from pathlib import Path
 from typing import Any
 
 from workbench import data
-from workbench.data.file_types import looks_like
 from workbench.sweep.problem import parameters_of_file
 
 
@@ -20,28 +19,28 @@ def named(
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read."""
     path = Path(source).expanduser()
+    suited: dict[str, Any] = {}
     if not dataset and source in data.names():
         given: dict[str, Any] = {"dataset": source}
     elif path.exists():
-        given = {"dataset": dataset or _guessed(path), "path": str(path)}
+        reader, suited = (dataset, {}) if dataset else _guessed(path)
+        given = {"dataset": reader, "path": str(path)}
     else:
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
     given |= {"labels": str(Path(labels).expanduser()) if labels else "", "kind": kind}
     given = {name: value for name, value in given.items() if value}
     data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
-    return given["dataset"], parameters_of_file({**given, "reading": reading or None})
+    return given["dataset"], suited | parameters_of_file({**given, "reading": reading or None})
 
 
-def _guessed(path: Path) -> str:
-    """The reader of what the file looks like."""
-    if path.is_dir():
-        raise data.DataError(f"{path} is a folder; name its reader with --dataset: {', '.join(data.names())}.")
-    looks, advice = looks_like(path)
-    known = {"svmlight text": "svmlight", "an .npz archive or another zip file": "npz"}
-    if looks not in known:
-        raise data.DataError(f"{path} looks like {looks}. {advice}; or name its reader with --dataset.")
-    return known[looks]
+def _guessed(path: Path) -> tuple[str, dict[str, Any]]:
+    """The reader of what the file or folder looks like, and its options."""
+    try:
+        reader, options, _ = data.guess(path)
+    except data.DataError as error:
+        raise data.DataError(f"{str(error).rstrip('.')}; or name its reader with --dataset.") from None
+    return reader, options
 
 
 def sources() -> list[dict[str, Any]]:

@@ -1,8 +1,9 @@
 """Data sets, their transformations, and mini-batches.
 
 `load(name, **parameters)` gives a `Dataset`: a CSR matrix, its labels, and where it comes from. Nothing is downloaded:
-`stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, `svmlight` and `npz`
-read files of yours. `Batches` cuts mini-batches from arrays; `SvmlightBatches` reads them from a file when needed.
+`stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, others read files of
+yours, and `guess` says which one reads what. `Batches` cuts mini-batches from arrays; `SvmlightBatches` reads them from
+a file when needed.
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
@@ -28,6 +29,7 @@ from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, 
 from workbench.data.density import highest_density, with_density
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
+from workbench.data.file_types import guess
 from workbench.data.labels import Labels
 from workbench.data.merging import merged, with_positive
 from workbench.data.profiles import Profile, profile
@@ -47,6 +49,7 @@ __all__ = [
     "Source",
     "SvmlightBatches",
     "get",
+    "guess",
     "highest_density",
     "keep_features",
     "keep_rows",

@@ -1,54 +1,174 @@
-"""What a file that a reader cannot use looks like, told from its first bytes, and what to do with it."""
+"""What a file or folder looks like, told from its first bytes, never from its name: which data set reads it, and how.
+
+Packed text is seen through. A guess is one: who knows better names the data set.
+"""
 
 import os
 import re
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
 
-SIGNATURES = (
-    (
-        b"PK\x03\x04",
-        "an .npz archive or another zip file",
-        "A matrix saved by scipy.sparse.save_npz is read by the data set npz",
-    ),
-    (b"\x93NUMPY", "an array saved by numpy.save", "It holds labels; save a matrix by scipy.sparse.save_npz"),
-    (b"\x1f\x8b", "a file packed by gzip", "Text is read packed when its name ends in .gz; unpack others"),
-    (b"BZh", "a file packed by bzip2", "Text is read packed when its name ends in .bz2; unpack others"),
-    (b"\x89HDF", "an HDF5 file", "Save its matrix by scipy.sparse.save_npz"),
-    (b"PAR1", "a Parquet file", "Save its matrix by scipy.sparse.save_npz"),
-    (b"\x80", "a pickle", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz"),
-    (b"%%MatrixMarket", "a Matrix Market file", "Save scipy.io.mmread(...) by scipy.sparse.save_npz"),
-    (b"\xff\xfe", "UTF-16", "Save it as UTF-8"),
-    (b"\xfe\xff", "UTF-16", "Save it as UTF-8"),
+from workbench.data.errors import DataError
+from workbench.data.opened import head
+
+HEAD = 1 << 16
+"""Bytes that are looked at."""
+SAVE = "Save its matrix by scipy.sparse.save_npz"
+
+
+class Kind(NamedTuple):
+    """A kind of file in words, the name of the data set that reads it ("" for none), its options, and what to do."""
+
+    what: str
+    reader: str
+    advice: str
+    options: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+
+
+def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
+    subject = like or what[:1].upper() + what[1:]
+    return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
+
+
+SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x93NUMPY", Kind("an array saved by numpy.save", "", f"It holds labels; {SAVE.replace('its', 'a').lower()}")),
+    (b"MATLAB 5.0", _read_by("a MATLAB file", "matlab")),
+    (b"MATLAB 7.3", _read_by("a MATLAB file", "matlab")),
+    (b"\x89HDF", Kind("an HDF5 file", "", SAVE)),
+    (b"PAR1", _read_by("a Parquet file", "table")),
+    (b"ARROW1", Kind("an Arrow file", "", "Write it as Parquet, which is read by the data set table")),
+    (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
+    (b"%%MatrixMarket", _read_by("a Matrix Market file", "matrix_market")),
+    (b"\xff\xfe", Kind("UTF-16", "", "Save it as UTF-8")),
+    (b"\xfe\xff", Kind("UTF-16", "", "Save it as UTF-8")),
 )
-"""(first bytes, what starts with them, advice)."""
+"""(first bytes, what starts with them)."""
 
-_SVMLIGHT = re.compile(rb"(\xef\xbb\xbf)?[+-]?[0-9][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
+_SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
+_WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
+_RATING = re.compile(rb"[0-9]+([ \t]+|::)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
+_RATINGS_HEAD = re.compile(rb"(?i)\W*user_?(id)?\W*[,;\t]\W*(item|movie|product|business|isbn)_?(id)?\W*[,;\t].*")
+_LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
 
 def looks_like(path: str | os.PathLike) -> tuple[str, str]:
     """What the file looks like, in words, and what to do with such a one; the words of text end in `text`."""
-    with open(path, "rb") as file:
-        head = file.read(4096)
-    for signature, what, advice in SIGNATURES:
-        if head.startswith(signature):
-            return what, advice
-    if not head:
-        return "an empty file", "Give one that holds something"
-    if b"\0" in head:
-        return "a binary file of another kind", "Save its matrix by scipy.sparse.save_npz"
-    line = next((line for line in head.splitlines() if line.strip() and not line.startswith(b"#")), b"")
-    if _SVMLIGHT.fullmatch(line):
-        return "svmlight text", "Text of lines such as '1 3:0.5 7:2' is read by the data set svmlight"
-    if _PIPES.match(line):
-        return "Vowpal Wabbit text", "Write it as svmlight text, lines such as '1 3:0.5 7:2'"
-    for sign, name in ((b",", "comma"), (b";", "semicolon"), (b"\t", "tab")):
-        if line.count(sign) >= 1:
-            advice = "Turn the columns into a matrix, and save it by scipy.sparse.save_npz, labels by numpy.save"
-            return f"{name}-separated text", advice
-    return "other text", "Save the matrix by scipy.sparse.save_npz, labels by numpy.save"
+    kind = _kind_of(path)
+    return kind.what, kind.advice
+
+
+def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
+    """(name of the data set that reads the file or folder, options that it needs to, why), from its first 64 KiB.
+
+    A missing one, and one that no data set reads, is a `DataError` that says what to do.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"1 3:0.5 7:2\\n") and file.flush()
+    ...     guess(file.name)
+    ('svmlight', {}, 'it looks like svmlight text')
+    """
+    if not Path(path).exists():
+        raise DataError(f"There is no file {path}; give the path of a file or folder of data.")
+    kind = _kind_of(path)
+    if not kind.reader:
+        raise DataError(f"{path} looks like {kind.what}, which no data set reads. {kind.advice}.")
+    return kind.reader, dict(kind.options), f"it looks like {kind.what}"
+
+
+def otherwise(path: str | os.PathLike, what: str) -> str:
+    """A sentence on what the file looks like, to end a message with; "" where it looks as it should, or as nothing."""
+    kind = _kind_of(path)
+    return "" if kind.what in (what, "other text") else f" It looks like {kind.what}. {kind.advice}."
+
+
+def refuse_binary(path: str | os.PathLike, what: str) -> None:
+    """`DataError` for a file that is no text, with what it looks like."""
+    kind = _kind_of(path)
+    if not kind.what.endswith("text") and not Path(path).is_dir():
+        raise DataError(f"{path} cannot be read as {what}: it looks like {kind.what}. {kind.advice}.")
 
 
 def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
     """Whether these are the first bytes of the file."""
     with open(path, "rb") as file:
         return file.read(len(signature)) == signature
+
+
+def _kind_of(path: str | os.PathLike) -> Kind:
+    if Path(path).is_dir():
+        return _of_folder(Path(path))
+    first = head(path, HEAD)
+    if first.startswith(b"PK\x03\x04"):
+        return _of_archive(path)
+    for signature, kind in SIGNATURES:
+        if first.startswith(signature):
+            return kind
+    if not first:
+        return Kind("an empty file", "", "Give one that holds something")
+    if b"\0" in first:
+        return Kind("a binary file of another kind", "", SAVE)
+    return _of_text(first)
+
+
+def _of_folder(path: Path) -> Kind:
+    if (path / "manifest.json").is_file():
+        return _read_by("a folder of shards", "sparse")
+    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    if entries and all(entry.is_dir() for entry in entries):
+        return _read_by("a folder of text, a class each folder in it", "text")
+    return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
+
+
+def _of_archive(path: str | os.PathLike) -> Kind:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            names = {name.removesuffix(".npy") for name in archive.namelist()}
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
+        names = set()
+    like = "A matrix saved by scipy.sparse.save_npz"
+    reader = "npz" if "format" in names and "data" in names else ""
+    return _read_by("an .npz archive or another zip file", "npz", like)._replace(reader=reader)
+
+
+def _of_text(first: bytes) -> Kind:
+    lines = first.splitlines()[: -1 if len(first) == HEAD else None] or [first]
+    rows = [line.strip() for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
+    if not rows:
+        return Kind("other text", "", "It holds nothing but blanks and comments")
+    for recognise in (_of_columns, _of_numbers, _of_separated):
+        if kind := recognise(rows):
+            return kind
+    return _read_by("other text", "text", "Text of one document a line", label="none")
+
+
+def _of_columns(rows: list[bytes]) -> Kind | None:
+    if any(map(_SVMLIGHT.fullmatch, rows[:20])):
+        return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
+    if _PIPES.match(rows[0]):
+        return _read_by("Vowpal Wabbit text", "vw", "Text of lines such as '1 | price:0.5 red'")
+    return None
+
+
+def _of_numbers(rows: list[bytes]) -> Kind | None:
+    if all(map(_WHOLE.fullmatch, rows)):
+        lengths = {len(row.split()) for row in rows}
+        if lengths == {2}:
+            return _read_by("an edge list, pairs of whole numbers as text", "graph")
+        if len(lengths) > 1:
+            return _read_by("lists of whole numbers as text", "ratings")
+    if all(map(_RATING.fullmatch, rows)) or _RATINGS_HEAD.fullmatch(rows[0]):
+        return _read_by("ratings as text", "ratings")
+    return None
+
+
+def _of_separated(rows: list[bytes]) -> Kind | None:
+    if all(map(_LABELLED.fullmatch, rows)):
+        return _read_by("text, a label before each", "text", label="first")
+    for sign, name in ((b",", "comma"), (b";", "semicolon"), (b"\t", "tab")):
+        counts = {row.count(sign) for row in rows[:20]}
+        if min(counts) >= 1 and (len(counts) == 1 or b'"' in b"".join(rows[:20])):
+            return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
+    return None

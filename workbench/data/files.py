@@ -1,6 +1,7 @@
 """What readers of files share: errors that name the file, labels into classes, when a cached copy is out of date."""
 
 import os
+import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,8 +14,10 @@ import scipy.sparse
 
 from workbench.data.dataset import Dataset, canonical
 from workbench.data.errors import DataError
+from workbench.data.file_types import refuse_binary
 from workbench.data.label_reading import Place, read_labels
 from workbench.data.labels import Wanted
+from workbench.data.opened import NotTextError
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError),
@@ -27,7 +30,11 @@ UNREADABLE = (
 def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
     """Turn whatever goes wrong inside into a `DataError` that names the file."""
     try:
+        _refuse_endless(path, what)
         yield
+    except NotTextError:
+        refuse_binary(path, what)
+        raise
     except DataError:
         raise
     except FileNotFoundError:
@@ -36,6 +43,17 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
+
+
+def _refuse_endless(path: str | os.PathLike, what: str) -> None:
+    """Refuse pipes and devices, which have no end or can be read only once (`DataError`)."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # told by what opens it
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        advice = "save what comes from it as a file"
+        raise DataError(f"{path} cannot be read as {what}: it is a pipe or a device, no file; {advice}.")
 
 
 def fingerprint(*paths: str | os.PathLike) -> str:
@@ -51,9 +69,16 @@ def fingerprint(*paths: str | os.PathLike) -> str:
 
 
 def dataset_of(
-    name: str, x: Any, labels: np.ndarray | list, wanted: Wanted, path: str | os.PathLike, licence: str, place: Place
+    name: str,
+    x: Any,
+    labels: np.ndarray | list,
+    wanted: Wanted,
+    path: str | os.PathLike,
+    licence: str,
+    place: Place,
+    groups: np.ndarray | None = None,
 ) -> Dataset:
-    """A data set of what was read from `path`: matrix, labels as they stand, and what the caller says of them.
+    """A data set of what was read from `path`: matrix, labels as they stand, what the caller says of them, and groups.
 
     `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
     another number of labels than of rows, and rows that all lack features.
@@ -70,4 +95,4 @@ def dataset_of(
         )
     meaning, y = read_labels(labels, wanted, place)
     facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz}
-    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, facts=facts)
+    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, groups, facts)

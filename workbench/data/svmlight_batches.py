@@ -6,7 +6,6 @@ import math
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import BinaryIO, final
 
 import numpy as np
@@ -15,8 +14,9 @@ import scipy.sparse
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
 from workbench.data.files import fingerprint, reading
+from workbench.data.opened import opened
 from workbench.data.shuffled_lines import Blocks
-from workbench.data.svmlight_text import OPENERS, Line, holds_row, opened, parse
+from workbench.data.svmlight_text import Line, holds_row, parse
 
 
 @final
@@ -35,7 +35,7 @@ class SvmlightBatches(Feed):
     rows is shuffled fully; a larger `buffer_rows` shuffles better.
 
     With `parts` only the lines that begin in the `part`-th of `parts` equal stretches of bytes are read: all parts
-    together have every row once, and are shuffled each for itself. A compressed file (.gz, .bz2) has one part, in the
+    together have every row once, and are shuffled each for itself. A compressed file (`opened`) has one part, in the
     order of the file. Missing, empty and changed files are refused (`DataError`).
     """
 
@@ -61,8 +61,6 @@ class SvmlightBatches(Feed):
             raise DataError(f"features is {self.features}; it is the number of columns of every batch, 1 or more.")
         if not 0 <= self.part < self.parts:
             raise DataError(f"part is {self.part} of parts={self.parts}; parts are counted from 0.")
-        if self.parts > 1 and Path(self.path).suffix in OPENERS:
-            raise DataError(f"{self.path} is compressed and cannot be entered at a part; unpack it, or use parts=1.")
         self._check_shuffle()
         if not isinstance(self.zero_based, bool):
             raise DataError(f"zero_based is {self.zero_based!r}; say True or False: columns are not guessed here.")
@@ -70,6 +68,7 @@ class SvmlightBatches(Feed):
             raise DataError(f"dtype is {self.dtype!r}; it is float32 or float64.")
         object.__setattr__(self, "state", fingerprint(self.path))
         with self._open() as file, reading(self.path, "svmlight text"):
+            self._check_packing(file)
             if not any(holds_row(text) for text in file):
                 raise DataError(f"{self.path} holds no rows; a file has at least one.")
 
@@ -78,7 +77,11 @@ class SvmlightBatches(Feed):
             raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
         if not isinstance(self.seed, int) or self.seed < 0:
             raise DataError(f"seed is {self.seed!r}; it is a whole number from 0 on.")
-        if self.shuffle and Path(self.path).suffix in OPENERS:
+
+    def _check_packing(self, file: BinaryIO) -> None:
+        if self.parts > 1 and not file.seekable():
+            raise DataError(f"{self.path} is compressed and cannot be entered at a part; unpack it, or use parts=1.")
+        if self.shuffle and not file.seekable():
             raise DataError(f"{self.path} is compressed and has one order; unpack it, or use shuffle=False.")
 
     def _open(self) -> BinaryIO:

@@ -4,65 +4,37 @@ Lines are read by scikit-learn's reader, which is fast and says nothing of where
 what it lets pass, is read once more line by line for the message.
 """
 
-import bz2
-import codecs
-import gzip
 import io
-import itertools
 import os
 import re
+from array import array
 from collections.abc import Sequence
-from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import scipy.sparse
 from numpy.typing import DTypeLike
 
 from workbench.data.errors import DataError
+from workbench.data.opened import opened
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
 Line = tuple[int, bytes]
 """A line: its number in the file, from 1, and its text."""
 
-OPENERS = {".gz": gzip.open, ".bz2": bz2.open}
-
-CHUNK = 1 << 20
-"""Bytes read at once where lines do not matter."""
-
+_QUERY = b"qid:"
 _INTEGER = re.compile(rb"[+-]?[0-9]+")
 _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
-def opened(path: str | os.PathLike) -> BinaryIO:
-    """The file for reading, from its first byte; .gz and .bz2 are unpacked on the way."""
-    return OPENERS.get(Path(path).suffix, open)(path, "rb")
-
-
-def opened_text(path: str | os.PathLike) -> BinaryIO:
-    """The file for reading from behind the mark (BOM) that some programs put before text in UTF-8."""
-    file = opened(path)
-    if file.read(len(codecs.BOM_UTF8)) != codecs.BOM_UTF8:
-        file.seek(0)
-    return file
-
-
 def content(text: bytes) -> bytes:
-    """What a line holds, without its comment and without the mark (BOM) that some programs put before the first."""
-    return text.removeprefix(codecs.BOM_UTF8).split(b"#", 1)[0]
+    """What a line holds, without its comment."""
+    return text.split(b"#", 1)[0]
 
 
 def holds_row(text: bytes) -> bool:
     """Whether there is more on the line than blanks and a comment."""
     return bool(content(text).strip())
-
-
-def line_of(path: str | os.PathLike, row: int) -> int:
-    """The number of the line, from 1, that holds that row, from 0."""
-    with opened(path) as file:
-        lines = (number for number, text in enumerate(file, 1) if holds_row(text))
-        return next(itertools.islice(lines, row, None))
 
 
 def has_several_labels(path: str | os.PathLike) -> bool:
@@ -75,10 +47,30 @@ def has_several_labels(path: str | os.PathLike) -> bool:
     return False
 
 
-def holds_underscore(path: str | os.PathLike) -> bool:
-    """Whether an underscore stands anywhere: Python's numbers may hold it, and svmlight's do not."""
+def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
+    """The numbers after `qid:`, int64 [rows]; None where no row has one. `ValueError` for one that is malformed.
+
+    Rows without a number among others that have one are refused with the line (`DataError`).
+    """
+    numbers, without = array("q"), 0
     with opened(path) as file:
-        return any(b"_" in block for block in iter(lambda: file.read(CHUNK), b""))
+        for line, text in enumerate(file, 1):
+            tokens = content(text).split(None, 2)[:2]
+            if query := next((token for token in tokens if token.startswith(b"qid")), b""):
+                numbers.append(_query_number(query))
+            elif tokens:
+                without = without or line
+            if numbers and without:
+                raise DataError(f"{path}:{without}: the row has no query (qid:number) and others do; give each one.")
+    return np.array(numbers, np.int64) if numbers else None
+
+
+def _query_number(token: bytes) -> int:
+    """The number in `qid:number`, a `ValueError` where it is none that int64 holds."""
+    digits = token.removeprefix(_QUERY)
+    if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
+        raise ValueError(f"{_quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
+    return int(digits)
 
 
 def parse(
@@ -139,7 +131,11 @@ def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype,
         labels, tokens = [], [label, *tokens]
     if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
         return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ..."
-    if tokens and tokens[0].startswith(b"qid:"):
+    if tokens and tokens[0].startswith(_QUERY):
+        try:
+            _query_number(tokens[0])
+        except ValueError as error:
+            return str(error)
         tokens = tokens[1:]
     before = None
     for token in tokens:

@@ -13,8 +13,9 @@ from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
 from workbench.data.file_types import looks_like, starts_with
 from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.label_files import read_label_array
 from workbench.data.labels import Wanted, listed
-from workbench.formats.members import check_array, check_members
+from workbench.formats.members import check_members
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"
@@ -59,12 +60,7 @@ def _labels(labels: str | os.PathLike) -> np.ndarray:
     """The array in a file of labels (`DataError`)."""
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
-        with open(labels, "rb") as file:
-            check_array(file)
-            y = np.lib.format.read_array(file, allow_pickle=False)
-        if y.ndim not in (1, 2) or y.dtype.kind not in "biufUS":
-            raise DataError(f"{labels} holds {y.dtype} {y.shape}; labels are numbers or strings, one for each row.")
-        return y
+        return read_label_array(labels)
 
 
 @contextmanager

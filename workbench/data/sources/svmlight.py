@@ -1,10 +1,9 @@
-"""Text files in the svmlight (LIBSVM) form: a line a row, `label index:value index:value ...`, plain, .gz or .bz2."""
+"""Text files in the svmlight (LIBSVM) form: a line a row, `label index:value index:value ...`, packed or not."""
 
 import dataclasses
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse
@@ -12,17 +11,11 @@ import scipy.sparse
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
-from workbench.data.file_types import looks_like
+from workbench.data.file_types import otherwise, refuse_binary
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
-from workbench.data.svmlight_text import (
-    OPENERS,
-    first_fault,
-    has_several_labels,
-    holds_underscore,
-    line_of,
-    opened_text,
-)
+from workbench.data.opened import opened, place_in
+from workbench.data.svmlight_text import first_fault, has_several_labels, holds_row, query_numbers
 
 LICENCE = "that of the file"
 
@@ -42,8 +35,9 @@ def make(
     file. `zero_based` says whether columns count from 0; `auto` takes them to do so when a 0 occurs. `kind` of labels
     is `classes`, `numbers` or `multilabel` (labels with commas between them); None guesses: up to 1,000 different whole
     numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in order; a label
-    that is none of them counts to the class `unseen`, or is refused. Refused (`DataError`): a missing or malformed
-    file; columns unsorted, twice in a row or beyond `features`, with the line; rows that all lack features.
+    that is none of them counts to the class `unseen`, or is refused. Rows with the same query (`qid:number` after the
+    label) are one of the set's `groups`. Refused (`DataError`): a missing or malformed file; columns unsorted, twice in
+    a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
@@ -51,41 +45,51 @@ def make(
     from_zero = bool(zero_based)
     with reading(path, "svmlight text (each line: label column:value ...)"):
         try:
-            columns, labels = _read(path, wanted)
+            rows = _read(path, wanted)
             if zero_based == "auto":
-                from_zero = not columns.nnz or int(columns.indices.min()) == 0
-            x = _counted_from(columns, 0 if from_zero else 1, features)
-            if holds_underscore(path):
-                _refuse_fault(path, features, from_zero, isinstance(labels, list))
-            dataset = dataset_of(
-                "svmlight", x, labels, wanted, path, LICENCE, lambda row: f"{path}:{line_of(path, row)}"
-            )
+                from_zero = not rows.columns.nnz or int(rows.columns.indices.min()) == 0
+            x = _counted_from(rows.columns, 0 if from_zero else 1, features)
+            if rows.noticed[b"_"]:
+                _refuse_fault(path, features, from_zero, isinstance(rows.labels, list))
+            groups = query_numbers(path) if rows.noticed[b"qid"] else None
+            place = place_in(path, holds_row)
+            dataset = dataset_of("svmlight", x, rows.labels, wanted, path, LICENCE, place, groups)
         except DataError:
             raise
         except (ValueError, OverflowError):
-            several = kind == "multilabel" or (kind is None and has_several_labels(path))
-            _refuse_fault(path, features, from_zero, several)
+            _refuse_fault(path, features, from_zero, kind == "multilabel" or (not kind and has_several_labels(path)))
             raise
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
 
 
-def _read(path: str | os.PathLike, wanted: Wanted) -> tuple[scipy.sparse.csr_matrix, np.ndarray | list]:
-    """Matrix, columns as numbered in the file, and labels: an array, or a tuple for each row if a row has several."""
+class _Rows(NamedTuple):
+    """What stands in a file: columns as numbered there; labels, or a tuple of them a row; whether words occur."""
+
+    columns: scipy.sparse.csr_matrix
+    labels: np.ndarray | list
+    noticed: dict[bytes, bool]
+
+
+def _read(path: str | os.PathLike, wanted: Wanted) -> _Rows:
     if wanted.kind == "multilabel":
         return _parsed(path, several=True)
     try:
         return _parsed(path, several=False)
+    except DataError:
+        raise
     except ValueError:
         if wanted.kind is None and has_several_labels(path):
             return _parsed(path, several=True)
         raise
 
 
-def _parsed(path: str | os.PathLike, several: bool) -> tuple[scipy.sparse.csr_matrix, np.ndarray | list]:
+def _parsed(path: str | os.PathLike, several: bool) -> _Rows:
     from sklearn.datasets import load_svmlight_file  # a second to import, and only these readers need it
 
-    with opened_text(path) as file:
-        return load_svmlight_file(file, dtype=np.float64, zero_based=True, multilabel=several)
+    noticed = {b"_": False, b"qid": False}  # Python's numbers may hold underscores, svmlight's do not
+    with opened(path, noticing=noticed) as file:
+        columns, labels = load_svmlight_file(file, dtype=np.float64, zero_based=True, multilabel=several)
+    return _Rows(columns, labels, noticed)
 
 
 def _counted_from(x: scipy.sparse.csr_matrix, base: int, features: int | None) -> scipy.sparse.csr_matrix:
@@ -98,13 +102,9 @@ def _counted_from(x: scipy.sparse.csr_matrix, base: int, features: int | None) -
 
 def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool) -> None:
     """Raise a `DataError` with the first line that is wrong, and what the file looks like if it is of another kind."""
-    looks, advice = looks_like(path)
-    packed = Path(path).suffix in OPENERS
-    if not packed and not looks.endswith("text"):
-        raise DataError(f"{path} cannot be read as svmlight text: it looks like {looks}. {advice}.")
+    refuse_binary(path, "svmlight text")
     if fault := first_fault(path, features, zero_based, several):
-        other = "" if packed or looks in ("svmlight text", "other text") else f" It looks like {looks}. {advice}."
-        raise DataError(f"{fault}{other}")
+        raise DataError(f"{fault}{otherwise(path, 'svmlight text')}")
 
 
 register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path)))

@@ -1,0 +1,119 @@
+"""Documents one by one, with their labels: lines of a text file, or files of a folder with a folder for each class."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import final
+
+import numpy as np
+
+from workbench.data.errors import DataError
+from workbench.data.files import fingerprint, reading
+from workbench.data.label_files import label_of, of_text, read_label_file
+from workbench.data.label_reading import Place
+from workbench.data.opened import BLOCK, LONGEST_LINE, opened, place_in
+
+LABELS = ("none", "first")
+SAVE = "save it as UTF-8, or give its encoding, such as encoding='latin-1'"
+
+
+@final
+class Documents:
+    """The documents at `path`, and after they went past once, what their labels are and where they stand.
+
+    `label` says for a file whether each line begins with one, with a `separator` behind it: "first" or "none". A file
+    without has them in the file `labels`. Of a folder each sub-folder is a class.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike, label: str, separator: str, labels: str | os.PathLike | None, encoding: str
+    ) -> None:
+        self.path, self.label, self.separator, self.encoding = Path(path), label, separator, encoding
+        self.is_folder = self.path.is_dir()
+        self._check(labels)
+        self._labels: list[str] = []
+        self._given = None if labels is None else read_label_file(labels)
+        self._files: list[Path] = []
+
+    def _check(self, labels: str | os.PathLike | None) -> None:
+        if self.label not in LABELS:
+            raise DataError(f"label is {self.label!r}; it is one of {', '.join(LABELS)}.")
+        if not self.separator:
+            raise DataError("separator is empty; it is what stands between a label and its text, such as a tab.")
+        try:
+            "a".encode(self.encoding)
+        except (LookupError, ValueError, TypeError):
+            raise DataError(f"encoding is {self.encoding!r}; it is one that Python knows, such as utf-8.") from None
+        several = [name for name, given in (("label='first'", self.label == "first"), ("labels", labels)) if given]
+        if self.is_folder and several:
+            raise DataError(f"{self.path} is a folder, of which each sub-folder is a class; leave {several[0]} out.")
+        if len(several) > 1:
+            raise DataError("label='first' and labels are given; the labels stand in one of the two places.")
+        if not self.is_folder and not several and self.path.exists():
+            ways = "label='first' where each line is a label, a tab (or separator=) and the text, or labels= a file"
+            raise DataError(
+                f"{self.path} is read without labels, which training needs: give {ways} of them, one a line."
+            )
+
+    def __iter__(self) -> Iterator[str]:
+        return self._of_folder() if self.is_folder else self._of_lines()
+
+    def labels(self) -> tuple[np.ndarray, Place]:
+        """Labels [documents] of what went past, and where each stands."""
+        if self._given is not None:
+            return self._given
+        labels = of_text(self._labels) if not self.is_folder else np.array(self._labels)
+        if self.is_folder:
+            return labels, lambda row: str(self._files[row])
+        return labels, place_in(self.path, encoding=self.encoding)
+
+    def _of_lines(self) -> Iterator[str]:
+        separator = self.separator.encode()
+        with opened(self.path, self.encoding, advice=SAVE) as file:
+            for line, text in enumerate(file, 1):
+                if self.label == "none":
+                    yield text.decode()
+                elif text.strip():
+                    label, found, document = text.partition(separator)
+                    if not found:
+                        advice = "label='first' wants 'label, separator, text' on each line; separator= says another"
+                        raise DataError(f"{self.path}:{line}: there is no {self.separator!r} behind a label; {advice}.")
+                    self._labels.append(label_of(label, self.path, line))
+                    yield document.decode()
+
+    def _of_folder(self) -> Iterator[str]:
+        for file in files_of(self.path):
+            content = bytearray()
+            with reading(file, "a text file"), opened(file, self.encoding, advice=SAVE) as stream:
+                while block := stream.read(BLOCK):
+                    content += block
+                    if len(content) > LONGEST_LINE:
+                        raise DataError(f"{file} has more than {LONGEST_LINE:,} bytes; a document has fewer: part it.")
+            self._files.append(file)
+            self._labels.append(file.parent.name)
+            yield content.decode()
+
+
+def files_of(folder: Path) -> list[Path]:
+    """The files in the sub-folders, sorted, without hidden ones; `DataError` for none, and for folders among them."""
+    entries = [entry for entry in sorted(folder.glob("*/*")) if not _is_hidden(entry, folder)]
+    if inner := next((entry for entry in entries if entry.is_dir()), None):
+        raise DataError(
+            f"{inner} is a folder in the folder of a class; give the folder whose sub-folders are the classes."
+        )
+    if not entries:
+        advice = "put the documents of each class into a folder of its name, or give a file of a document a line"
+        raise DataError(f"{folder} holds no folder with files; {advice}.")
+    return entries
+
+
+def state_of(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> str:
+    """What a cached copy depends on: size and time of every file."""
+    more = [] if labels is None else [labels]
+    if not Path(path).is_dir():
+        return fingerprint(path, *more)
+    return fingerprint(path, *more, *sorted(Path(path).glob("*/*")))
+
+
+def _is_hidden(entry: Path, folder: Path) -> bool:
+    return any(part.startswith(".") for part in entry.relative_to(folder).parts)

@@ -1,0 +1,277 @@
+"""Text files, packed or not, as a stream of checked bytes: UTF-8, no NUL, lines and ratios of packing within bounds.
+
+How a file is packed is told by its first bytes, never by its name. What is wrong is a `DataError` with file and line.
+Memory holds a block of the file and the line that is read, whatever the file claims to be.
+"""
+
+import bz2
+import codecs
+import contextlib
+import gzip
+import io
+import itertools
+import lzma
+import os
+import zlib
+from collections.abc import Callable, Iterator
+from typing import Any, BinaryIO, final
+
+from workbench.data.errors import DataError
+
+BLOCK = 1 << 16
+"""Bytes that are read and checked at once."""
+LONGEST_LINE = 1 << 26
+"""Bytes of a line, at most."""
+MOST_RATIO = 200
+"""Bytes that come of one packed byte, at most, once `FREE_BYTES` came; text of data is seldom packed to a thirtieth."""
+FREE_BYTES = 1 << 22
+
+Unpacker = Callable[[BinaryIO], Any]
+
+
+@final
+class NotTextError(DataError):
+    """What came is no text in the encoding that was asked for: the file may be of another kind."""
+
+
+def _zstd(source: BinaryIO) -> Any:
+    try:
+        import pyarrow
+    except ImportError:
+        advice = "pip install 'sparse-workbench[tables]', or unpack the file"
+        raise DataError(f"{source.name} is packed by zstd, which pyarrow unpacks: {advice}.") from None
+    return pyarrow.CompressedInputStream(pyarrow.PythonFile(source, mode="r"), "zstd")
+
+
+PACKINGS: tuple[tuple[bytes, str, Unpacker], ...] = (
+    (b"\x1f\x8b\x08", "gzip", lambda source: gzip.GzipFile(fileobj=source, mode="rb")),
+    (b"BZh", "bzip2", bz2.BZ2File),
+    (b"\xfd7zXZ\0", "xz", lzma.LZMAFile),
+    (b"\x28\xb5\x2f\xfd", "zstd", _zstd),
+)
+"""(first bytes, name, what unpacks a file) of each way of packing that is seen through."""
+_BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
+"""What follows the fourth byte of bzip2: the first block, or the end of one that holds nothing."""
+
+_FOLLOWING = bytes(range(0x80, 0xC0))
+"""Bytes of a character in UTF-8 but for its first."""
+_DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+
+
+def packing(path: str | os.PathLike) -> str:
+    """How the file is packed: the name of one of `PACKINGS`, or "" for one that is not."""
+    with open(path, "rb") as file:
+        return _found(file.read(16))[0]
+
+
+def opened(
+    path: str | os.PathLike,
+    encoding: str = "utf-8",
+    noticing: dict[bytes, bool] | None = None,
+    advice: str = "save it as UTF-8",
+) -> BinaryIO:
+    """The text of the file as a stream of bytes in UTF-8, unpacked, from behind the mark (BOM) that may stand first.
+
+    A file that is not packed and in UTF-8 can be sought in. `encoding` is that of the file; where it is another,
+    `advice` says what to do. The words `noticing` become true when they go past.
+
+    Reading raises `DataError` with file and line: at bytes of another encoding and at NUL (`NotTextError`); at a line
+    above `LONGEST_LINE`; at an archive that is cut short, damaged, or unpacks to more than `MOST_RATIO` times its size;
+    and at the end of a file that changed since it was opened. O(bytes read).
+    """
+    return io.BufferedReader(CheckedText(path, encoding, noticing or {}, advice), BLOCK)  # type: ignore[return-value]
+
+
+def place_in(
+    path: str | os.PathLike, holds_row: Callable[[bytes], Any] = bytes.strip, encoding: str = "utf-8"
+) -> Callable[[int], str]:
+    """Says for a row, from 0, file and line where it stands; `holds_row` says which lines hold one. O(file) a call."""
+
+    def place(row: int) -> str:
+        with opened(path, encoding) as file:
+            lines = (number for number, text in enumerate(file, 1) if holds_row(text))
+            return f"{path}:{next(itertools.islice(lines, row, None))}"
+
+    return place
+
+
+def head(path: str | os.PathLike, count: int = 4096) -> bytes:
+    """The first bytes of the file, unpacked and unchecked; a damaged archive is a `DataError`."""
+    with open(path, "rb") as source:
+        name, unpack = _found(source.read(16))
+        source.seek(0)
+        try:
+            with unpack(source) as stream:
+                return stream.read(count)
+        except DataError:
+            raise
+        except _DAMAGED as error:
+            if not name:
+                raise
+            raise _damaged(path, 1, name, error) from error
+
+
+def _found(first: bytes) -> tuple[str, Unpacker]:
+    for signature, name, unpack in PACKINGS:
+        if first.startswith(signature) and (name != "bzip2" or first[4:10] in _BZIP2_BLOCKS):
+            return name, unpack
+    return "", lambda source: source
+
+
+def _damaged(path: str | os.PathLike, line: int, name: str, error: Exception) -> DataError:
+    return DataError(f"{path}:{line}: the file is packed by {name}, and cut short or damaged: {error}. Get it anew.")
+
+
+@final
+class CheckedText(io.RawIOBase):
+    """The stream behind `opened`, which says what it refuses."""
+
+    def __init__(self, path: str | os.PathLike, encoding: str, noticing: dict[bytes, bool], advice: str) -> None:
+        super().__init__()
+        self.path, self.noticing, self._advice = path, noticing, advice
+        self._is_utf8 = codecs.lookup(encoding).name == "utf-8"
+        self._encoding, self._decoder = encoding, codecs.getincrementaldecoder(encoding)()
+        self._ready = self._before = b""
+        self._checked = self._line_bytes = 0
+        self._lines: int | None = 0  # unknown once sought elsewhere
+        self._is_entered = False
+        self._files = contextlib.ExitStack()  # there to be closed, whatever fails
+        with contextlib.ExitStack() as files:
+            self._source = files.enter_context(open(path, "rb"))
+            self._packing, unpack = _found(self._source.read(16))
+            self._source.seek(0)
+            self._state = self._state_now()
+            self._stream = files.enter_context(unpack(self._source))
+            self._first = self._unpacked(len(codecs.BOM_UTF8))
+            self._files = files.pop_all()
+        self._skipped = 0
+        if self._is_utf8 and self._first == codecs.BOM_UTF8:
+            self._skipped, self._first = len(codecs.BOM_UTF8), b""
+
+    @property
+    def name(self) -> str:
+        """Path of the file."""
+        return os.fspath(self.path)
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """Whether the bytes of the stream are those of the file."""
+        return not self._packing and self._is_utf8
+
+    def fileno(self) -> int:
+        """Number of the open file."""
+        return self._source.fileno()
+
+    def close(self) -> None:
+        """Close the file."""
+        if not self.closed:
+            self._files.close()
+        super().close()
+
+    def seek(self, offset: int, whence: int = os.SEEK_SET) -> int:
+        """Go to that byte of the text."""
+        if not self.seekable():
+            raise io.UnsupportedOperation(f"{self.path} is packed or not UTF-8 and is read from its beginning only")
+        if whence == os.SEEK_CUR and offset == 0:
+            return self._source.tell() - self._skipped - len(self._first) - len(self._ready)
+        self._checked = self._source.seek(offset + (self._skipped if whence == os.SEEK_SET else 0), whence)
+        place = self._checked - self._skipped
+        self._ready = self._first = self._before = b""
+        self._line_bytes, self._lines, self._is_entered = 0, None if place else 0, place > 0
+        self._decoder.reset()
+        return place
+
+    def readinto(self, buffer: Any) -> int:
+        """Bytes that were checked, 0 at the end of the file."""
+        if not self._ready:
+            self._ready = self._next(len(buffer))
+        count = min(len(self._ready), len(buffer))
+        buffer[:count] = self._ready[:count]
+        self._ready = self._ready[count:]
+        return count
+
+    def _next(self, size: int) -> bytes:
+        """More of the text, checked; nothing at its end only."""
+        while True:
+            raw = self._first or self._unpacked(size)
+            self._first = b""
+            text = self._decoded(raw)
+            self._check(text)
+            self._checked += len(raw)
+            if text:
+                return text
+            if not raw:
+                self._check_unchanged()
+                return b""
+
+    def _unpacked(self, size: int) -> bytes:
+        try:
+            raw = self._stream.read(size)
+        except _DAMAGED as error:
+            if not self._packing:
+                raise
+            raise _damaged(self.path, self._line(), self._packing, error) from error
+        total, packed = self._checked + len(raw), self._source.tell()
+        if self._packing and total > max(FREE_BYTES, MOST_RATIO * packed):
+            ratio = f"{total:,} bytes came of the first {packed:,} packed by {self._packing}"
+            advice = f"more than {MOST_RATIO} times as many are not taken: unpack the file first if it is meant so"
+            raise DataError(f"{self.path}:{self._line()}: {ratio}; {advice}.")
+        return raw
+
+    def _decoded(self, raw: bytes) -> bytes:
+        """The same text in UTF-8; bytes that are not of the encoding are refused."""
+        checked = raw
+        if self._is_entered:  # perhaps in the middle of a character, whose bytes that follow are up to three
+            checked, self._is_entered = raw[:3].lstrip(_FOLLOWING) + raw[3:], False
+        held = self._decoder.getstate()[0]
+        if self._is_utf8 and not held and checked.isascii():
+            return raw
+        try:
+            text = self._decoder.decode(checked, not raw)
+        except UnicodeDecodeError as error:
+            wrong = f"the byte {error.object[error.start]:#04x} is not {self._encoding}"
+            line = self._line(error.object[: error.start])
+            raise NotTextError(f"{self.path}:{line}: {wrong}; {self._advice}.") from None
+        return raw if self._is_utf8 else text.encode()
+
+    def _check(self, text: bytes) -> None:
+        """Refuse NUL and endless lines; notice words; count lines."""
+        if b"\0" in text:
+            line = self._line(text[: text.index(b"\0")])
+            raise NotTextError(f"{self.path}:{line}: a NUL byte, which no text holds; the file is damaged or binary.")
+        last = text.rfind(b"\n")
+        self._line_bytes = self._line_bytes + len(text) if last < 0 else len(text) - last - 1
+        if self._line_bytes > LONGEST_LINE:
+            size = f"a line of more than {LONGEST_LINE:,} bytes"
+            raise DataError(f"{self.path}:{self._line(text)}: {size}; is this a file of rows with line ends?")
+        if self._lines is not None:
+            self._lines += text.count(b"\n")
+        if self.noticing:
+            seen = self._before + text
+            self.noticing.update((word, True) for word in self.noticing if word in seen)
+            self._before = seen[-max(map(len, self.noticing)) :]
+
+    def _line(self, text: bytes = b"") -> int:
+        """The number of the line behind that text, which follows what was checked."""
+        if self._lines is not None:
+            return self._lines + text.count(b"\n") + 1
+        with open(self.path, "rb") as file:  # sought: only an error asks, and counts
+            before = sum(block.count(b"\n") for block in _blocks(file, self._checked))
+        return before + text.count(b"\n") + 1
+
+    def _state_now(self) -> tuple[int, int]:
+        state = os.fstat(self._source.fileno())
+        return state.st_size, state.st_mtime_ns
+
+    def _check_unchanged(self) -> None:
+        if self._state_now() != self._state:
+            raise DataError(f"{self.path} has changed while it was read; read it again when it is complete.")
+
+
+def _blocks(file: BinaryIO, stop: int) -> Iterator[bytes]:
+    while stop > 0 and (block := file.read(min(stop, BLOCK))):
+        yield block
+        stop -= len(block)
