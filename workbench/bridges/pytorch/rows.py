@@ -1,0 +1,169 @@
+"""Sparse rows as plain tensors, which workers pass on and `torch.compile` traces; sparse tensors, and back."""
+
+import warnings
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from kernels import structure
+from kernels.plain import plain
+from workbench import formats
+from workbench.bridges.contracts import require
+from workbench.bridges.pytorch.library import torch
+from workbench.formats.compressed import assemble
+from workbench.formats.parts import Parts
+
+LAYOUTS = ("csr", "coo")
+DTYPES = (torch.float32, torch.float64)
+INDEX_DTYPES = (torch.int32, torch.int64)
+
+
+class SparseRows(NamedTuple):
+    """R rows of a sparse matrix of `features` columns in CSR form, as tensors: what our modules take.
+
+    `indptr` [R + 1] and `indices` [z] int32 or int64, the same for both; `data` [z] float32 or float64, or None where
+    every value is one.
+    """
+
+    indptr: torch.Tensor
+    indices: torch.Tensor
+    data: torch.Tensor | None
+    features: int
+
+
+def to_tensor(x: Any, layout: str = "csr", *, width: int | None = None) -> torch.Tensor:
+    """A sparse tensor of a matrix x [R, D] in any format, over its memory where PyTorch can have it so.
+
+    csr shares indices and values and keeps int32 or int64. coo has int64 coordinates [2, z] of its own and shares the
+    values; it is not marked as coalesced, for nothing here sums duplicates. Arrays that are read-only are copied, since
+    a tensor could be written to. A matrix in another format is converted first. Whatever PyTorch would compute with in
+    silence is refused (`ContractError`): columns out of range, row starts that fall, arrays of different length, NaN,
+    other columns than `width`. O(nnz).
+
+    >>> to_tensor(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]]))).values()
+    tensor([2.])
+    """
+    if layout not in LAYOUTS:
+        raise ValueError(f"layout is {layout!r}; it is one of {', '.join(LAYOUTS)}.")
+    x = checked(x, "matrix -> tensor", width)
+    if layout == "coo":
+        coo = formats.to_format(x, "coo")
+        places = torch.from_numpy(np.stack([axis.astype(np.int64, copy=False) for axis in coo.coords]))
+        return torch.sparse_coo_tensor(places, _shared(coo.data), coo.shape, check_invariants=False)
+    indptr, indices, values = map(_shared, (x.indptr, x.indices, x.data))
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Sparse CSR tensor support is in beta", UserWarning)
+        return torch.sparse_csr_tensor(indptr, indices, values, x.shape, check_invariants=False)
+
+
+def from_tensor(tensor: torch.Tensor) -> Any:
+    """The csr_array or coo_array of a sparse tensor in CSR or COO layout, over its memory.
+
+    A coo tensor that holds duplicates keeps them. What is malformed is refused (`ContractError`): PyTorch itself lets
+    columns out of range pass. O(nnz).
+    """
+    tensor = _on_cpu(tensor)
+    shape = tuple(tensor.shape)
+    if tensor.layout is torch.sparse_csr and len(shape) == 2:
+        parts = tensor.crow_indices(), tensor.col_indices(), tensor.values()
+        arrays = dict(zip(("indptr", "indices", "data"), (part.numpy() for part in parts), strict=True))
+    elif tensor.layout is torch.sparse_coo and tensor.sparse_dim() == len(shape) == 2:
+        row, col = tensor._indices().numpy()
+        arrays = {"row": row, "col": col, "data": tensor._values().numpy()}
+    else:
+        raise TypeError(
+            f"A tensor of layout {tensor.layout} and shape {list(shape)} came; from_tensor takes matrices in the "
+            "layouts torch.sparse_csr and torch.sparse_coo. Call tensor.to_sparse_csr()."
+        )
+    kind = "csr" if "indptr" in arrays else "coo"
+    require(Parts(kind, shape, arrays), for_="pytorch", boundary="tensor -> matrix")
+    if kind == "csr":
+        return assemble("csr", arrays["indptr"], arrays["indices"], arrays["data"], shape)
+    return scipy.sparse.coo_array((arrays["data"], (arrays["row"], arrays["col"])), shape=shape)
+
+
+def rows_of(x: Any) -> SparseRows:
+    """The rows of a matrix in any format, of a sparse tensor in CSR or COO layout, or `SparseRows` themselves.
+
+    Over the same memory for csr matrices and tensors. Tensors are not checked, O(1); matrices are, O(nnz).
+    """
+    if isinstance(x, SparseRows):
+        return x
+    if isinstance(x, torch.Tensor):
+        if x.layout is torch.sparse_coo:
+            return rows_of(from_tensor(x))
+        if x.layout is not torch.sparse_csr:
+            raise TypeError(
+                f"A tensor of layout {x.layout} came as sparse rows; give SparseRows, a SciPy matrix, or a tensor in "
+                "the layout torch.sparse_csr."
+            )
+        return SparseRows(x.crow_indices(), x.col_indices(), x.values(), x.shape[1])
+    x = checked(x, "matrix -> rows")
+    return SparseRows(_shared(x.indptr), _shared(x.indices), _shared(x.data), x.shape[1])
+
+
+def checked(x: Any, boundary: str, width: int | None = None) -> Any:
+    """`x` as a csr_array that PyTorch may have; `ContractError` says what is wrong, TypeError of a tensor. O(nnz)."""
+    if isinstance(x, torch.Tensor):
+        raise TypeError(
+            "A tensor came where a matrix is to be handed to PyTorch. Use it as it is, or call from_tensor."
+        )
+    if not _is_sound(x, width):
+        require(x, for_="pytorch", boundary=boundary, width=width)
+    return formats.to_format(x, "csr")
+
+
+def _is_sound(x: Any, width: int | None) -> bool:
+    """Whether a csr_array needs no closer look: one compiled pass and one for NaN, where `require` takes many."""
+    sound = type(x) is scipy.sparse.csr_array and formats.get("csr").is_sound(x) and x.dtype in formats.FLOATS
+    return sound and width in (None, x.shape[1]) and bool(np.isfinite(x.data).all())
+
+
+def arrays_of(rows: SparseRows) -> tuple[np.ndarray, np.ndarray, np.ndarray | None]:
+    """(indptr, indices, data) as kernels take them, over the tensors' memory. Types and lengths are checked, O(1)."""
+    indptr, indices, data = rows[:3]
+    fits = indptr.dtype == indices.dtype and indices.dtype in INDEX_DTYPES and indptr.ndim == indices.ndim == 1
+    if not fits or (data is not None and (data.dtype not in DTYPES or data.shape != indices.shape)):
+        _refuse(rows)
+    return plain(indptr.numpy()), plain(indices.numpy()), None if data is None else plain(data.detach().numpy())
+
+
+def require_sound(arrays: tuple[np.ndarray, np.ndarray, np.ndarray | None], features: int, boundary: str) -> None:
+    """Refuse indices that kernels could not follow (`ContractError`); one compiled pass, O(R + z)."""
+    indptr, indices, data = arrays
+    if structure.is_compressed(indptr, indices, features):
+        return
+    data = np.ones(indices.size, np.float32) if data is None else data
+    shape = max(indptr.size - 1, 0), features
+    require(
+        Parts("csr", shape, {"data": data, "indices": indices, "indptr": indptr}), for_="pytorch", boundary=boundary
+    )
+    raise AssertionError("kernels.structure refuses what the contracts let pass; report it.")
+
+
+def _refuse(rows: SparseRows) -> None:
+    names = ("indptr", "indices", "data")
+    told = ", ".join(
+        f"{name} {part.dtype} {list(part.shape)}".replace("torch.", "")
+        for name, part in zip(names, rows[:3], strict=True)
+        if part is not None
+    )
+    raise TypeError(
+        f"Sparse rows came as {told}. Allowed: indptr [R + 1] and indices [z], both int32 or both int64, and data [z], "
+        "float32 or float64, or None for ones. Convert with tensor.to(...); where a DataLoader stacked batches, give "
+        "it batch_size=None."
+    )
+
+
+def _shared(array: np.ndarray) -> torch.Tensor:
+    """A tensor over the array's memory; over a copy where the array is read-only or has gaps."""
+    return torch.from_numpy(array if array.flags.carray else np.array(array, order="C"))
+
+
+def _on_cpu(tensor: torch.Tensor) -> torch.Tensor:
+    if not isinstance(tensor, torch.Tensor):
+        raise TypeError(f"A {type(tensor).__name__} came; from_tensor takes a sparse torch.Tensor.")
+    if tensor.device.type != "cpu":
+        raise TypeError(f"The tensor is on {tensor.device}; arrays are on the cpu. Call tensor.cpu().")
+    return tensor.detach()
