@@ -1,0 +1,132 @@
+"""`SparseLinear` and `SparseEmbeddingBag`: modules over sparse rows whose weight has a row-sparse gradient."""
+
+import math
+from typing import Any
+
+from workbench.bridges.pytorch.functions import sparse_product
+from workbench.bridges.pytorch.library import torch
+from workbench.bridges.pytorch.rows import INDEX_DTYPES, SparseRows, rows_of
+from workbench.bridges.pytorch.steps import steps_of
+
+
+class SparseLinear(torch.nn.Module):
+    """y = X @ weight + bias for sparse rows X [R, in_features]: `SparseRows`, CSR tensors, SciPy matrices.
+
+    `weight` is [in_features, out_features], as an EmbeddingBag has it and torch.nn.Linear has its transpose; it starts
+    as Linear's does. Its gradient is a sparse_coo tensor of the rows that X touches, sorted, each once: give the weight
+    to one of our lazy optimizers, or to torch.optim's SGD, Adagrad, SparseAdam. `sparse_product` says what is refused.
+
+    >>> layer = SparseLinear(3, 2, bias=False)
+    >>> layer(SparseRows(torch.tensor([0, 1]), torch.tensor([2]), None, 3)).equal(layer.weight[2:])
+    True
+    """
+
+    def __init__(
+        self, in_features: int, out_features: int, bias: bool = True, *, dtype: torch.dtype | None = None
+    ) -> None:
+        super().__init__()
+        self.in_features, self.out_features = in_features, out_features
+        self.weight = torch.nn.Parameter(torch.empty((in_features, out_features), dtype=dtype))
+        self.bias = torch.nn.Parameter(torch.empty(out_features, dtype=dtype)) if bias else None
+        self.register_state_dict_pre_hook(_catch_up)
+        self.register_load_state_dict_pre_hook(_catch_up)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw weight and bias anew, uniform within 1 / sqrt(in_features), as torch.nn.Linear does."""
+        bound = 1 / math.sqrt(max(self.in_features, 1))
+        for parameter in self.parameters():
+            torch.nn.init.uniform_(parameter, -bound, bound)
+
+    def forward(self, x: Any) -> torch.Tensor:
+        """X @ weight + bias, [R, out_features]."""
+        scores = sparse_product(rows_of(x), self.weight)
+        return scores if self.bias is None else scores + self.bias
+
+    def extra_repr(self) -> str:
+        """The sizes, for `repr`."""
+        return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
+
+
+MODES = ("sum", "mean")
+
+
+class SparseEmbeddingBag(torch.nn.Module):
+    """`torch.nn.EmbeddingBag` with sparse=True on our kernels: sums or means of rows of `weight`, bag by bag.
+
+    It takes what that takes: `input` [z] with `offsets` [R], or [R + 1] with `include_last_offset`, or `input` [R, L];
+    `per_sample_weights` of the input's shape with mode="sum". Also one argument alone: `SparseRows`, a CSR tensor, a
+    SciPy matrix. The weight starts normal, as there. Ids out of range are refused (`ContractError`).
+
+    >>> bags = SparseEmbeddingBag(5, 2)
+    >>> bags(torch.tensor([4, 0, 1]), torch.tensor([0, 1])).shape
+    torch.Size([2, 2])
+    """
+
+    def __init__(
+        self,
+        num_embeddings: int,
+        embedding_dim: int,
+        *,
+        mode: str = "sum",
+        include_last_offset: bool = False,
+        dtype: torch.dtype | None = None,
+    ) -> None:
+        super().__init__()
+        if mode not in MODES:
+            raise ValueError(f"mode is {mode!r}; it is one of {', '.join(MODES)}.")
+        self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
+        self.mode, self.include_last_offset = mode, include_last_offset
+        self.weight = torch.nn.Parameter(torch.empty((num_embeddings, embedding_dim), dtype=dtype))
+        self.register_state_dict_pre_hook(_catch_up)
+        self.register_load_state_dict_pre_hook(_catch_up)
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw the weight anew, standard normal."""
+        torch.nn.init.normal_(self.weight)
+
+    def forward(
+        self, input: Any, offsets: torch.Tensor | None = None, per_sample_weights: torch.Tensor | None = None
+    ) -> torch.Tensor:
+        """A row for each bag, [R, embedding_dim]; an empty bag has zeros."""
+        if isinstance(input, torch.Tensor) and input.layout is torch.strided:
+            rows = self._bags(input, offsets, per_sample_weights)
+        elif offsets is None and per_sample_weights is None:
+            rows = rows_of(input)
+        else:
+            raise TypeError("Sparse rows came with offsets or weights; they have row starts and values of their own.")
+        if self.mode == "sum":
+            return sparse_product(rows, self.weight)
+        if rows.data is not None:
+            raise ValueError("mode='mean' takes no values and no per_sample_weights; leave them out, or use 'sum'.")
+        lengths = rows.indptr.diff().clamp(min=1)[:, None]
+        return sparse_product(rows, self.weight) / lengths
+
+    def _bags(self, ids: torch.Tensor, offsets: torch.Tensor | None, weights: torch.Tensor | None) -> SparseRows:
+        if ids.dtype not in INDEX_DTYPES or (weights is not None and weights.shape != ids.shape):
+            shape = "none" if weights is None else list(weights.shape)
+            raise TypeError(
+                f"Ids are {ids.dtype} {list(ids.shape)}, their weights {shape}; ids are int32 or int64, and weights "
+                "have their shape."
+            )
+        if ids.ndim == 2 and offsets is None:
+            starts = torch.arange(len(ids) + 1, dtype=ids.dtype) * ids.shape[1]
+            weights = None if weights is None else weights.reshape(-1)
+            return SparseRows(starts, ids.reshape(-1), weights, self.num_embeddings)
+        if ids.ndim != 1 or offsets is None:
+            raise ValueError("Give ids [z] with offsets, or ids [R, L] without.")
+        if not self.include_last_offset:
+            offsets = torch.cat((offsets, offsets.new_tensor([ids.numel()])))
+        return SparseRows(offsets.to(ids.dtype), ids, weights, self.num_embeddings)
+
+    def extra_repr(self) -> str:
+        """The sizes, for `repr`."""
+        return f"{self.num_embeddings}, {self.embedding_dim}, mode={self.mode!r}"
+
+
+def _catch_up(module: Any, *_: Any) -> None:
+    """Before a module is saved or loaded: all rows of a weight that is stepped with lazy="exact" catch up."""
+    steps = steps_of(module.weight)
+    if steps is not None and steps.is_exact:
+        steps.catch_up(module.weight)
