@@ -74,6 +74,7 @@ COMMANDS = [
     "bench",
     "bench kernels",
     "bench step",
+    "bench pytorch",
     "bench report",
 ]
 

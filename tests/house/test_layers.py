@@ -40,7 +40,9 @@ ALLOWED = {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),
         "json_text",
     },
-    "workbench.bench": {"formats", "ops", "graph", "executor", "optimizers", "data", "measure", "store", "sweep"},
+    "workbench.bench": {
+        *("formats", "ops", "graph", "executor", "optimizers", "data", "bridges", "measure", "store", "sweep"),
+    },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "train"),

@@ -15,7 +15,7 @@ from kernels.devices import Device
 from workbench import formats, ops
 from workbench.bench import contenders as of_kernels
 from workbench.bench import device as of_device
-from workbench.bench import steps, steps_cpu, steps_device
+from workbench.bench import steps, steps_cpu, steps_device, steps_pytorch
 from workbench.bench.contenders import Ready, Setting
 from workbench.bench.definition import ALLOWED
 from workbench.bench.shapes import Batch, Shape, draw
@@ -48,6 +48,11 @@ class Cell:
     def of(cls, settings: dict[str, Any]) -> "Cell":
         """From `dataclasses.asdict`, as it comes out of JSON."""
         return cls(**{**settings, "shape": Shape(**settings["shape"])})
+
+    @property
+    def is_step(self) -> bool:
+        """Whether it is whole steps that are measured."""
+        return self.optimizer is not None
 
     @property
     def told(self) -> str:
@@ -102,7 +107,7 @@ class Field:
 
 def names_of(cell: Cell) -> list[tuple[str, str, str]]:
     """(name, side, why unavailable) of the contenders, without making anything."""
-    contenders = _step_contenders(cell) if cell.task == "step" else _contenders(cell)
+    contenders = _step_contenders(cell) if cell.is_step else _contenders(cell)
     return [(contender.name, contender.side, contender.unavailable) for contender in contenders]
 
 
@@ -113,6 +118,8 @@ def _contenders(cell: Cell, on: Device | None = None) -> Sequence[of_kernels.Con
 
 
 def _step_contenders(cell: Cell, on: Device | None = None) -> Sequence[steps.StepContender]:
+    if cell.task == "pytorch":
+        return steps_pytorch.contenders()
     if cell.device == "cpu":
         return steps_cpu.contenders(cell.shape.features * cell.width, cell.optimizer)
     return steps_device.contenders(on)
@@ -123,7 +130,7 @@ def field_of(cell: Cell, on: Device | None = None) -> Field:
 
     Cells of cuda are measured on the device `on`.
     """
-    return _steps(cell, on) if cell.task == "step" else _kernels(cell, on)
+    return _steps(cell, on) if cell.is_step else _kernels(cell, on)
 
 
 def _kernels(cell: Cell, on: Device | None) -> Field:
@@ -149,12 +156,13 @@ def _drawn(shape: Shape, seed: int) -> Batch:
 
 
 def _steps(cell: Cell, on: Device | None) -> Field:
-    problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed)
-    expected = functools.cache(lambda: steps.wanted(problem))
+    loss = "logistic" if cell.task == "pytorch" else "squared"
+    problem = steps.make_problem(cell.shape, cell.width, cell.optimizer, cell.seed, loss)
+    expected = functools.cache(lambda every: steps.wanted(problem, every))
     needed = sum(table.nbytes for table in problem.tables)
 
     def make(each: steps.StepContender) -> Ready:
-        return steps.ready(each.make(problem), problem, cell.batches, expected())
+        return steps.ready(each.make(problem), problem, cell.batches, expected(each.every))
 
     contenders = _step_contenders(cell, on)
     entries = [

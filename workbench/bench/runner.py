@@ -212,6 +212,6 @@ def _by_shape(cells: Sequence[Cell], numbers: Iterable[int]) -> list[list[int]]:
     groups: dict[tuple, list[int]] = {}
     for number in numbers:
         cell = cells[number]
-        large = cell.task == "step" and cell.shape.features * cell.width >= ELEMENTS_ALONE
+        large = cell.is_step and cell.shape.features * cell.width >= ELEMENTS_ALONE
         groups.setdefault((cell.shape.name, number if large else None), []).append(number)
     return list(groups.values())

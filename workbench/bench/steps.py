@@ -1,4 +1,4 @@
-"""A whole training step: from a CSR batch to changed weights, on squared loss, lazily; ours, and what rivals share.
+"""A whole training step: from a CSR batch to changed weights, lazily; ours, on squared loss, and what rivals share.
 
 Each learner keeps one table of weights [D, N] and its state, and goes through the problem's batches in turn. `repeat`
 prepares every batch once, before the clock; `new` prepares each in its step. Checked are the weights after one turn.
@@ -47,6 +47,7 @@ class Problem:
     touched: np.ndarray
     weights: np.ndarray
     optimizer: str
+    loss: str
     tables: tuple[np.ndarray, ...]
     """Weights and states [D, N], zeros where not touched: learners that can share memory share these."""
 
@@ -62,15 +63,24 @@ class Problem:
             state[self.touched] = 0
 
 
-def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0) -> Problem:
+SLOPES: dict[str, Callable[[np.ndarray, np.ndarray], np.ndarray]] = {
+    "squared": lambda scores, targets: (scores - targets) / len(targets),
+    "logistic": lambda scores, targets: (1 / (1 + np.exp(-scores)) - targets) / targets.size,
+}
+"""Slopes of losses by scores and targets [R, N]; the logistic one is PyTorch's mean over all, targets 0 and 1."""
+
+
+def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: str = "squared") -> Problem:
     """The problem of a case; `BenchError` for an optimizer that is not known."""
     if optimizer not in OPTIONS:
         raise BenchError(f"There is no optimizer {optimizer!r} in this suite; there is: {', '.join(OPTIONS)}.")
     batches = tuple(draw(shape, seed + number, N=width) for number in range(TURN))
     touched = np.unique(np.concatenate([batch.indices for batch in batches]))
     targets = tuple(batch.dense(batch.R, width, salt=7) for batch in batches)
+    if loss == "logistic":
+        targets = tuple((each > 0).astype(np.float32) for each in targets)
     tables = tuple(aligned.zeros((shape.features, width), np.float32) for _ in range(1 + len(STATES[optimizer])))
-    return Problem(batches, targets, touched, batches[0].dense(touched.size, width, salt=5), optimizer, tables)
+    return Problem(batches, targets, touched, batches[0].dense(touched.size, width, salt=5), optimizer, loss, tables)
 
 
 class Learner(Protocol):
@@ -89,24 +99,34 @@ class Learner(Protocol):
         """The weights of the touched rows now, [U, N]."""
 
 
-def wanted(problem: Problem) -> np.ndarray:
-    """The touched rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N]."""
+def wanted(problem: Problem, every: bool = False) -> np.ndarray:
+    """The touched rows after one turn, in float64, by SciPy and the optimizer's own definition. [U, N].
+
+    With `every`, each step is one of every row, as a dense gradient makes it.
+    """
     weights = problem.weights.astype(np.float64)
     states = [np.zeros_like(weights) for _ in STATES[problem.optimizer]]
     for number, (batch, target) in enumerate(zip(problem.batches, problem.targets, strict=True)):
         columns, places = np.unique(batch.indices, return_inverse=True)
         x = scipy.sparse.csr_array((batch.data.astype(np.float64), places, batch.indptr))
         at = np.searchsorted(problem.touched, columns)
-        gradient = x.T @ ((x @ weights[at] - target) / batch.R)
-        part = [table[at] for table in (weights, *states)]
-        _apply(problem, part, gradient, number + 1)
+        gradient = x.T @ SLOPES[problem.loss](x @ weights[at], target)
+        if every:
+            spread = np.zeros_like(weights)
+            spread[at], at = gradient, slice(None)
+            gradient = spread
+        part = [table[at].copy() for table in (weights, *states)]
+        _apply(problem, part, gradient, number + 1, every)
         for table, changed in zip((weights, *states), part, strict=True):
             table[at] = changed
     return weights
 
 
-def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step: int) -> None:
-    """The formulas once more, on whole arrays, independent of the kernels that are measured."""
+def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step: int, every: bool) -> None:
+    """The formulas once more, on whole arrays, independent of the kernels that are measured.
+
+    The epsilon of PyTorch's Adam for dense gradients, which are of every row, comes after the correction of the bias.
+    """
     o = problem.options
     if problem.optimizer == "sgd":
         part[0] -= o["learning_rate"] * gradient
@@ -116,8 +136,9 @@ def _apply(problem: Problem, part: list[np.ndarray], gradient: np.ndarray, step:
     else:
         part[1] += (1 - o["beta1"]) * (gradient - part[1])
         part[2] += (1 - o["beta2"]) * (gradient**2 - part[2])
-        rate = o["learning_rate"] * np.sqrt(1 - o["beta2"] ** step) / (1 - o["beta1"] ** step)
-        part[0] -= rate * part[1] / (np.sqrt(part[2]) + o["epsilon"])
+        corrected = np.sqrt(1 - o["beta2"] ** step)
+        rate = o["learning_rate"] * corrected / (1 - o["beta1"] ** step)
+        part[0] -= rate * part[1] / (np.sqrt(part[2]) + o["epsilon"] * (corrected if every else 1))
 
 
 def error(actual: np.ndarray, expected: np.ndarray, start: np.ndarray) -> float:
@@ -244,3 +265,5 @@ class StepContender:
     unavailable: str = ""
     shares: bool = True
     """Whether it works on the problem's own tables; else it keeps a copy."""
+    every: bool = False
+    """Whether it steps every row."""

@@ -105,6 +105,15 @@ def _kernels_on_cuda(quick: bool) -> Iterator[Cell]:
         yield from (replace(cell, device="cuda", cache=cache) for cache in CACHES)
 
 
+def _pytorch(quick: bool) -> Iterator[Cell]:
+    """Loops of PyTorch: logistic regression on new batches, with and without the two lines that the bridge changes."""
+    for features in (100_000, 1_000_000):
+        for rows in (1024,) if quick else (256, 1024):
+            shape = Shape(f"power law {features:,}", rows, features, 32, sigma=0.2, slope=1.2)
+            yield from (Cell("pytorch", "pytorch", shape, width, "adam", "new") for width in (1, 16, 64))
+            yield Cell("pytorch", "pytorch", shape, 16, "adagrad", "new")
+
+
 def starts_of(suite: str, quick: bool = False) -> list[str]:
     """Kernels whose first call is measured: all of ours in the full suite of kernels."""
     every = [name for name in kernels.names() if "." not in name and not name.endswith("_dense_full")]
@@ -114,6 +123,7 @@ def starts_of(suite: str, quick: bool = False) -> list[str]:
 SUITES: dict[str, dict[str, Callable[[bool], Iterator[Cell]]]] = {
     "kernels": {"cpu": _kernels, "cuda": _kernels_on_cuda},
     "step": {"cpu": _step, "cuda": _step_on_cuda},
+    "pytorch": {"cpu": _pytorch},
 }
 
 

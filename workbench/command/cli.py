@@ -224,6 +224,18 @@ def bench_step(
     _bench(ctx, "step", quick, run, "", shape, threads, device)
 
 
+@bench.command("pytorch")
+def bench_pytorch(
+    ctx: typer.Context,
+    quick: Quick = False,
+    run: Rows = None,
+    shape: OnShape = "",
+    threads: Threads = None,
+) -> None:
+    """Time loops of PyTorch on sparse rows as they are, and with the layer and the optimizer of ours."""
+    _bench(ctx, "pytorch", quick, run, "", shape, threads, "cpu")
+
+
 @bench.command("report")
 def bench_report(
     run: Annotated[Path, typer.Argument(help="A run folder of the benchmark.")],

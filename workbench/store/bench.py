@@ -6,7 +6,7 @@ _TABLE = {
     "identity": """
         schema integer number of this table of columns
         key text hash of the case's settings, of its contenders and of the code; resuming skips a key that is done
-        suite text kernels or step
+        suite text kernels, step or pytorch
         time text when the case ended, ISO 8601
         status text ok, skipped, unsupported, failed, timeout, memory, wrong or stopped
         reason text why the status is not ok; empty when it is
