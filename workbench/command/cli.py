@@ -272,31 +272,10 @@ def bench_self(
     self_trial.run(names or [], results, seconds_budget)
 
 
-def _bench(
-    ctx: typer.Context,
-    suite: str,
-    quick: bool,
-    run: Path | None,
-    only: str,
-    shape: str,
-    threads: int | None,
-    device: str,
-) -> None:
-    from workbench import store
-    from workbench.analysis.goals import goals
-    from workbench.bench import screen, suites
-    from workbench.bench.rounds import Policy
-    from workbench.bench.runner import Runner
-    from workbench.reports import bench as reports
+def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:
+    from workbench.command import benching
 
-    folder = run or Path("runs") / f"bench-{suite}{'' if device == 'cpu' else f'-{device}'}"
-    cells = suites.cells_of(suite, quick, only, shape, device)
-    starts = () if only or shape or device != "cpu" else suites.starts_of(suite, quick)
-    outcome = screen.run(Runner(folder, Policy(), threads), cells, starts)
-    screen.console.print(screen.goals_table(goals(store.BENCH.frame(store.BENCH.read(folder)))))
-    typer.echo(f"Report: {reports.write(folder)}")
-    if outcome.stopped:
-        exits.interrupted(ctx, "Stopped")
+    benching.run(ctx, suite, *options)
 
 
 def main() -> None:
