@@ -90,9 +90,9 @@ SETTINGS = (
                             "What is trained on; uniform and power_law are drawn at any size.", main=True)),
     Setting("path", str, None, "your file or folder, for data sets that are read", goes_to=("data",), is_file=True,
             control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
-    Setting("labels", str, None, "your file of labels (.npy), where the data is a matrix alone", goes_to=("data",),
+    Setting("labels", str, None, "your file of labels (.npy), where the data has none", goes_to=("data",),
             is_file=True, say=lambda path: f"labels {path}",
-            control=Control("labels", "Your labels", "text", help="The .npy file, where the data is a matrix alone.")),
+            control=Control("labels", "Your labels", "text", help="The .npy file, where the data has none.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
             "guessed from the file, and told", ("classes", "numbers", "multilabel"), goes_to=("data",),
             say=lambda kind: f"labels as {kind}",

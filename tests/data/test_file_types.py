@@ -3,6 +3,7 @@
 import bz2
 import codecs
 import gzip
+import os
 from contextlib import suppress
 
 import numpy as np
@@ -176,6 +177,14 @@ def test_what_no_reader_takes_is_told(tmp_path, content, message):
         data.guess(tmp_path / "some")
     with pytest.raises(DataError, match=r"There is no file .*none"):
         data.guess(tmp_path / "none")
+
+
+def test_what_cannot_be_looked_at_is_told(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "circle").symlink_to(tmp_path / "circle")
+    for name, message in (("pipe", "is a pipe or a device"), ("circle", "cannot be read"), ("x\0", "cannot be read")):
+        with pytest.raises(DataError, match=f"{name} .*{message}|{name} {message}"):
+            data.guess(tmp_path / name)
 
 
 def test_text_that_svmlight_does_not_read_names_the_reader_that_does(tmp_path):

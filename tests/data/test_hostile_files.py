@@ -19,6 +19,7 @@ from tests.support.hostile_files import (
     example,
     numbers_replaced,
 )
+from tests.support.small_sets import same
 from workbench import data, formats
 from workbench.data import DataError, opened
 
@@ -77,6 +78,15 @@ def test_every_reader_has_an_example():
 def test_what_is_whole_is_read_so_that_the_tests_below_can_fail(name, tmp_path):
     parameters, _ = written(name, tmp_path)
     assert read(name, parameters, tmp_path)
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_a_file_read_like_itself_and_one_kept_on_disk_are_the_same(name, tmp_path):
+    parameters, _ = written(name, tmp_path / "example")
+    made = data.load(name, cache=tmp_path / "cache", **parameters)
+    assert same(made, data.load(name, cache=tmp_path / "cache", **parameters))
+    if "classes" in data.get(name).parameters:
+        assert same(made, data.load(name, cache=False, like=made, **parameters))
 
 
 def try_all(name, folder, damages):

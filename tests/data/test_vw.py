@@ -51,6 +51,22 @@ def test_columns_are_the_hashes_of_names_in_their_namespaces(tmp_path):
     assert (made.classes, made.y.tolist()) == (("-1", "1"), [1, 0])
 
 
+@pytest.mark.parametrize(
+    ("line", "expected"),
+    [
+        (
+            "1 |a:2 red:0.5 blue |b x:3 7 |c:0.5 q\tr:2",
+            {90259: 1, 93923: 2, 100583: 1, 143313: 3, 144850: 0.5, 163338: 1},
+        ),
+        ("-1 1.0 'tag|a b:1e-3 12 |a b", {92606: 1, 144016: 1.001}),
+        ("1 | x y:2 7:3 é", {7: 3, 67463: 1, 102934: 2, 170779: 1}),
+    ],
+)
+def test_a_row_has_the_features_that_vowpal_wabbit_9_11_gives_it(tmp_path, line, expected):
+    row = vw(tmp_path, f"{line}\n", columns="hashed").x
+    assert dict(zip(row.indices.tolist(), row.data.tolist(), strict=True)) == pytest.approx(expected)
+
+
 def test_names_that_are_whole_numbers_are_columns_as_numbered(tmp_path):
     made = vw(tmp_path, "1 |f 0:0.5 7\r\n\n2 1 'tag|f 3:2 3:1\n3 |f\n3 |f 1")
     np.testing.assert_array_equal(

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from workbench.data.errors import DataError
-from workbench.data.opened import head
+from workbench.data.opened import head, refuse_endless
 
 HEAD = 1 << 16
 """Bytes that are looked at."""
@@ -70,9 +70,15 @@ def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
     ...     guess(file.name)
     ('svmlight', {}, 'it looks like svmlight text')
     """
-    if not Path(path).exists():
-        raise DataError(f"There is no file {path}; give the path of a file or folder of data.")
-    kind = _kind_of(path)
+    refuse_endless(path)
+    try:
+        kind = _kind_of(path)
+    except FileNotFoundError:
+        raise DataError(f"There is no file {path}; give the path of a file or folder of data.") from None
+    except DataError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from None
     if not kind.reader:
         raise DataError(f"{path} looks like {kind.what}, which no data set reads. {kind.advice}.")
     return kind.reader, dict(kind.options), f"it looks like {kind.what}"

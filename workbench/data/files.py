@@ -1,7 +1,6 @@
 """What readers of files share: errors that name the file, labels into classes, when a cached copy is out of date."""
 
 import os
-import stat
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +16,7 @@ from workbench.data.errors import DataError
 from workbench.data.file_types import refuse_binary
 from workbench.data.label_reading import Place, read_labels
 from workbench.data.labels import Wanted
-from workbench.data.opened import NotTextError
+from workbench.data.opened import NotTextError, refuse_endless
 
 UNREADABLE = (
     *(OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError),
@@ -30,7 +29,7 @@ UNREADABLE = (
 def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
     """Turn whatever goes wrong inside into a `DataError` that names the file."""
     try:
-        _refuse_endless(path, what)
+        refuse_endless(path)
         yield
     except NotTextError:
         refuse_binary(path, what)
@@ -43,17 +42,6 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
     except UNREADABLE as error:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
-
-
-def _refuse_endless(path: str | os.PathLike, what: str) -> None:
-    """Refuse pipes and devices, which have no end or can be read only once (`DataError`)."""
-    try:
-        mode = os.stat(path).st_mode
-    except (OSError, ValueError):  # told by what opens it
-        return
-    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
-        advice = "save what comes from it as a file"
-        raise DataError(f"{path} cannot be read as {what}: it is a pipe or a device, no file; {advice}.")
 
 
 def fingerprint(*paths: str | os.PathLike) -> str:

@@ -12,6 +12,7 @@ import io
 import itertools
 import lzma
 import os
+import stat
 import zlib
 from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO, final
@@ -56,6 +57,16 @@ _BZIP2_BLOCKS = (b"1AY&SY", b"\x17\x72\x45\x38\x50\x90")
 _FOLLOWING = bytes(range(0x80, 0xC0))
 """Bytes of a character in UTF-8 but for its first."""
 _DAMAGED = (OSError, EOFError, ValueError, zlib.error, lzma.LZMAError)
+
+
+def refuse_endless(path: str | os.PathLike) -> None:
+    """`DataError` for pipes and devices, which have no end or are read only once."""
+    try:
+        mode = os.stat(path).st_mode
+    except (OSError, ValueError):  # told by what opens it
+        return
+    if not (stat.S_ISREG(mode) or stat.S_ISDIR(mode)):
+        raise DataError(f"{path} is a pipe or a device, no file; save what comes from it as a file.")
 
 
 def packing(path: str | os.PathLike) -> str:

@@ -53,4 +53,13 @@ def make(
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": alike})
 
 
-register(Source("text", make, "files of yours", LICENCE, lambda path, labels=None, **rest: state_of(path, labels)))
+register(
+    Source(
+        "text",
+        make,
+        "files of yours",
+        LICENCE,
+        lambda path, labels=None, **rest: state_of(path, labels),
+        takes_folder=True,
+    )
+)
