@@ -71,6 +71,24 @@ def test_a_path_is_read_by_the_reader_that_it_looks_like(news):
     assert found["labels"]["shown"] == [["0", 15], ["1", 15]]
 
 
+def test_a_guess_is_told_beside_the_result_and_its_options_give_way(tmp_path):
+    (tmp_path / "mails.txt").write_text(
+        "".join(f"{'spam' if row % 3 else 'ham'}\tword{row} and more\n" for row in range(9))
+    )
+    came = run("profile", tmp_path / "mails.txt", "--json")
+    assert "mails.txt is read by the data set text: it looks like text, a label before each." in came.stderr
+    assert json.loads(came.stdout)["labels"]["shown"] == [["spam", 6], ["ham", 3]]
+    assert known(tmp_path / "mails.txt", "--reading", "label=first, hashed=5")["features"] == 5
+
+
+def test_a_folder_of_text_is_read(tmp_path):
+    for name in ("ham", "spam"):
+        (tmp_path / "mails" / name).mkdir(parents=True)
+        (tmp_path / "mails" / name / "1.txt").write_text(f"{name} and eggs")
+    found = known(tmp_path / "mails")
+    assert (found["name"], found["rows"], found["entries"]) == ("text", 2, 6)
+
+
 def test_labels_kind_and_reading_are_obeyed(news, matrix):
     assert known(matrix, "--labels", "y.npy")["labels"]["quartiles"] == [0.5, 1.25, 2.5, 3.75, 7]
     assert known(news, "--kind", "numbers")["labels"]["kind"] == "numbers"

@@ -9,8 +9,6 @@ import scipy.sparse
 
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
-from workbench import data
-from workbench.data.sources import svmlight
 from workbench.panels import files, lab, profiling
 from workbench.panels.profiling import asked_of
 
@@ -147,13 +145,13 @@ def test_a_matrix_without_its_labels_is_not_asked_for(here):
     assert asked_of(study.choices) is None
 
 
-def test_a_folder_is_refused_unless_the_reader_takes_one(here, news, monkeypatch):
+def test_a_folder_is_refused_unless_the_reader_takes_one(here):
     (here / "mails").mkdir()
     choices = lab.study(dataset="uniform").choices | {"dataset": "svmlight", "path": str(here / "mails")}
     assert "is a folder; name a file in it" in files.problems(choices)["path"]
-    source = data.Source("folders", svmlight.make, "", "", takes_folder=True)
-    monkeypatch.setattr(data, "get", lambda name: source)
+    choices["dataset"] = "text"
     assert "is an empty folder" in files.problems(choices)["path"]
-    (here / "mails" / "a.txt").write_text("text")
+    (here / "mails" / "ham").mkdir()
+    (here / "mails" / "ham" / "a.txt").write_text("text")
     assert files.problems(choices) == {}
     assert asked_of(choices).bytes_ == 4

@@ -4,6 +4,8 @@ import inspect
 from pathlib import Path
 from typing import Any
 
+import typer
+
 from workbench import data
 from workbench.sweep.problem import parameters_of_file
 
@@ -17,30 +19,25 @@ def load(source: str, dataset: str = "", labels: str = "", kind: str = "", readi
 def named(
     source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = ""
 ) -> tuple[str, dict[str, Any]]:
-    """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read."""
-    path = Path(source).expanduser()
-    suited: dict[str, Any] = {}
+    """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read.
+
+    A guess is told on the error stream, with its reason.
+    """
+    path, options = Path(source).expanduser(), {}
     if not dataset and source in data.names():
         given: dict[str, Any] = {"dataset": source}
     elif path.exists():
-        reader, suited = (dataset, {}) if dataset else _guessed(path)
-        given = {"dataset": reader, "path": str(path)}
+        if not dataset:
+            dataset, options, why = data.guess(path)
+            typer.echo(f"{path} is read by the data set {dataset}: {why}.", err=True)
+        given = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
     given |= {"labels": str(Path(labels).expanduser()) if labels else "", "kind": kind}
     given = {name: value for name, value in given.items() if value}
     data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
-    return given["dataset"], suited | parameters_of_file({**given, "reading": reading or None})
-
-
-def _guessed(path: Path) -> tuple[str, dict[str, Any]]:
-    """The reader of what the file or folder looks like, and its options."""
-    try:
-        reader, options, _ = data.guess(path)
-    except data.DataError as error:
-        raise data.DataError(f"{str(error).rstrip('.')}; or name its reader with --dataset.") from None
-    return reader, options
+    return given["dataset"], options | parameters_of_file({**given, "reading": reading or None})
 
 
 def sources() -> list[dict[str, Any]]:
