@@ -111,11 +111,21 @@ def test_columns_are_counted_by_the_rows_that_store_them(case):
     assert (case.found.columns.used, case.found.columns.unused) == (len(counts), case.made.features - len(counts))
     assert case.found.columns.ranks == tuple(enumerate(counts, 1))
     if counts:
-        top = counts[: max(1, case.made.features // 100)]
-        assert case.found.columns.top == max(1, case.made.features // 100)
+        top = counts[: max(1, len(counts) // 100)]
+        assert case.found.columns.top == max(1, len(counts) // 100)
         assert case.found.columns.top_share == pytest.approx(sum(top) / sum(counts))
         assert case.found.columns.most_rows == pytest.approx(counts[0] / len(case.rows))
     assert (case.found.columns.zipf is None) == (len(counts) < 2)
+
+
+def test_columns_that_are_never_used_change_no_skew():
+    x = of_dense(np.triu(np.ones((250, 250))))
+    wide = csr(x.indptr, x.indices, x.data, (250, 10_000))
+    narrow, found = data.profile(dataset(x)).columns, data.profile(dataset(wide)).columns
+    assert narrow.top == 2
+    assert narrow.top_share == pytest.approx((250 + 249) / (250 * 251 / 2))
+    assert (found.top, found.top_share, found.zipf) == (narrow.top, narrow.top_share, narrow.zipf)
+    assert (narrow.unused, found.unused) == (0, 9750)
 
 
 def test_touched_columns_are_the_mean_over_every_batch_there_is(case):

@@ -31,7 +31,7 @@ def top(profile: Mapping[str, Any]) -> str:
     count, share = profile["columns"]["top"], _percent(profile["columns"]["top_share"])
     if count == 1:
         return f"the most frequent column holds {share} of the entries"
-    return f"the most frequent {count:,} columns (1 %) hold {share} of the entries"
+    return f"the most frequent {count:,} columns (1 % of those used) hold {share} of the entries"
 
 
 def _worth(profile: Mapping[str, Any]) -> str:

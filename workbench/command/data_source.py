@@ -23,7 +23,8 @@ def named(
 
     A guess is told on the error stream, with its reason.
     """
-    path, options = Path(source).expanduser(), {}
+    path = Path(source).expanduser()
+    options: dict[str, Any] = {}
     if not dataset and source in data.names():
         given: dict[str, Any] = {"dataset": source}
     elif path.exists():

@@ -57,9 +57,9 @@ class RowLengths:
 class Columns:
     """How unequally columns are used. A column is frequent by the rows that store it.
 
-    `top` is 1 % of all columns, at least one, and `top_share` the share of the entries that so many most frequent ones
-    hold; `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`, which are
-    (rank, rows) of used columns, from 1 on, at most 200 of them.
+    `top` is 1 % of the used columns, at least one, and `top_share` the share of the entries that so many most frequent
+    ones hold; `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`,
+    which are (rank, rows) of used columns, from 1 on, at most 200 of them.
     """
 
     used: int
@@ -215,7 +215,7 @@ def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
 
 def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
     """Of the rows that store each used column, int64, descending."""
-    unused, top = dataset.features - counts.size, max(1, dataset.features // TOP)
+    unused, top = dataset.features - counts.size, max(1, counts.size // TOP)
     if not counts.size:
         return Columns(0, unused, top, 0.0, 0.0, None, ())
     top_share, most_rows = float(counts[:top].sum() / counts.sum()), float(counts[0] / dataset.rows)
