@@ -112,8 +112,7 @@ SETTINGS = (
                             "makes the rarest of them one; no: it is refused.")),
     Setting("model", str, "softmax", "model that is trained, such as linear (numbers), logistic (yes or no), softmax "
             "(classes)", "models", goes_to=("model", "target", "setup", "data"), is_shown=True, noun="model",
-            control=Control("model", "Model", "one", "softmax", "softmax: classes. logistic: yes or no. linear: "
-                            "numbers. factorization_machine: numbers, by pairs of features.", main=True)),
+            control=Control("model", "Model", "one", "softmax", main=True)),
     Setting("model_options", str, None, "options of the model, name=value with commas between, such as hidden=64; by "
             "default its own", goes_to=("model", "setup"), say=lambda options: f"with {options}",
             control=Control("model_options", "Model options", "text", help="Options of the model, name=value with "

@@ -26,6 +26,6 @@ def test_a_cell_reads_its_file_with_the_options(tmp_path):
     cell = Cell(dataset="svmlight", path=str(path), reading="zero_based=true, features=7")
     assert data.load("svmlight", cache=False, **parameters_of_file(cell.model_dump())).features == 7
     assert "no parameter" in grid.why_dropped(cell.model_copy(update={"reading": "colour=1"}))
-    assert grid.unread(Cell(reading="zero_based=true")) == ["reading"]
+    assert grid.unread(Cell(dataset="uniform", reading="zero_based=true")) == ["reading"]
     twice = cell.model_copy(update={"kind": "classes", "reading": "kind=numbers"})
     assert "named in reading too" in grid.why_dropped(twice)

@@ -18,7 +18,7 @@ TABLE = {
 
 
 def toy(**changed) -> Model:
-    return Model("toy", loss="squared", target="numbers", quality_name="r2", quality=r2, **changed)
+    return Model("toy", loss="squared", target="numbers", quality_name="r2", quality=r2, predicts="", **changed)
 
 
 def test_defaults_hold_where_nothing_is_given():

@@ -126,6 +126,15 @@ CALLS: dict[str, Call] = {
         ranks=(2,),
         held=FACTORS,
     ),
+    "field_sums": Call(
+        lambda base: [[base, (base[1], 2)]], lambda base: [{"fields": (1, base[1] - 1)}], ranks=(2,), held=FACTORS
+    ),
+    "field_sums_gradient": Call(
+        lambda base: [[base, (base[1], 2), (base[0], 4)]],
+        lambda base: [{"fields": (1, base[1] - 1)}, {"fields": [base[1] - 1, 1], "sparse_grad": False}],
+        ranks=(2,),
+        held={1: ("dense",), 2: ("dense",)},
+    ),
     "fully_connected": Call(lambda base: [[base, (2, base[1])], [base, (2, base[1]), (2,)]], ranks=(2,)),
     "cast": Call(params=lambda base: [{"dtype": "float64"}]),
     "cast_like": TWINS,

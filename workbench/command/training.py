@@ -15,7 +15,6 @@ from kernels import devices, threads
 from workbench import data, formats
 from workbench.command.terminal import console
 from workbench.measure import memory
-from workbench.metrics import constant_quality
 from workbench.sweep.grid import setup_of, unread, why_dropped
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate
@@ -87,9 +86,9 @@ def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
         next(run.events())  # some code is made for the sizes at hand
         run.reset()
     seconds = show_epochs(run, cell.epochs)
-    quality = run.quality(problem.x_held_out, problem.y_held_out)
-    beside = f"the answer without X gets {quality_without_x(run, problem):.4f}"
-    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {run.model.quality_name} {quality:.4f}; {beside}")
+    name, *others = (f"{name} {value:.4f}" for name, value in run.qualities(*problem.held_out).items())
+    beside = f"the answer without X gets {run.quality_without_x(problem.y_held_out):.4f}"
+    console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([beside, *others])}")
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")
     if gpu is not None:
@@ -106,12 +105,6 @@ def show_problem(cell: Cell, problem: Problem) -> None:
         f"dense it would be {bytes_dense / 2**20:,.0f} MiB. Licence: {data.get(cell.dataset).licence}",
         markup=False,
     )
-
-
-def quality_without_x(run: Training, problem: Problem) -> float:
-    """What the best answer that ignores X gets on the held-out rows."""
-    outputs = run.model.outputs or problem.width
-    return constant_quality(run.model.target, run.model.quality, problem.y, problem.y_held_out, outputs)
 
 
 @dataclass

@@ -188,6 +188,9 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
     number[kept] = np.arange(k)
     indices = number[x.indices]
     facts = dataset.facts if k == dataset.features else {**dataset.facts, "features_kept": k}
+    if "fields" in facts:
+        of_field = np.searchsorted(np.cumsum(facts["fields"]), kept, side="right")
+        facts = {**facts, "fields": np.bincount(of_field, minlength=len(facts["fields"])).tolist()}
     return dataclasses.replace(dataset, x=with_entries(x, indices >= 0, indices, (dataset.rows, k)), facts=facts)
 
 

@@ -91,8 +91,10 @@ class Model:
     and of its slope; `target` is the kind of target, as `data.targets` makes it. `outputs` is the number of scores a
     row where that is not the width N. `width` is the natural width where the labels do not ask for one. `widths` says
     in words which widths there are, `allows` decides. `quality(scores, targets)` is a number, larger is better, called
-    `quality_name`. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where the scores
-    of a row depend on other rows too, `rows_apart` is False: a batch is then never cut to check it.
+    `quality_name`; `measures` are further ones that are shown beside it, by name. `predicts` says in a few words what
+    its scores tell. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where the scores
+    of a row depend on other rows too, `rows_apart` is False: a batch is then never cut to check it. Where its slope
+    jumps, as that of rectified units, it `has_kinks`: at a jump float32 and float64 may stand on different sides.
     """
 
     name: str
@@ -100,6 +102,7 @@ class Model:
     target: str
     quality_name: str
     quality: Callable[[np.ndarray, np.ndarray], float]
+    predicts: str = ""
     scores: Callable[[Symbol, str, Given], Symbol] = product
     parameters: Callable[[Given], tuple[Parameter, ...]] = weights
     widths: str = "any width from 1"
@@ -107,8 +110,10 @@ class Model:
     outputs: int | None = None
     width: int | None = None
     options: Mapping[str, Option] = field(default_factory=dict)
+    measures: Mapping[str, Callable[[np.ndarray, np.ndarray], float]] = field(default_factory=dict)
     needs: tuple[str, ...] = ()
     rows_apart: bool = True
+    has_kinks: bool = False
 
     @property
     def is_product(self) -> bool:

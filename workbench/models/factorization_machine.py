@@ -23,7 +23,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
     )
 
 
-register(
+MODEL = register(
     Model(
         "factorization_machine",
         loss="squared",
@@ -35,5 +35,6 @@ register(
         widths="any number of factors from 1",
         outputs=1,
         width=8,
+        predicts="numbers, by pairs of features",
     )
 )

@@ -1,6 +1,6 @@
 """Binary logistic regression: one score, the log loss of the positive class against all others."""
 
-from workbench.metrics import binary_accuracy
+from workbench.metrics import auc, binary_accuracy, logit_loss
 from workbench.models import Model, register
 
 register(
@@ -10,6 +10,8 @@ register(
         target="binary",
         quality_name="accuracy",
         quality=binary_accuracy,
+        measures={"AUC": auc, "log loss": logit_loss},
+        predicts="yes or no",
         widths="width 1",
         allows=lambda width: width == 1,
     )

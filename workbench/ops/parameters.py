@@ -61,7 +61,7 @@ OF = {
     "axes": ("axis",),
     "order": ("axes",),
     "places": ("begin", "end", "step"),
-    "lengths": ("shape",),
+    "lengths": ("shape", "fields"),
     "dtype": ("dtype",),
 }
 _KIND = {name: KINDS[kind] for kind, names in OF.items() for name in names}

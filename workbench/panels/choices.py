@@ -18,7 +18,7 @@ from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import SETTINGS, Control, Setting
 from workbench.sweep import grid
-from workbench.sweep.spec import Cell, Spec, SpecError, allowed, unknown, validate
+from workbench.sweep.spec import MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
@@ -89,12 +89,19 @@ def _offered(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
     return SPARSE.get(control.name, lambda: (*words, *allowed(setting)))
 
 
+def _help(setting: Setting) -> str:
+    """What each name stands for, where a registry's entries say so, else the setting's meaning."""
+    if setting.allowed in MEANINGS:
+        return " ".join(f"{name}: {meaning}." for name, meaning in MEANINGS[setting.allowed]().items())
+    return f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
+
+
 def _choice(setting: Setting, control: Control) -> Choice:
     """The choice of a setting. Settings of a line are no axes: those that go together make contenders."""
     return Choice(
         control.name,
         control.label,
-        control.help or f"{setting.meaning[:1].upper()}{setting.meaning[1:]}.",
+        control.help or _help(setting),
         control.kind,
         control.default,
         axis=setting.name if setting.role != "line" else "",

@@ -47,9 +47,24 @@ class Checked:
         return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""
 
 
+DRAWS_AT_KINKS = 3
+"""Random parameters that a model with kinks is checked on, until its step is right: a fault is wrong on all."""
+
+
 def check_step(run: Training) -> Checked:
-    """Do the run's first step on random parameters and compare; the run is as new afterwards."""
-    generator = np.random.default_rng(0)
+    """Do the run's first step on random parameters and compare; the run is as new afterwards.
+
+    Where the slope jumps at a sum of zero, one that is rounded to the other side makes a step seem wrong: that is drawn
+    anew, and does not come again.
+    """
+    for seed in range(DRAWS_AT_KINKS if run.model.has_kinks else 1):
+        checked = _check_step(run, np.random.default_rng(seed))
+        if not checked.reason:
+            break
+    return checked
+
+
+def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     batch = next(iter(run.batches.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(batch.x, "csr").astype(np.float64)

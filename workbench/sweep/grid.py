@@ -63,7 +63,7 @@ def setup_of(cell: Cell) -> Setup:
 def unread(cell: Cell) -> list[str]:
     """Settings about files that the cell's data set does not take, and options where its model has none."""
     parameters = data.get(cell.dataset).parameters
-    read = {*parameters, "reading"} if "path" in parameters else set(parameters)
+    read = set(parameters) if is_synthetic(cell.dataset) else {*parameters, "reading"}
     read |= {"model_options"} if models.get(cell.model).options else set()
     return [name for name in (*OF_FILE, "model_options") if getattr(cell, name) is not None and name not in read]
 

@@ -40,6 +40,11 @@ class Problem:
     y_held_out: np.ndarray | None = None
 
     @property
+    def held_out(self) -> tuple[Any, Any]:
+        """X and targets of the rows held out; None each where none are."""
+        return self.x_held_out, self.y_held_out
+
+    @property
     def facts(self) -> dict[str, Any]:
         """What the data has of what models may need besides X and y (`models.NEEDS`); None where it has not."""
         return facts_of(self.dataset)

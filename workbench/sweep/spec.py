@@ -58,6 +58,11 @@ REGISTRIES: dict[str, Callable[[], Iterable[str]]] = {
 }
 """The names that a setting of the table allows, by the registry that it names."""
 
+MEANINGS: dict[str, Callable[[], dict[str, str]]] = {
+    "models": lambda: {name: models.get(name).predicts for name in models.names()}
+}
+"""What each name of a registry stands for, in a few words, where its entries say so."""
+
 
 def allowed(setting: Setting) -> tuple[str, ...]:
     """The values that a setting may have, asked late so that entries can be added; empty where it is no choice."""

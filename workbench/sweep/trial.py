@@ -242,9 +242,10 @@ class _Trial:
             curve.add(event)
         seconds = time.perf_counter() - start
         self.seconds_measured += seconds
-        quality = run.quality(problem.x_held_out, problem.y_held_out)
-        self.row |= {"seconds_epoch": seconds / self.cell.epochs, "quality": quality, **curve.columns()}
-        self.row["quality_name"] = run.model.quality_name
+        measures = run.qualities(*problem.held_out)
+        name = run.model.quality_name
+        self.row |= {"seconds_epoch": seconds / self.cell.epochs, **curve.columns()}
+        self.row |= {"quality": measures.pop(name), "quality_name": name, "measures": measures}
 
 
 class _Curve:

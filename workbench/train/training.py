@@ -8,6 +8,7 @@ import numpy as np
 
 from workbench import data, models
 from workbench.data import loader
+from workbench.metrics import constant_quality
 from workbench.models import Parameter
 from workbench.train.events import StepEvent
 from workbench.train.setup import Setup, refuse_impossible
@@ -147,6 +148,19 @@ class Training(ABC):
     def quality(self, x: Any, y: np.ndarray) -> float:
         """The model's measure of quality on held-out X and y."""
         return self.model.quality(self.predict(x), y)
+
+    @final
+    def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
+        """The model's measure of quality and those shown beside it, by name, on held-out X and y."""
+        scores = self.predict(x)
+        measures = {self.model.quality_name: self.model.quality, **self.model.measures}
+        return {name: measure(scores, y) for name, measure in measures.items()}
+
+    @final
+    def quality_without_x(self, y: np.ndarray) -> float:
+        """What the best answer gets that ignores X, made from the targets trained on, on the held-out y."""
+        outputs = self.model.outputs or self.width
+        return constant_quality(self.model.target, self.model.quality, self.batches.y, y, outputs)
 
     @abstractmethod
     def densified(self) -> list[dict]:

@@ -1,0 +1,87 @@
+"""Synthetic ratings of users for items: biases and a product of few factors, seen more often where it is high.
+
+A row is one rating: a 1 in the column of its user and a 1 in that of its item, items behind users; labels are the
+ratings. Which items a user has rated follows from the same preferences and from popularity, so that there is something
+to learn from what was rated at all (implicit feedback), too.
+"""
+
+import numpy as np
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.labels import Labels
+from workbench.data.synthetic import LICENCE, ORIGIN
+from workbench.formats.compressed import assemble
+
+BLOCK = 1 << 24
+"""Preferences that are drawn at once."""
+
+
+def make(
+    users: int = 1000,
+    items: int = 500,
+    rows: int = 30_000,
+    rank: int = 4,
+    noise: float = 0.5,
+    strength: float = 1.5,
+    popularity: float = 1.0,
+    seed: int = 0,
+) -> Dataset:
+    """`rows` ratings, no user rates an item twice; facts: `fields` [users, items].
+
+    A rating is 3.5 + user bias + item bias (standard deviations 0.3 and 0.4) + the product of `rank` factors, of
+    standard deviation 1 / 2, + `noise` normal. A user's items are drawn with chances proportional to
+    exp(`strength` * 2 * product + `popularity` * normal of the item). O(users * items).
+    """
+    _check(users, items, rows, rank)
+    generator = np.random.default_rng(seed)
+    scale = rank**-0.25 * 0.5**0.5
+    p, q = (generator.normal(0, scale, (count, rank)) for count in (users, items))
+    of_user, of_item = generator.normal(0, 0.3, users), generator.normal(0, 0.4, items)
+    common = popularity * generator.standard_normal(items)
+    user = np.sort(_users(users, items, rows, generator))
+    item = _items(np.bincount(user, minlength=users), p, 2 * strength * q, common, generator)
+    ratings = 3.5 + of_user[user] + of_item[item] + np.einsum("rk,rk->r", p[user], q[item])
+    ratings += noise * generator.standard_normal(rows)
+    columns = np.column_stack([user, users + item]).astype(np.int32).reshape(-1)
+    x = assemble(
+        "csr", 2 * np.arange(rows + 1, dtype=np.int32), columns, np.ones(2 * rows, np.float32), (rows, users + items)
+    )
+    order = generator.permutation(rows)
+    labels = Labels("numbers", span=(float(ratings.min()), float(ratings.max())))
+    facts = {"fields": [users, items], "rank": rank}
+    return Dataset("low_rank", x[order], ratings[order].astype(np.float32), labels, ORIGIN, LICENCE, facts=facts)
+
+
+def _check(users: int, items: int, rows: int, rank: int) -> None:
+    for name, value in {"users": users, "items": items, "rows": rows, "rank": rank}.items():
+        if value < 1:
+            raise DataError(f"{name} is {value}; it is 1 or more.")
+    if rows > users * items:
+        raise DataError(f"rows is {rows:,}; {users:,} users rate {items:,} items once each, {users * items:,} at most.")
+
+
+def _users(users: int, items: int, rows: int, generator: np.random.Generator) -> np.ndarray:
+    """The user of each rating: as evenly as the rows allow, but for a random remainder."""
+    whole = np.repeat(np.arange(users), rows // users)
+    return np.concatenate([whole, generator.permutation(users)[: rows % users]])
+
+
+def _items(
+    counts: np.ndarray, p: np.ndarray, q: np.ndarray, common: np.ndarray, generator: np.random.Generator
+) -> np.ndarray:
+    """The items that each user rates, one user after the other: `counts` of them, no item twice.
+
+    The largest of preference plus Gumbel noise are a sample without replacement (Vieira 2014; Efraimidis 2006).
+    """
+    picked, at_once = [], max(1, BLOCK // len(q))
+    for first in range(0, len(p), at_once):
+        keys = p[first : first + at_once] @ q.T + common
+        keys += generator.gumbel(size=keys.shape)
+        order = np.argsort(-keys, axis=1)
+        picked += [chosen[:count] for chosen, count in zip(order, counts[first : first + at_once], strict=True)]
+    return np.concatenate(picked)
+
+
+register(Source("low_rank", make, ORIGIN, LICENCE, gives=("fields",)))

@@ -1,0 +1,16 @@
+"""Logistic regression of several classes a row: N scores, each the log odds of a class of its own."""
+
+from workbench.metrics import auc, f1_macro, f1_micro
+from workbench.models import Model, register
+
+register(
+    Model(
+        "multilabel",
+        loss="logistic",
+        target="multilabel",
+        quality_name="micro-F1",
+        quality=f1_micro,
+        measures={"macro-F1": f1_macro, "AUC": auc},
+        predicts="several classes a row",
+    )
+)

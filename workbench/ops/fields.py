@@ -1,0 +1,178 @@
+"""Sums of rows by field: of each field of columns, such as users and items, what its features name of a table.
+
+>>> import numpy as np
+>>> from workbench import ops
+>>> x = ops.to_format(np.float32([[1, 0, 0, 1], [0, 1, 1, -1]]), format="csr")
+>>> ops.field_sums(x, np.float32([[1], [2], [10], [20]]), fields=(2, 2)).tolist()
+[[1.0, 20.0], [2.0, -10.0]]
+
+It is x @ V where V [D, F K] has the row v_i of a feature in the columns of its field and zeros in those of all others,
+in O(z K) and without that table. Matrix factorization is the product of the sums of two fields.
+"""
+
+import itertools
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+import kernels
+from kernels.plan import BatchPlan
+from workbench import formats, ops
+from workbench.formats import RowSparse
+from workbench.formats.compressed import assemble
+from workbench.ops.contract import REQUIRED, Op, OpError, Rule, Shape, register
+from workbench.ops.like import put
+from workbench.ops.places import wanted_places
+from workbench.ops.products import make_plan, rule
+from workbench.ops.types import real
+
+SPARSE = ("coo", "csc", "row_sparse")
+
+
+def _borders(fields: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """First column and the one behind the last of each field."""
+    return itertools.pairwise(itertools.accumulate(fields, initial=0))
+
+
+def _check(x: Shape, v: Shape, fields: Sequence[int]) -> tuple[int, int]:
+    """Rows and width of the sums (`OpError`)."""
+    if len(x) != 2 or len(v) != 2 or x[1] != v[0]:
+        raise OpError(f"field_sums takes x [R, D] and v [D, K]; the shapes {tuple(x)} and {tuple(v)} came.")
+    if not fields or min(fields) < 0 or sum(fields) != x[1]:
+        raise OpError(f"fields is {list(fields)}; they are the numbers of columns of each, {x[1]} together.")
+    return x[0], len(fields) * v[1]
+
+
+def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    return _check(shapes[0], shapes[1], params["fields"])
+
+
+def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
+    return put(out, np.concatenate([x[:, low:high] @ v[low:high] for low, high in _borders(fields)], axis=1))
+
+
+def _sparse(x: Any, v: np.ndarray, out: np.ndarray | None = None, fields: Any = (), **_: Any) -> np.ndarray:
+    x = formats.to_format(x, "csr")
+    return put(out, np.concatenate([rule("csr", False)(_of_field(x, *pair), v) for pair in _borders(fields)], axis=1))
+
+
+def _of_field(x: Any, low: int, high: int) -> Any:
+    """The entries of these columns, in a matrix of the same shape. O(z)."""
+    mask = (x.indices >= low) & (x.indices < high)
+    before = np.concatenate([[0], np.cumsum(mask)])
+    indptr = before[x.indptr].astype(x.indptr.dtype)
+    return assemble("csr", indptr, x.indices[mask], x.data[mask], x.shape)
+
+
+def _gradient_of_rows(
+    x: Any, v: Any, head: np.ndarray, plan: BatchPlan | None = None, fields=(), **_: Any
+) -> RowSparse:
+    """The columns of a field stand together in the plan: its part of the head is summed over them alone."""
+    x = formats.to_format(x, "csr")
+    plan = plan or make_plan(x)
+    width, values = v.shape[1], np.zeros((plan.touched, v.shape[1]), head.dtype)
+    entries, kernel = plan.in_order(x.data), kernels.get("csr_t_dense").trusted
+    for field, (low, high) in enumerate(_borders(fields)):
+        first, end = np.searchsorted(plan.columns, (low, high))
+        if first < end and width:
+            part = np.ascontiguousarray(head[:, field * width : (field + 1) * width])
+            kernel(plan.segments[first : end + 1], plan.rows, entries, part, values[first:end])
+    return RowSparse.assemble(values, plan.columns, tuple(v.shape))
+
+
+def _whole_gradient(x: Any, v: Any, head: np.ndarray, out: np.ndarray | None = None, fields=(), **_: Any) -> np.ndarray:
+    if not isinstance(x, np.ndarray):
+        return put(out, formats.to_format(_gradient_of_rows(x, v, head, fields=fields), "dense"))
+    parts = np.split(head, len(fields), axis=1)
+    pairs = zip(_borders(fields), parts, strict=True)
+    return put(out, np.concatenate([x[:, low:high].T @ part for (low, high), part in pairs]))
+
+
+def _spread(v: Any, fields: Sequence[int]) -> Any:
+    """The table V [D, F K]: rows in the columns of their field, zeros elsewhere."""
+    rows = []
+    for own, (low, high) in enumerate(_borders(fields)):
+        part = ops.slice(v, begin=[low], end=[high])
+        none = ops.zeros_like(part)
+        rows.append(ops.concat(*(part if place == own else none for place in range(len(fields))), axis=1))
+    return ops.concat(*rows, axis=0)
+
+
+def _towards(x: Any, head: Any, v: Any, fields: Sequence[int]) -> Any:
+    return ops.sampled_dot(wanted_places(x), head, _spread(v, fields), transpose_b=True)
+
+
+def _gradient(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    x, v = inputs
+    return _towards(x, head, v, params["fields"]), ops.field_sums_gradient(x, v, head, **params)
+
+
+def _second(head: Any, output: Any, inputs: Sequence[Any], params: Mapping[str, Any]) -> tuple:
+    """The gradient of the gradient, which is linear in x and in the head that it was given."""
+    x, _, inner = inputs
+    head = ops.to_format(head, format="dense")
+    return _towards(x, inner, head, params["fields"]), None, ops.field_sums(x, head, **params)
+
+
+def _gradient_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
+    sums = _shape(shapes, params)
+    if tuple(shapes[2]) != sums:
+        raise OpError(f"The head of field_sums has the shape {sums}; {tuple(shapes[2])} came.")
+    return tuple(shapes[1])
+
+
+register(
+    Op(
+        "field_sums",
+        ("x", "v"),
+        _dense,
+        _shape,
+        "For each row of x [R, D] and each of F fields, which are so many columns each, the sum of x_i v_i over the "
+        "features of that field, with v [D, K]: [R, F K]. With `sparse_grad` the gradient of v is row_sparse where x "
+        "is sparse: the touched rows.",
+        params={"fields": REQUIRED, "sparse_grad": True},
+        rules=tuple(Rule((form, "dense"), "dense", _sparse, "csr_dense") for form in ("csr", *SPARSE)),
+        dtype=real,
+        gradient=_gradient,
+        family="layers",
+    )
+)
+register(
+    Op(
+        "field_sums_gradient",
+        ("x", "v", "head"),
+        _whole_gradient,
+        _gradient_shape,
+        "The gradient of `field_sums` towards v, by the head [R, F K], of which each field reads its part: row_sparse "
+        "with `sparse_grad` where x is sparse, else dense. Of v the shape alone is read.",
+        params={"fields": REQUIRED, "sparse_grad": True},
+        rules=(
+            Rule(
+                ("csr", "dense", "dense"),
+                "row_sparse",
+                _gradient_of_rows,
+                "csr_t_dense",
+                when=lambda shapes, params: bool(params["sparse_grad"]),
+                condition="sparse_grad",
+                plan=True,
+            ),
+            *(
+                Rule(
+                    (form, "dense", "dense"),
+                    "row_sparse",
+                    _gradient_of_rows,
+                    "csr_t_dense",
+                    when=lambda shapes, params: bool(params["sparse_grad"]),
+                    condition="sparse_grad",
+                )
+                for form in SPARSE
+            ),
+            *(Rule((form, "dense", "dense"), "dense", _whole_gradient, "csr_t_dense") for form in ("csr", *SPARSE)),
+        ),
+        dtype=real,
+        gradient=_second,
+        unread=(1, 2),
+        family="layers",
+    )
+)
