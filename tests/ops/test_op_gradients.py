@@ -25,7 +25,7 @@ NONE = {
     "random_normal": "has no inputs",
     **dict.fromkeys(("slope_of_output", "slope_of_softmax"), "is the gradient of what ignores its head"),
 }
-SAMPLED = ("interactions", "interactions_gradient", "dot", "fully_connected")
+SAMPLED = ("interactions", "interactions_gradient", "field_sums", "field_sums_gradient", "dot", "fully_connected")
 """The gradient towards a csr, csc or coo matrix is computed where that stores something, and nowhere else."""
 
 

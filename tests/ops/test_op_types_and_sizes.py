@@ -132,7 +132,7 @@ HUGE = {
 }
 GIVEN = {
     "shape": (3, 2**62), "format": "csr", "dtype": "float32", "scalar": 2.0, "axes": None, "begin": [1], "end": [2],
-    "low": -1.0, "high": 1.0, "place": 0, "seed": 0, "loss": "squared_loss",
+    "low": -1.0, "high": 1.0, "place": 0, "seed": 0, "loss": "squared_loss", "fields": (2**61, 2**61),
 }  # fmt: skip
 
 

@@ -34,6 +34,8 @@ FINITE = {
     "slope_of_square_sum": "multiplies stored values alone",
     "interactions": "sums over stored values alone",
     "interactions_gradient": "sums over stored values alone",
+    "field_sums": "sums over stored values alone",
+    "field_sums_gradient": "sums over stored values alone",
 }
 """Called with finite numbers: zero times infinity is left out of their sums."""
 REFUSALS = (ops.OpError, formats.FormatError, kernels.KernelError)

@@ -87,7 +87,7 @@ def _train(cell: Cell, gpu: devices.Gpu | None) -> None:
         run.reset()
     seconds = show_epochs(run, cell.epochs)
     name, *others = (f"{name} {value:.4f}" for name, value in run.qualities(*problem.held_out).items())
-    beside = f"the answer without X gets {run.quality_without_x(problem.y_held_out):.4f}"
+    beside = f"the answer without X gets {run.quality_without_x(*problem.held_out):.4f}"
     console.print(f"{seconds / cell.epochs:.3g} s an epoch; held-out {name}; {'; '.join([beside, *others])}")
     arrays, peak = run.bytes_held / 2**20, memory.peak_bytes() / 2**20
     console.print(f"arrays hold {arrays:,.1f} MiB; the process's peak was {peak:,.0f} MiB, libraries included")

@@ -24,6 +24,7 @@ from typing import Any
 
 from workbench.data import cache as _cache
 from workbench.data.batches import Batches
+from workbench.data.completed import Completed
 from workbench.data.contract import Source, get, names, register, unavailable
 from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, split, take
 from workbench.data.density import highest_density, with_density
@@ -41,6 +42,7 @@ from workbench.data.target_kinds import natural_width, targets, with_labels
 __all__ = [
     "Batch",
     "Batches",
+    "Completed",
     "DataError",
     "Dataset",
     "Feed",

@@ -40,6 +40,10 @@ def _of_numbers(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
     return f"{outputs}, mean {y.mean():.4g}, standard deviation {y.std():.3g}", "r2 0 (the mean)"
 
 
+def _of_pairs(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
+    return f"what was seen, {len(y):,} rows", "the most frequent items"
+
+
 def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
     return f"{y.shape[1]:,} columns of 0 and 1, {y.sum(axis=1).mean():.3g} ones a row", _commoner(y)
 
@@ -64,4 +68,10 @@ def _shares(dataset: Dataset) -> str:
     return f": {', '.join(shown)}{more}"
 
 
-SUMMARIES = {"classes": _of_classes, "binary": _of_binary, "numbers": _of_numbers, "multilabel": _of_columns}
+SUMMARIES = {
+    "classes": _of_classes,
+    "binary": _of_binary,
+    "numbers": _of_numbers,
+    "multilabel": _of_columns,
+    "implicit": _of_pairs,
+}

@@ -20,6 +20,7 @@ def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTyp
     - `numbers`: `dtype` [rows, N], the labels themselves, and the numbers that classes are named by. Classes at a width
       above 1 give a column of 0 and 1 each, as `multilabel` does.
     - `multilabel`: `dtype` [rows, N], a column of 0 and 1 for each class.
+    - `implicit`: `dtype` [rows, 1], ones: whatever the label, a row is what was seen.
 
     Both parts of a split get the same meaning. Refused (`DataError`, with what came and what to do): labels that cannot
     give such a target, labels that are all the same, and a width below the number of classes; `merged` makes fewer.
@@ -28,13 +29,14 @@ def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTyp
         raise DataError(f"There is no target {target!r}; there are {', '.join(TARGETS)}.")
     if width is not None and width < 1:
         raise DataError(f"width is {width}; it is the number of outputs, 1 or more.")
-    refuse_constant(dataset)
+    if target != "implicit":
+        refuse_constant(dataset)
     return TARGETS[target](dataset, width, np.dtype(dtype))
 
 
 def natural_width(dataset: Dataset, target: str) -> int:
     """The width N that the labels ask for: as many outputs as classes, of `numbers` their columns, of `binary` 1."""
-    if target == "binary" or (target == "numbers" and dataset.kind == "classes"):
+    if target in ("binary", "implicit") or (target == "numbers" and dataset.kind == "classes"):
         return 1
     return len(dataset.classes) if dataset.classes else 1 if dataset.y.ndim == 1 else dataset.y.shape[1]
 
@@ -143,5 +145,6 @@ TARGETS: dict[str, Callable[[Dataset, int | None, np.dtype], np.ndarray]] = {
     "binary": _binary,
     "numbers": _numbers,
     "multilabel": _indicators,
+    "implicit": lambda dataset, width, dtype: np.ones((dataset.rows, 1), dtype),
 }
 """Kinds of target that a model may ask for."""

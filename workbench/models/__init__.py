@@ -95,6 +95,10 @@ class Model:
     its scores tell. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where the scores
     of a row depend on other rows too, `rows_apart` is False: a batch is then never cut to check it. Where its slope
     jumps, as that of rectified units, it `has_kinks`: at a jump float32 and float64 may stand on different sides.
+
+    A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
+    `sampler(given, x)` gives of all rows X trained on what completes a batch, `complete(batch, generator)`; its
+    `rank(given, arrays)` of its parameters `scores_of(users)`, of all items, on which its measures are taken then.
     """
 
     name: str
@@ -114,6 +118,9 @@ class Model:
     needs: tuple[str, ...] = ()
     rows_apart: bool = True
     has_kinks: bool = False
+    has_intercept: bool = True
+    sampler: Callable[[Given, Any], Callable[[Any, np.random.Generator], Any]] | None = None
+    rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None
 
     @property
     def is_product(self) -> bool:

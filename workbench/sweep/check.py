@@ -65,7 +65,7 @@ def check_step(run: Training) -> Checked:
 
 
 def _check_step(run: Training, generator: np.random.Generator) -> Checked:
-    batch = next(iter(run.batches.epoch(0)))
+    batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
     x = formats.to_format(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)

@@ -10,7 +10,7 @@ import threadpoolctl
 
 from kernels import devices, threads
 from kernels.sessions import bytes_asked
-from workbench import data, formats, optimizers, settings
+from workbench import data, formats, models, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.rounds import NUMBER
@@ -21,6 +21,7 @@ from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
 from workbench.train import PHASES, StepEvent, Training, make_run, why_impossible
+from workbench.train.training import batches_of, feed_of
 
 CURVE_POINTS = 200
 
@@ -56,7 +57,7 @@ def run_trial(request: dict) -> dict:
         row |= {"status": "memory", "reason": out_of_memory(cell.device, error), "bytes_needed": bytes_asked(error)}
         if cell.device == "cuda" and bytes_asked(error):
             row["bytes_limit"] = row["bytes_device_limit"]
-    except (data.DataError, formats.FormatError) as error:
+    except (data.DataError, formats.FormatError, models.ModelError) as error:
         row |= {"status": "unsupported", "reason": str(error)}
     except Exception as error:
         traceback.print_exc()
@@ -154,7 +155,9 @@ class _Trial:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
         x, lengths = problem.x, np.diff(problem.x.indptr)
         size = max(x.shape[0] * x.shape[1], 1)
-        batch = next(iter(data.Batches(x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle).epoch(0))).x
+        model = models.get(self.cell.model)
+        given = model.given(x.shape[1], problem.width, self.cell.model_options, problem.facts)
+        batch = next(iter(feed_of(batches_of(self.setup, x, problem.y), model, given).epoch(0))).x
         self.row |= {
             "rows_total": problem.rows_total,
             "rows_trained": x.shape[0],

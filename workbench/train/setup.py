@@ -53,7 +53,9 @@ class Setup(_Setup):
 
     @property
     def has_intercept(self) -> bool:
-        """Whether the model has one: as `intercept` says, and where it does not, on cpu."""
+        """Whether the model has one: as `intercept` says, and where it does not, on cpu, if it may have one."""
+        if not models.get(self.model).has_intercept:
+            return False
         return self.device == "cpu" if self.intercept is None else self.intercept
 
     @property
@@ -97,10 +99,13 @@ def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
 
 
 def _why_not_these_options(setup: Setup) -> str:
+    model = models.get(setup.model)
     try:
-        models.get(setup.model).resolve(setup.model_options)
+        model.resolve(setup.model_options)
     except models.ModelError as error:
         return str(error)
+    if setup.intercept and not model.has_intercept:
+        return f"The {model.name} model has no intercept, which would change no order; leave it out."
     return ""
 
 

@@ -1,7 +1,7 @@
 """What every training is: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
 
 import numpy as np
@@ -9,9 +9,22 @@ import numpy as np
 from workbench import data, models
 from workbench.data import loader
 from workbench.metrics import constant_quality
-from workbench.models import Parameter
+from workbench.models import Given, Model, Parameter
+from workbench.train import ranking
 from workbench.train.events import StepEvent
 from workbench.train.setup import Setup, refuse_impossible
+
+
+def batches_of(setup: Setup, x: Any, y: np.ndarray) -> data.Batches:
+    """The rows of X and y in batches as the setup says."""
+    return data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
+
+
+def feed_of(batches: data.Batches, model: Model, given: Given) -> data.Feed:
+    """The batches as the model takes them: completed where it samples."""
+    if model.sampler is None:
+        return batches
+    return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
 
 
 class Training(ABC):
@@ -28,7 +41,8 @@ class Training(ABC):
         self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
         self.parameters = self.model.trained(self.given, setup.has_intercept)
         """The model's parameters, the intercept among them where the setup asks for one."""
-        self.batches = data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
+        self.batches = batches_of(setup, x, y)
+        self.feed = feed_of(self.batches, self.model, self.given)
         self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
         self.kept: dict[int, Any] = {}
         self.step = 0
@@ -51,7 +65,7 @@ class Training(ABC):
                 yield self.do_step(batch, epoch, {}, 0.0)
             return
         kept: dict[int, Any] = {}
-        prepared = loader.ahead(self.batches.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
+        prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
         try:
             for number, ready in enumerate(prepared):
                 if self.keeps:
@@ -147,18 +161,28 @@ class Training(ABC):
     @final
     def quality(self, x: Any, y: np.ndarray) -> float:
         """The model's measure of quality on held-out X and y."""
-        return self.model.quality(self.predict(x), y)
+        return self.qualities(x, y)[self.model.quality_name]
 
     @final
     def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
         """The model's measure of quality and those shown beside it, by name, on held-out X and y."""
-        scores = self.predict(x)
         measures = {self.model.quality_name: self.model.quality, **self.model.measures}
-        return {name: measure(scores, y) for name, measure in measures.items()}
+        if self.model.rank is None:
+            scores = self.predict(x)
+            return {name: measure(scores, y) for name, measure in measures.items()}
+        self.catch_up()
+        arrays = {one.name: self.read_rows(np.arange(one.shape[0]), one.name) for one in self.parameters}
+        return self._of_order(self.model.rank(self.given, arrays), measures, x)
+
+    def _of_order(self, scores_of: ranking.Scorer, measures: Mapping[str, Callable], x: Any) -> dict[str, float]:
+        return ranking.measured(scores_of, measures, self.given.facts["fields"], self.batches.x, x)
 
     @final
-    def quality_without_x(self, y: np.ndarray) -> float:
-        """What the best answer gets that ignores X, made from the targets trained on, on the held-out y."""
+    def quality_without_x(self, x: Any, y: np.ndarray) -> float:
+        """What the best answer gets that ignores X, or the user, on held-out X and y: made from what is trained on."""
+        if self.model.rank is not None:
+            popular = ranking.by_popularity(self.batches.x, self.given.facts["fields"])
+            return self._of_order(popular, {"quality": self.model.quality}, x)["quality"]
         outputs = self.model.outputs or self.width
         return constant_quality(self.model.target, self.model.quality, self.batches.y, y, outputs)
 

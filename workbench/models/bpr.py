@@ -1,0 +1,55 @@
+"""Ranking of items for users from what they have: Bayesian personalised ranking (Rendle et al. 2009).
+
+score = <p, q>, factors of a user and an item. It is trained on pairs: an item that the user has above one, drawn anew
+for each row, that the user has not, -log sigmoid(<p, q - q'>). The width is the number of factors.
+"""
+
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from workbench.graph import Symbol
+from workbench.metrics import ndcg_at, precision_at, recall_at
+from workbench.models import Given, Model, register
+from workbench.models.matrix_factorization import affinity, factors
+from workbench.models.two_fields import with_items_unseen
+
+
+def scores(x: Symbol, engine: str, given: Given) -> Symbol:
+    """The scores [R, 1]; of a row with 1 and -1 in the field of items their difference."""
+    return affinity(x, given)
+
+
+def sampler(given: Given, x: Any) -> Callable[[Any, np.random.Generator], Any]:
+    """What adds to a batch the items that its users have not."""
+    return with_items_unseen(x, given.facts["fields"])
+
+
+def rank(given: Given, arrays: Mapping[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:
+    """`scores_of(users)` of all items [n, items]."""
+    p, q = np.split(arrays["v"], [given.facts["fields"][0]])
+    return lambda users: p[users] @ q.T
+
+
+register(
+    Model(
+        "bpr",
+        loss="logistic",
+        target="implicit",
+        quality_name="recall at 20",
+        quality=partial(recall_at, k=20),
+        measures={"NDCG at 20": partial(ndcg_at, k=20), "precision at 20": partial(precision_at, k=20)},
+        scores=scores,
+        parameters=lambda given: (factors(given),),
+        widths="any number of factors from 1",
+        outputs=1,
+        width=64,
+        needs=("fields",),
+        has_intercept=False,
+        sampler=sampler,
+        rank=rank,
+        predicts="the order of items for users",
+    )
+)

@@ -1,0 +1,74 @@
+"""Rows that name a user and an item: the pairs, and items of which a user has none, drawn for pairwise training."""
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from workbench import formats
+from workbench.formats.compressed import assemble
+from workbench.models.options import ModelError
+
+TRIES = 16
+"""How often an item is drawn anew that the user has; the next one is taken after that."""
+
+
+def pairs_of(x: Any, fields: Sequence[int]) -> tuple[np.ndarray, np.ndarray]:
+    """User and item of each row of X [R, users + items], int64 [R] each.
+
+    Refused (`ModelError`): rows without exactly one entry in either field.
+    """
+    users, items = fields
+    x = formats.to_format(x, "csr")
+    columns = np.sort(x.indices.astype(np.int64).reshape(-1, 2), axis=1) if x.nnz == 2 * x.shape[0] else None
+    if columns is None or (np.diff(x.indptr) != 2).any() or not _is_pair(columns, users).all():
+        raise ModelError(f"A row has one user and one item, 1 of {users:,} and 1 of {items:,} columns; another came.")
+    return columns[:, 0], columns[:, 1] - users
+
+
+def _is_pair(columns: np.ndarray, users: int) -> np.ndarray:
+    return (columns[:, 0] < users) & (columns[:, 1] >= users)
+
+
+def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random.Generator], Any]:
+    """Of all pairs X a function that gives each row of a batch a -1 for an item that its user has not in X.
+
+    `complete(batch, generator)`: the item is drawn uniformly (Rendle et al. 2009); the batch keeps its format, csr or
+    dense. O(R log of the pairs).
+    """
+    users, items = fields
+    if items < 2:
+        raise ModelError(f"There are {items} items; to set one above another takes two.")
+    user, item = pairs_of(x, fields)
+    known = np.unique(user * items + item)
+
+    def complete(batch: Any, generator: np.random.Generator) -> Any:
+        user, item = pairs_of(batch, fields)
+        other = generator.integers(0, items, len(user))
+        for _ in range(TRIES):
+            again = np.flatnonzero(_are_among(known, user * items + other))
+            if not again.size:
+                break
+            other[again] = generator.integers(0, items, again.size)
+        other[other == item] = (other[other == item] + 1) % items
+        return _rows(user, item, other, users, batch)
+
+    return complete
+
+
+def _are_among(known: np.ndarray, keys: np.ndarray) -> np.ndarray:
+    return known[np.minimum(np.searchsorted(known, keys), len(known) - 1)] == keys
+
+
+def _rows(user: np.ndarray, item: np.ndarray, other: np.ndarray, users: int, like: Any) -> Any:
+    """Rows with 1 for user and item and -1 for the other item, in the format and type of `like`."""
+    low, high = np.minimum(item, other), np.maximum(item, other)
+    columns = np.column_stack([user, users + low, users + high])
+    sign = np.where(item < other, 1, -1)
+    values = np.column_stack([np.ones_like(sign), sign, -sign]).astype(like.dtype)
+    if isinstance(like, np.ndarray):
+        rows = np.zeros(like.shape, like.dtype)
+        np.put_along_axis(rows, columns, values, axis=1)
+        return rows
+    indptr = 3 * np.arange(len(user) + 1, dtype=like.indptr.dtype)
+    return assemble("csr", indptr, columns.astype(like.indices.dtype).reshape(-1), values.reshape(-1), like.shape)
