@@ -3,8 +3,10 @@
 import numpy as np
 import pytest
 
+from tests.support.small_models import settings_for, training_of
+from tests.sweep.test_sweep import _cache, trial_row  # noqa: F401 - the fixture is used by being there
 from workbench import models, train
-from workbench.sweep import problem
+from workbench.sweep.check import check_step
 
 WAYS = [
     {"gradient": "row_sparse", "update": "lazy"},
@@ -20,20 +22,6 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 @pytest.fixture(params=models.names())
 def model(request) -> models.Model:
     return models.get(request.param)
-
-
-def training_of(
-    model: models.Model, rows: int = 200, held_out: int = 0, **settings
-) -> tuple[train.Training, np.ndarray, np.ndarray]:
-    """A training of the model on drawn data but for the first `held_out` rows, and the data."""
-    width = next(width for width in (3, 1) if model.allows(width))
-    drawn = problem.drawn_for(model, width, rows=rows, features=40, density=0.2, seed=1, users=60, items=200)
-    y = problem.targets(drawn, model, width, np.dtype("float64"))
-    x = drawn.x.astype(np.float64)
-    setup = train.Setup(model=model.name, batch_rows=40, dtype="float64", optimizer="sgd", **settings)
-    trained = x[held_out:]
-    trained = trained.toarray() if setup.format == "dense" else trained
-    return train.make_run(setup, trained, y[held_out:], width, problem.facts_of(drawn)), x, y
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -73,7 +61,7 @@ def test_a_reset_training_starts_where_it_started(model):
 
 
 def test_it_beats_the_answer_without_features_on_rows_that_it_has_not_seen(model):
-    run, x, y = training_of(model, rows=2000, held_out=500)
+    run, x, y = training_of(model, rows=2000, held_out=500, optimizer="adagrad")
     for _ in run.events(20):
         pass
     assert run.quality(x[:500], y[:500]) > run.quality_without_x(x[:500], y[:500]) + 0.02
@@ -90,18 +78,53 @@ def test_starting_values_come_from_the_seed():
     assert 0.005 < factors[0].std() < 0.02
 
 
-def test_the_formula_of_the_factorization_machine():
-    run, x, _ = training_of(models.get("factorization_machine"), intercept=True)
-    for _ in run.events(1):
-        pass
-    dense, (w, v, b) = x.toarray(), run.arrays.values()
-    pairs = [sum(row[i] * row[j] * v[i] @ v[j] for j in range(40) for i in range(j)) for row in dense[:5]]
-    np.testing.assert_allclose(run.predict(x[:5])[:, 0], dense[:5] @ w[:, 0] + pairs + b[0], rtol=1e-9)
-
-
 def test_on_cuda_only_models_that_are_a_product_train():
     reason = train.why_impossible(train.Setup(model="factorization_machine", device="cuda"))
     assert (
         reason == "The factorization_machine model has no steps on cuda yet: models whose scores are X @ W train there."
     )
     assert train.why_impossible(train.Setup(device="cuda")) == ""
+
+
+WAYS_OF_TRIALS = [{}, DENSE, {"update": "exact", "gradient": "fused"}]
+
+
+@pytest.mark.parametrize("way", WAYS_OF_TRIALS, ids=str)
+def test_a_trial_checks_its_step_trains_and_holds_about_what_was_predicted(model, way):
+    row = trial_row(epochs=1, **settings_for(model.name), **way)
+    assert (row["status"], row["reason"]) == ("ok", "")
+    assert row["error"] < row["error_allowed"]
+    assert row["quality_name"] == model.quality_name
+    assert set(row["measures"]) == set(model.measures)
+    assert 0.6 < row["bytes_predicted"] / row["bytes_held"] < 2.5  # of a tiny set most are of batches, which pass
+
+
+def test_what_a_model_predicts_is_said_in_a_few_words(model):
+    assert 0 < len(model.predicts) < 60
+
+
+def test_a_step_that_is_wrong_only_at_a_jump_is_drawn_anew_and_one_that_is_wrong_is_not(monkeypatch):
+    """A unit on the other side of its jump shows in one draw; a fault shows in all."""
+    run, *_ = training_of(models.get("embedding_mlp"))
+    assert not check_step(run).reason
+    real, calls = train.Run.backward, []
+
+    def wrong(times: int):
+        def backward(self, laps=None):
+            gradients = real(self, laps)
+            calls.append(1)
+            if len(calls) <= times:
+                gradients["out"][...] *= 1.1
+            return gradients
+
+        return backward
+
+    for times, is_wrong in ((1, False), (10, True)):
+        calls.clear()
+        monkeypatch.setattr(train.Run, "backward", wrong(times))
+        assert bool(check_step(run).reason) == is_wrong
+    smooth, *_ = training_of(models.get("matrix_factorization"))
+    calls.clear()
+    monkeypatch.setattr(train.Run, "backward", lambda self, laps=None: calls.append(1) or real(self, laps))
+    assert not check_step(smooth).reason
+    assert len(calls) == 1

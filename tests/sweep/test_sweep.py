@@ -80,7 +80,7 @@ SETTINGS = [{}, DENSE, {"format": "coo"}, {"update": "standard"}, {"update": "ex
 
 @pytest.mark.parametrize("model", ["linear", "logistic", "softmax"])
 @pytest.mark.parametrize("setting", SETTINGS, ids=str)
-def test_every_model_passes_the_check_before_timing(model, setting):
+def test_models_pass_the_check_before_timing(model, setting):
     row = trial_row(model=model, optimizer="adagrad", density=0.2, **setting)
     assert (row["status"], row["reason"]) == ("ok", "")
 

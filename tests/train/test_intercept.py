@@ -5,6 +5,7 @@ import pytest
 import scipy.sparse
 
 from tests.support import rows as made_rows
+from tests.support.small_models import settings_for
 from tests.sweep.test_sweep import DENSE, FUSED, _cache, trial_row  # noqa: F401 - the fixture is used by being there
 from tests.train.test_train import FORMATS, standard, targets
 from workbench import data, models, optimizers, store, train
@@ -106,7 +107,7 @@ def test_without_it_nothing_is_there(made):
 @pytest.mark.parametrize("model", [name for name in models.names() if models.get(name).has_intercept])
 @pytest.mark.parametrize("setting", [{}, DENSE, FUSED, {"update": "exact"}], ids=str)
 def test_trials_check_it_before_timing(model, setting):
-    row = trial_row(model=model, optimizer="adam", density=0.2, intercept=True, **setting)
+    row = trial_row(optimizer="adam", intercept=True, **settings_for(model), **setting)
     assert (row["status"], row["reason"]) == ("ok", "")
     assert row["intercept"] is True
 

@@ -94,7 +94,7 @@ def predicted_training_bytes(
 
     Parts: data (dense data is held dense; csc and coo batches are made from CSR), batch (its slice, conversion and
     plan), weights (all parameters), states (of the optimizer, and what rows have missed), gradient (full, or [U, N]
-    rows), scores (and their slope).
+    rows), scores (of each parameter what a batch has of it, and the slope).
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
@@ -111,7 +111,7 @@ def predicted_training_bytes(
         "weights": sum(table.rows * table.columns for table in tables) * value,
         "states": states * numbers * value + missed,
         "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
-        "scores": 2 * batch_rows * max(table.columns for table in tables) * value,
+        "scores": 2 * batch_rows * sum(table.columns for table in tables) * value,
     }
 
 

@@ -72,6 +72,14 @@ class Given:
     options: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
 
+    def on_columns(self, columns: np.ndarray) -> "Given":
+        """The same for X with these columns alone, sorted: int [U]."""
+        facts = dict(self.facts)
+        if "fields" in facts:
+            of_field = np.searchsorted(np.cumsum(facts["fields"]), columns, side="right")
+            facts["fields"] = np.bincount(of_field, minlength=len(facts["fields"])).tolist()
+        return Given(len(columns), self.width, self.options, facts)
+
 
 def product(x: Symbol, engine: str, given: Given) -> Symbol:
     """The scores X @ W of a model that is linear in its only parameter w."""

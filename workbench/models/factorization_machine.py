@@ -23,7 +23,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
     )
 
 
-MODEL = register(
+register(
     Model(
         "factorization_machine",
         loss="squared",

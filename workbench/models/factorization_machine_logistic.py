@@ -1,6 +1,6 @@
 """Factorization machine of second order for yes or no: the log loss of its score (Rendle 2010, section 3.2)."""
 
-from workbench.metrics import binary_accuracy
+from workbench.metrics import auc, binary_accuracy, logit_loss
 from workbench.models import Model, register
 from workbench.models.factorization_machine import parameters, scores
 
@@ -11,6 +11,8 @@ register(
         target="binary",
         quality_name="accuracy",
         quality=binary_accuracy,
+        measures={"AUC": auc, "log loss": logit_loss},
+        predicts="yes or no, by pairs of features",
         scores=scores,
         parameters=parameters,
         widths="any number of factors from 1",

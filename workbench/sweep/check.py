@@ -121,7 +121,7 @@ def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator
 
 def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> executor.Executor:
     """The model's scores in float64 on rows x [r, U] of the columns `used` alone, dense."""
-    scores, _ = run.model.graph(run.given, "dense", run.setup.has_intercept)
+    scores, _ = run.model.graph(run.given.on_columns(used), "dense", run.setup.has_intercept)
     args = {"x": x}
     for one in run.parameters:
         rows = used if one.touched else np.arange(one.shape[0])

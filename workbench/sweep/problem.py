@@ -72,13 +72,15 @@ def why_not_of(model: Model, dataset: str) -> str:
     return ""
 
 
-def drawn_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
-    """Data that is drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out.
-
-    The set is uniform where the model needs nothing but X and labels, else the first that has what it needs.
-    """
+def drawn_name(model: Model) -> str:
+    """Name of a drawn data set that has what the model needs: uniform where that is nothing but X and labels."""
     able = [name for name in data.names() if set(model.needs) <= set(data.get(name).gives)]
-    name = next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
+    return next(name for name in able if "path" not in data.get(name).parameters) if model.needs else "uniform"
+
+
+def drawn_for(model: Model, width: int | None, **sizes: Any) -> data.Dataset:
+    """Data drawn for a model at that width: what it needs is there. `sizes` that its source lacks are left out."""
+    name = drawn_name(model)
     parameters = {**sizes, **drawn_labels(model, width)}
     known = data.get(name).parameters
     return data.load(name, cache=False, **{key: value for key, value in parameters.items() if key in known})

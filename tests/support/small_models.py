@@ -1,0 +1,30 @@
+"""Small problems of any registered model, on data that is drawn for it."""
+
+from typing import Any
+
+import numpy as np
+
+from workbench import models, train
+from workbench.sweep import problem
+
+
+def training_of(
+    model: models.Model, rows: int = 200, held_out: int = 0, **settings: Any
+) -> tuple[train.Training, Any, np.ndarray]:
+    """A training of the model in float64 on drawn data but for the first `held_out` rows, and the data."""
+    width = next(width for width in (3, 1) if model.allows(width))
+    drawn = problem.drawn_for(model, width, rows=rows, features=40, density=0.2, seed=1, users=60, items=200)
+    y = problem.targets(drawn, model, width, np.dtype("float64"))
+    x = drawn.x.astype(np.float64)
+    setup = train.Setup(**{"model": model.name, "batch_rows": 40, "dtype": "float64", "optimizer": "sgd", **settings})
+    trained = x[held_out:]
+    trained = trained.toarray() if setup.format == "dense" else trained
+    return train.make_run(setup, trained, y[held_out:], width, problem.facts_of(drawn)), x, y
+
+
+def settings_for(name: str) -> dict[str, Any]:
+    """Settings of a cell of the model with data that suits it."""
+    dataset = problem.drawn_name(models.get(name))
+    if problem.is_synthetic(dataset):
+        return {"model": name, "dataset": dataset, "density": 0.2}
+    return {"model": name, "dataset": dataset, "features": None}
