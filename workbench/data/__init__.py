@@ -2,8 +2,8 @@
 
 `load(name, **parameters)` gives a `Dataset`: a CSR matrix, its labels, and where it comes from. Nothing is downloaded:
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, others read files of
-yours, and `guess` says which one reads what. `Batches` cuts mini-batches from arrays; `SvmlightBatches` reads them from
-a file when needed.
+yours, and `guess` says which one reads what; `guess_columns` says what the columns of a table are. `Batches` cuts
+mini-batches from arrays; `SvmlightBatches` reads them from a file when needed.
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
@@ -37,6 +37,7 @@ from workbench.data.profiles import Profile, profile
 from workbench.data.reading_like import parameters_like, relabelled
 from workbench.data.summaries import summary
 from workbench.data.svmlight_batches import SvmlightBatches
+from workbench.data.tables import guess as guess_columns
 from workbench.data.target_kinds import natural_width, targets, with_labels
 
 __all__ = [
@@ -52,6 +53,7 @@ __all__ = [
     "SvmlightBatches",
     "get",
     "guess",
+    "guess_columns",
     "highest_density",
     "keep_features",
     "keep_rows",

@@ -1,0 +1,204 @@
+"""The reader of tables: every encoding against a plain reference, layouts, labels, and files read like a first one."""
+
+import json
+import random
+
+import numpy as np
+import pytest
+
+from tests.support import table_reference as reference
+from tests.support.small_sets import same
+from workbench import data, formats
+from workbench.data import DataError
+from workbench.data.tables import guess
+
+pa = pytest.importorskip("pyarrow")
+
+ROWS = 200
+
+
+def written(folder, text, name="rows.csv"):
+    path = folder / name
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def read(folder, text, **parameters):
+    return data.load("table", path=written(folder, text), cache=False, **parameters)
+
+
+def table(**columns):
+    """Text of a table with these columns, and y, a label."""
+    count = len(next(iter(columns.values())))
+    columns["y"] = [str(row % 2) for row in range(count)]
+    lines = [",".join(columns), *(",".join(row) for row in zip(*columns.values(), strict=True))]
+    return "\n".join(lines) + "\n"
+
+
+def drawn(choices, seed=0, count=ROWS):
+    source = random.Random(seed)
+    return [source.choice(choices) for _ in range(count)]
+
+
+COLOURS = drawn(["red", " red", "green ", "blue", "", "NA", "?", "ünï", "7"])
+NUMBERS = drawn(["0", "1.5", "-2", "3e2", "+4", ".5", " 6 ", "", "nan", "1e-3", "-0"])
+TEXTS = drawn(["a quick, brown fox", "the fox THE fox", "", "über Öl 42 a_b", "!!!", "NULL"])
+ENCODED = {
+    "one-hot": ({"kind": "category"}, COLOURS, reference.one_hot(COLOURS)),
+    "given values": (
+        {"kind": "category", "values": ["NA", "red"]},
+        COLOURS,
+        reference.one_hot(COLOURS, known=["NA", "red"]),
+    ),
+    "hashed": ({"kind": "category", "buckets": 5}, COLOURS, reference.hashed(COLOURS, 5)),
+    "binned": ({"kind": "number", "bins": 4}, NUMBERS, reference.binned(NUMBERS, 4)),
+    "keep": ({"kind": "number", "encoding": "keep"}, NUMBERS, reference.kept(NUMBERS)),
+    "largest": (
+        {"kind": "number", "encoding": "keep", "scaling": "largest"},
+        NUMBERS,
+        reference.kept(NUMBERS, "largest"),
+    ),
+    "log": ({"kind": "number", "encoding": "log"}, NUMBERS, reference.kept(NUMBERS, "none", log=True)),
+    "words": ({"kind": "text", "buckets": 64}, TEXTS, reference.words(TEXTS, 64)),
+}
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_an_encoding_is_what_plain_python_makes_of_each_value(name, tmp_path, monkeypatch):
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 256)  # so that values of several blocks are joined
+    said, values, expected = ENCODED[name]
+    quoted = [f'"{value}"' for value in values]
+    text = table(x=quoted, other=drawn(["a", "b"], seed=1))
+    made = read(tmp_path, text, columns={"columns": {"x": said, "other": {"kind": "category"}}})
+    beside = reference.one_hot(drawn(["a", "b"], seed=1))
+    np.testing.assert_allclose(made.x.toarray(), reference.side_by_side(expected, beside), rtol=1e-6)
+    formats.check(made.x, full=True)
+    assert made.x.has_canonical_format
+    assert (made.x.dtype, made.x.indices.dtype) == (np.float32, np.int32)
+    assert (made.y == np.arange(ROWS) % 2).all()
+
+
+@pytest.mark.parametrize("name", ENCODED)
+def test_a_file_read_like_another_has_its_columns(name, tmp_path):
+    said, values, _ = ENCODED[name]
+    first = read(tmp_path, table(x=[f'"{v}"' for v in values]), columns={"columns": {"x": said}})
+    reread = json.loads(json.dumps(first.facts["reread"]))
+    part = table(x=[f'"{v}"' for v in values[10:20]])
+    second = data.load("table", path=written(tmp_path, part, "second.csv"), like=first, cache=False)
+    np.testing.assert_array_equal(second.x.toarray(), first.x.toarray()[10:20])
+    assert reread == json.loads(json.dumps(second.facts["reread"]))
+    assert second.labels == first.labels
+
+
+def test_values_unseen_in_training_count_as_missing_ones(tmp_path):
+    first = read(tmp_path, table(x=["a", "b", "a", "b"]))
+    second = data.load("table", path=written(tmp_path, table(x=["c", "", "b"]), "b.csv"), like=first, cache=False)
+    assert second.x.toarray().tolist() == [[0, 0, 1], [0, 0, 1], [0, 1, 0]]
+
+
+def test_columns_that_a_second_file_has_beside_those_of_the_first_are_ignored(tmp_path):
+    first = read(tmp_path, table(x=["a", "b", "a", "b"]))
+    text = table(new=["u", "v", "w"], x=["b", "a", "b"])
+    second = data.load("table", path=written(tmp_path, text, "b.csv"), like=first, cache=False)
+    assert second.x.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+    with pytest.raises(DataError, match=r"b.csv has no column 'x'; its columns are z, y"):
+        data.load("table", path=written(tmp_path, table(z=["b"]), "b.csv"), like=first, cache=False)
+
+
+PARQUET_TYPES = {
+    "string": pa.array(["a", "b", None, "a"]),
+    "int": pa.array([1, 2, None, 1]),
+    "float": pa.array([1.5, float("nan"), None, -2.25]),
+    "half": pa.array(np.float16([1.5, 2, 0, 1])),
+    "bool": pa.array([True, False, None, True]),
+    "decimal": pa.array([1, 2, None, 1]).cast(pa.decimal128(25, 2)),
+    "date": pa.array([1, 2, None, 1], pa.date32()),
+    "dictionary": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+    "large": pa.array(["a", "b", None, "a"], pa.large_string()),
+    "bytes": pa.array([b"a", b"b", None, b"a"]),
+}
+
+
+def test_parquet_gives_what_the_same_values_give_as_text(tmp_path):
+    columns = pa.table({**PARQUET_TYPES, "label": pa.array(["no", "yes", "no", "no"])})
+    pa.parquet.write_table(columns, tmp_path / "x.parquet")
+    as_text = "string,int,float,half,bool,decimal,date,dictionary,large,bytes,label\n"
+    as_text += "a,1,1.5,1.5,true,1.00,1970-01-02,a,a,a,no\nb,2,,2,false,2.00,1970-01-03,b,b,b,yes\n"
+    as_text += ",,,0,,,,,,,no\na,1,-2.25,1,true,1.00,1970-01-02,a,a,a,no\n"
+    of_parquet = data.load("table", path=tmp_path / "x.parquet", cache=False)
+    assert same(of_parquet, read(tmp_path, as_text))
+
+
+def test_lists_in_parquet_are_ignored_unless_they_are_asked_for(tmp_path):
+    columns = {"x": pa.array(["a", "b"]), "tags": pa.array([["u"], ["v", "w"]]), "y": pa.array([0, 1])}
+    pa.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")
+    assert data.load("table", path=tmp_path / "x.parquet", cache=False).features == 3
+    with pytest.raises(DataError, match="column 'tags' holds lists or structures"):
+        data.load("table", path=tmp_path / "x.parquet", cache=False, columns={"columns": {"tags": {"kind": "text"}}})
+
+
+@pytest.mark.parametrize("separator", [",", "\t", ";", "|"])
+@pytest.mark.parametrize("end", ["\n", "\r\n", "\r"])
+def test_separator_line_ends_and_a_mark_are_seen(separator, end, tmp_path):
+    text = "\ufeff" + end.join(["size of it,colour,y", "1.5,a,0", '2.5,"a ""b"";",1', "3.5,a,0", "", "4.5,?,1", ""])
+    text = text.replace(",", separator)
+    made = read(tmp_path, text)
+    expected = [reference.binned(["1.5", "2.5", "3.5", "4.5"], 16), reference.one_hot(["a", 'a "b";', "a", "?"])]
+    np.testing.assert_array_equal(made.x.toarray(), reference.side_by_side(*expected))
+    assert made.y.tolist() == [0, 1, 0, 1]
+
+
+def test_separators_and_line_ends_within_quotes_are_text(tmp_path):
+    made = read(tmp_path, 'x,y\n"a,\nb",0\n"a\n\nb",1\n"a,\nb",0\n')
+    assert made.x.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
+
+
+def test_without_a_header_columns_are_numbered(tmp_path):
+    text = "1,a,2.5\n0,b,3.5\n1,a,4.5\n"
+    with pytest.raises(DataError, match=r"which column is the label\?.*Say label = one of c0, c1, c2"):
+        read(tmp_path, text)
+    made = read(tmp_path, text, label="c0")
+    assert (made.features, made.y.tolist()) == (3 + 4, [1, 0, 1])
+    assert guess(tmp_path / "rows.csv", header=True).names == ("1", "a", "2.5")
+
+
+def test_a_table_of_words_alone_has_a_header_where_its_names_come_once(tmp_path):
+    assert guess(written(tmp_path, "size,colour\nbig,red\nsmall,red\nbig,blue\n")).names == ("size", "colour")
+    assert guess(written(tmp_path, "e,p\np,e\ne,e\n")).names == ("c0", "c1")
+
+
+def test_labels_keep_their_meaning(tmp_path):
+    names = read(tmp_path, "x,y\na,<=50K\nb,>50K\na,<=50K\n")
+    assert (names.classes, names.labels.positive) == (("<=50K", ">50K"), ">50K")
+    numbers = read(tmp_path, "x,y\na,0.5\nb,2\na,-1\n")
+    assert (numbers.kind, numbers.y.tolist()) == ("numbers", [0.5, 2, -1])
+    several = read(
+        tmp_path, 'x,y\na,"u,v"\nb,v\na,""\n', kind="multilabel", columns={"columns": {"x": {"kind": "category"}}}
+    )
+    assert (several.classes, several.y.tolist()) == (("u", "v"), [[1, 1], [0, 1], [0, 0]])
+
+
+def test_hashed_and_bins_are_those_of_guessed_columns(tmp_path):
+    text = table(x=COLOURS, z=drawn(["1.5", "2.5", "3.5"]), w=COLOURS)
+    made = read(tmp_path, text, hashed=8, bins=2, columns={"columns": {"w": {"kind": "category"}}})
+    assert made.features == 9 + 3 + reference.one_hot(COLOURS)[0]
+
+
+def test_a_file_is_read_in_blocks_and_its_text_never_held(tmp_path, monkeypatch):
+    import tracemalloc
+
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 16)
+    rows, texts = 20_000, ["x" * 400 + str(number) for number in range(50)]
+    path = written(tmp_path, table(a=drawn(texts, count=rows), b=drawn(texts, 1, count=rows)))
+    data.load("table", path=path, cache=False)  # what is imported for it
+    before = pa.default_memory_pool().max_memory()
+    tracemalloc.start()
+    try:
+        data.load("table", path=path, cache=False)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    held = rows * 2 * 8  # an index and a value for each cell
+    assert path.stat().st_size > 40 * held
+    assert peak < 6 * held
+    assert before < path.stat().st_size / 3

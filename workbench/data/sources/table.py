@@ -1,0 +1,75 @@
+"""Tables of named columns: CSV, TSV and other separated text, packed or not, and Parquet. They are read by pyarrow."""
+
+import dataclasses
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.labels import Wanted, listed
+from workbench.data.tables.assembly import read
+from workbench.data.tables.blocks import TABLE
+from workbench.data.tables.columns import Columns, load
+from workbench.data.tables.guessing import LABELS, guessed, opened_table
+from workbench.data.tables.schema import BINS
+
+LICENCE = "that of the file"
+
+
+def make(
+    path: str | os.PathLike,
+    columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
+    label: str | None = None,
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    quotes: bool | None = None,
+    hashed: int | None = None,
+    bins: int = BINS,
+) -> Dataset:
+    """The table by its columns, each a category, a number, text, the label, or ignored; features in their order.
+
+    `columns` is a file of column kinds (`workbench data columns` writes one; `data.guess_columns(path).text()` shows
+    it); columns that it does not name are guessed from all rows, by the rules in `data.tables.guessing`. What becomes
+    of each kind is said in `data.tables.schema`. `label` names the column of labels; None takes one that is declared or
+    called label, target, y, click, class or alike. `separator` is one sign, or comma, tab, semicolon, pipe, space;
+    `header` says whether the first row holds names, else they are c0, c1, ...; `quotes` whether double quotes enclose
+    fields. None guesses the first two. `hashed` is the number of buckets for every guessed category, `bins` that of
+    ranges of a guessed number.
+
+    A value is missing where it is empty, ?, NA, NaN, null, None or \\N; blanks around values are taken off. `kind` of
+    labels is `classes`, `numbers` or `multilabel` (commas between several); None guesses: text and up to 1,000
+    different whole numbers are classes. `positive` names the class that means yes. `classes` are all there may be, in
+    order; a label that is none of them counts to the class `unseen`, or is refused. A file read `like` another has its
+    columns, values, ranges and divisors; values that it did not have count as missing ones.
+
+    Memory holds the matrix, and codes of at most its size, beside one block of text. Refused (`DataError`, with file
+    and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers, and
+    what is no number in a column of numbers.
+    """
+    wanted = Wanted(kind, positive, classes, unseen)
+    with reading(path, TABLE):
+        declared = load(columns) if columns is not None else Columns(())
+        table = opened_table(path, declared, separator, header, quotes)
+        chosen = guessed(table, declared, label, hashed, bins)
+        if chosen.label is None:
+            names = listed(table.names)
+            known = f"none is called {', '.join(LABELS[:4])} or alike"
+            raise DataError(f"{path}: which column is the label? {known}. Say label = one of {names}.")
+        x, labels, learned = read(table, chosen.columns, wanted)
+        dataset = dataset_of("table", x, labels, wanted, path, LICENCE, table.place)
+    columns_read = dataclasses.replace(chosen, columns=learned, ignores_others=True)
+    return dataclasses.replace(dataset, facts={"reread": {"columns": columns_read.mapping()}})
+
+
+def _fingerprint(path: str | os.PathLike, columns: Any = None, **rest: Any) -> str:
+    return fingerprint(path, columns) if isinstance(columns, str | os.PathLike) else fingerprint(path)
+
+
+register(Source("table", make, "a file of yours", LICENCE, _fingerprint))

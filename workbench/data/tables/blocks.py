@@ -1,0 +1,170 @@
+"""Tables block by block, so that memory holds some thousand rows and not the file: CSV and its kin, and Parquet.
+
+Both give each column as texts; a number that Parquet holds is the text that it is written as.
+"""
+
+import os
+from collections.abc import Iterator, Sequence
+from typing import Any, BinaryIO, Protocol, final
+
+from workbench.data.errors import DataError
+from workbench.data.files import reading
+from workbench.data.opened import head, opened, packing
+from workbench.data.tables import dialect as dialects
+from workbench.data.tables.arrow import Texts, arrow, texts_of
+from workbench.data.tables.dialect import Dialect
+
+BLOCK_BYTES = 1 << 22
+"""Bytes of text that are split into columns at once; a row is shorter."""
+BLOCK_ROWS = 1 << 15
+"""Rows of a Parquet file that are read at once."""
+TABLE = "a table (CSV, TSV or Parquet)"
+
+Block = dict[str, Texts]
+"""Columns of some rows, by name."""
+
+
+class Table(Protocol):
+    """A file of named columns. `nested` names those that hold lists or structures, which are no values."""
+
+    path: str | os.PathLike
+    names: tuple[str, ...]
+    nested: frozenset[str]
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+
+    def place(self, row: int) -> str:
+        """Where the row, from 0, stands in the file, in words."""
+
+    def layout(self) -> dict[str, Any]:
+        """Parameters by which another file is split as this one is."""
+
+
+def table_of(
+    path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
+) -> Table:
+    """The table in the file; of text, `separator` and `header` are guessed where they are None (`DataError`)."""
+    arrow()
+    with reading(path, TABLE):
+        if head(path, 4) == b"PAR1":
+            if packed := packing(path):
+                raise DataError(
+                    f"{path} is a Parquet file packed by {packed}; unpack it, its columns are packed by themselves."
+                )
+            return ParquetTable(path)
+        return TextTable(path, dialects.dialect_of(path, separator, header, quotes))
+
+
+@final
+class TextTable:
+    """A text file of columns, in UTF-8, packed or not."""
+
+    nested: frozenset[str] = frozenset()
+
+    def __init__(self, path: str | os.PathLike, dialect: Dialect) -> None:
+        self.path, self.dialect = path, dialect
+        self.names = dialect.names
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+        if not names:
+            return
+        pa = arrow()
+        with reading(self.path, TABLE), opened(self.path) as file:
+            counting = _Counting(file)
+            try:
+                for batch in _batches(pa, counting, self.dialect, names):
+                    yield {name: texts_of(column) for name, column in zip(names, batch.columns, strict=True)}
+            except pa.ArrowInvalid as error:
+                dialects.refuse_fault(self.path, self.dialect)
+                if "straddling" in str(error):
+                    raise DataError(
+                        f"{self.path} has a row of more than {BLOCK_BYTES:,} bytes; is it a table?"
+                    ) from None
+                raise
+        if self.dialect.quotes and counting.quotes % 2:  # a quote that is never closed makes one row of all that follow
+            dialects.refuse_fault(self.path, self.dialect)
+
+    def place(self, row: int) -> str:
+        """File and line of the row, from 0."""
+        return f"{self.path}:{dialects.line_of(self.path, self.dialect, row)}"
+
+    def layout(self) -> dict[str, Any]:
+        """Separator, header and quotes."""
+        return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
+
+
+def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
+    text = pa.dictionary(pa.int32(), pa.string())
+    csv = pa.csv
+    read = csv.ReadOptions(
+        column_names=dialect.names, skip_rows_after_names=dialect.rows_skipped, block_size=BLOCK_BYTES
+    )
+    parse = csv.ParseOptions(
+        delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
+    )
+    # types are fixed here: pyarrow would guess them from the first block and fail at a later one
+    convert = csv.ConvertOptions(
+        column_types=dict.fromkeys(names, text), include_columns=names, strings_can_be_null=False
+    )
+    try:
+        yield from csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert)
+    except pa.ArrowInvalid as error:
+        if "Empty CSV file" not in str(error):
+            raise
+
+
+@final
+class _Counting:
+    """A file that counts the double quotes that are read."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file, self.quotes, self.closed = file, 0, False
+
+    def read(self, size: int = -1) -> bytes:
+        """The next bytes."""
+        text = self._file.read(size)
+        self.quotes += text.count(b'"')
+        return text
+
+    def readable(self) -> bool:
+        """Yes."""
+        return True
+
+    def seekable(self) -> bool:
+        """No."""
+        return False
+
+    def close(self) -> None:
+        """Leave the file to who opened it."""
+        self.closed = True
+
+
+@final
+class ParquetTable:
+    """A Parquet file."""
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        self.path = path
+        pa = arrow()
+        with pa.parquet.ParquetFile(path) as file:
+            schema = file.schema_arrow
+        self.names = tuple(schema.names)
+        dialects.refuse_repeated(path, self.names)
+        self.nested = frozenset(field.name for field in schema if pa.types.is_nested(field.type))
+
+    def blocks(self, names: Sequence[str]) -> Iterator[Block]:
+        """The columns of those names, some rows at a time, in their order (`DataError`)."""
+        pa = arrow()
+        with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
+            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=list(names)):
+                yield {name: texts_of(batch.column(name)) for name in names}
+
+    def place(self, row: int) -> str:
+        """File and number of the row, both from 0."""
+        return f"{self.path}, row {row}"
+
+    def layout(self) -> dict[str, Any]:
+        """Nothing: a Parquet file says itself how it is laid out."""
+        return {}

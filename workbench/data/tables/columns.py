@@ -1,0 +1,164 @@
+"""Columns of a table together: what is said of each, as a file of column kinds (TOML) to be edited, and as words."""
+
+import json
+import os
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, final
+
+from workbench.data.errors import DataError
+from workbench.data.labels import listed
+from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
+from workbench.data.tables.telling import seen_text, table_lines
+
+MOST_BYTES = 1 << 28
+LAYOUT = ("separator", "header", "quotes")
+KEYS = (*LAYOUT, "others", "columns")
+
+
+@final
+@dataclass(frozen=True)
+class Columns:
+    """Columns of a table in their order, of a file or of some of its columns.
+
+    `layout` holds separator, header and quotes, where the file is text. `ignores_others` says whether columns that are
+    not here are ignored; else they are guessed. `source` is the file that a guess was made from.
+    """
+
+    columns: tuple[Column, ...]
+    layout: Mapping[str, Any] = field(default_factory=dict)
+    ignores_others: bool = False
+    source: str = ""
+
+    def __iter__(self) -> Iterator[Column]:
+        return iter(self.columns)
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the columns."""
+        return tuple(column.name for column in self.columns)
+
+    @property
+    def label(self) -> Column | None:
+        """The column of labels, None where there is none."""
+        return next((column for column in self.columns if column.kind == "label"), None)
+
+    def mapping(self) -> dict[str, Any]:
+        """All that is said here, in values of JSON: what a file of column kinds holds."""
+        columns = {column.name: {"kind": column.kind} | column.said() for column in self.columns}
+        return {**self.layout, "others": "ignored" if self.ignores_others else "guessed", "columns": columns}
+
+    def text(self) -> str:
+        """A table of the columns: kind, encoding, distinct values, share of missing ones, and why it was guessed."""
+        lines = table_lines(self.columns)
+        if self.layout:
+            header = "a header" if self.layout.get("header", True) else "no header"
+            lines.insert(0, f"{self.source or 'table'}: separated by {self.layout.get('separator')!r}, {header}")
+        if self.label is None:
+            lines.append("No column is the label: name it with label=, or give one the kind label.")
+        return "\n".join(lines)
+
+    def save(self, path: str | os.PathLike) -> None:
+        """Write a file of column kinds, to be edited, and given as `columns` (`DataError`)."""
+        try:
+            Path(path).write_text(self.toml(), encoding="utf-8")
+        except OSError as error:
+            raise DataError(f"{path} cannot be written: {error.strerror or error}") from None
+
+    def toml(self) -> str:
+        """The file of column kinds; what was seen of a column stands in a comment.
+
+        >>> print(Columns((Column("age", "number", bins=8),), {"separator": ";"}).toml(), end="")
+        # Columns of a table. kind is category, number, text, label or ignored; a key that is left out has its default.
+        separator = ";"
+        others = "guessed"  # columns that are not named here: guessed or ignored
+        <BLANKLINE>
+        [columns.age]
+        kind = "number"
+        encoding = "binned"
+        bins = 8
+        """
+        kinds = f"{', '.join(list(ENCODINGS)[:-1])} or {list(ENCODINGS)[-1]}"
+        name = f" {Path(self.source).name!r}" if self.source else ""
+        lines = [f"# Columns of a table{name}. kind is {kinds}; a key that is left out has its default."]
+        mapping = self.mapping()
+        lines += [f"{key} = {_value(value)}" for key, value in self.layout.items()]
+        lines += [f"others = {_value(mapping['others'])}  # columns that are not named here: guessed or ignored"]
+        for column in self.columns:
+            seen = f"  # {seen_text(column)}" if column.found else ""
+            lines += ["", f"[columns.{_key(column.name)}]{seen}"]
+            lines += [f"{key} = {_value(value)}" for key, value in mapping["columns"][column.name].items()]
+        return "\n".join(lines) + "\n"
+
+
+def load(given: str | os.PathLike | Mapping[str, Any] | Columns) -> Columns:
+    """The columns that a file of column kinds says, or a mapping as `Columns.mapping` gives it (`DataError`)."""
+    if isinstance(given, Columns):
+        return given
+    if isinstance(given, Mapping):
+        return columns_of(given, "columns")
+    if not isinstance(given, str | os.PathLike):
+        raise DataError(f"columns is a {type(given).__name__}; it is the path of a file of column kinds (.toml).")
+    path = Path(given)
+    try:
+        if not path.is_file():
+            raise DataError(f"There is no file {path}; 'workbench data columns SOURCE --out {path.name}' writes one.")
+        if path.stat().st_size > MOST_BYTES:
+            raise DataError(f"{path} has more than {MOST_BYTES:,} bytes; it is no file of column kinds.")
+        mapping = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataError(f"{path} cannot be read as a file of column kinds (TOML): {error}") from None
+    return columns_of(mapping, str(path))
+
+
+def columns_of(mapping: Mapping[str, Any], source: str) -> Columns:
+    """The columns that a mapping says, as `Columns.mapping` gives it; `DataError` names `source` and the key."""
+    _refuse_unknown(mapping, KEYS, source)
+    layout = {name: mapping[name] for name in LAYOUT if name in mapping}
+    for name in ("header", "quotes"):
+        if not isinstance(layout.get(name, True), bool):
+            raise DataError(f"{source}: {name} is {layout[name]!r}; it is true or false.")
+    others = mapping.get("others", "guessed")
+    if others not in ("guessed", "ignored"):
+        raise DataError(f"{source}: others is {others!r}; columns that are not named are 'guessed' or 'ignored'.")
+    given = mapping.get("columns", {})
+    if not isinstance(given, Mapping):
+        raise DataError(f"{source}: columns is {given!r}; it holds a table for each column: [columns.age].")
+    columns = tuple(_column(name, said, source) for name, said in given.items())
+    if len(labels := [column.name for column in columns if column.kind == "label"]) > 1:
+        raise DataError(f"{source}: {listed(labels)} are of kind label; one column is, others are ignored.")
+    return Columns(columns, layout, others == "ignored", source)
+
+
+def _column(name: str, said: Any, source: str) -> Column:
+    if not isinstance(said, Mapping):
+        raise DataError(f'{source}: column {name!r} is {said!r}; it is a table: [columns.{name}], kind = "category".')
+    _refuse_unknown(said, SAYABLE, f"{source}: column {name!r}")
+    if "kind" not in said:
+        raise DataError(f"{source}: column {name!r} has no kind; it is one of {', '.join(ENCODINGS)}.")
+    try:
+        return Column(name, **said)
+    except DataError as error:
+        raise DataError(f"{source}: {error}") from None
+
+
+def _refuse_unknown(given: Mapping[str, Any], known: tuple[str, ...], source: str) -> None:
+    if unknown := [key for key in given if key not in known]:
+        raise DataError(f"{source}: there is no key {unknown[0]!r}; keys are {', '.join(known)}.")
+
+
+def _key(name: str) -> str:
+    is_bare = name.isascii() and name.replace("_", "").replace("-", "").isalnum()
+    return name if is_bare else _value(name)
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, str):
+        return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+    if isinstance(value, list):
+        return f"[{', '.join(map(_value, value))}]"
+    return repr(value)

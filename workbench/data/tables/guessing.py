@@ -1,0 +1,145 @@
+"""What each column of a table is, guessed from all of its rows, where nobody says it.
+
+The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
+called as in `LABELS` is the label. Numbers (at least nine tenths of the rows that have a value) are numbers in ranges,
+but categories where they are whole and of few different values, and ignored where they are row numbers by name. Text of
+four words and more is text. Text that is different in every row is ignored. All else is a category, hashed from
+`MOST_ONE_HOT` values on. A value that is no number in a column of numbers is then an error with its line.
+"""
+
+import dataclasses
+import os
+from collections.abc import Mapping
+from typing import Any
+
+from workbench.data.errors import DataError
+from workbench.data.labels import listed
+from workbench.data.tables.blocks import Table, table_of
+from workbench.data.tables.columns import LAYOUT, Columns, load
+from workbench.data.tables.schema import BINS, Column
+from workbench.data.tables.survey import Seen, survey
+
+LABELS = ("label", "labels", "target", "y", "click", "clicked", "is_click", "class", "outcome")
+"""Names of columns that are taken for the label, in any case, the likelier one first."""
+IDENTIFIERS = frozenset({"id", "index", "row", "rowid", "row_id", "uuid", "key"})
+MOSTLY = 0.9
+"""Share of the rows with a value that hold a number, in a column of numbers."""
+FEW_WHOLE = 32
+"""Different whole numbers, at most, that are categories, if each has `ROWS_EACH` rows on average."""
+ROWS_EACH = 4
+WORDS_OF_TEXT = 4
+ROWS_OF_IDENTIFIER = 100
+"""Rows from which on a column that differs in all of them is taken to name the row."""
+MOST_ONE_HOT = 10_000
+MOST_BUCKETS = 1 << 18
+
+
+def guess(
+    path: str | os.PathLike,
+    columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
+    label: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    hashed: int | None = None,
+    bins: int = BINS,
+    quotes: bool | None = None,
+) -> Columns:
+    """What each column of the table in `path` is: those that `columns` declares, others guessed from all rows.
+
+    The parameters are those of the data set `table`. The result shows itself (`text()`), is written by `save(path)` to
+    be edited, and is given as `columns` again. Where no column is the label, `Columns.label` is None. One pass over the
+    file, in the memory of a block and the distinct values. Refused (`DataError`): what cannot be read as a table, and
+    names that it has no column of.
+    """
+    declared = load(columns) if columns is not None else Columns(())
+    return guessed(opened_table(path, declared, separator, header, quotes), declared, label, hashed, bins)
+
+
+def opened_table(
+    path: str | os.PathLike, declared: Columns, separator: str | None, header: bool | None, quotes: bool | None
+) -> Table:
+    """The table, split as the arguments say, else as the declared columns do, else as is guessed (`DataError`)."""
+    given = dict(zip(LAYOUT, (separator, header, quotes), strict=True))
+    layout = {**declared.layout, **{name: value for name, value in given.items() if value is not None}}
+    return table_of(path, **layout)
+
+
+def guessed(table: Table, declared: Columns, label: str | None, hashed: int | None, bins: int) -> Columns:
+    """All columns of the table in its order: those declared as they are, others guessed, or ignored (`DataError`)."""
+    by_name = {column.name: column for column in declared}
+    _refuse_unknown(table, by_name, declared.source)
+    if label is not None:
+        _refuse_label(table, label, declared.label)
+        by_name[label] = Column(label, "label", missing=by_name[label].missing if label in by_name else (), why="named")
+    others = [name for name in table.names if name not in by_name]
+    if declared.ignores_others:
+        by_name |= {name: Column(name, "ignored", why="not named") for name in others}
+        others = []
+    seen = survey(table, [name for name in others if name not in table.nested])
+    by_name |= _guesses(table, others, seen, any(one.kind == "label" for one in by_name.values()), bins)
+    found = (_as_asked(by_name[name], name in others, hashed) for name in table.names)
+    return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
+
+
+def _guesses(table: Table, names: list[str], seen: dict[str, Seen], has_label: bool, bins: int) -> dict[str, Column]:
+    lower = {name.casefold(): name for name in reversed(names) if name in seen and seen[name].present}
+    label = None if has_label else next((lower[name] for name in LABELS if name in lower), None)
+    guesses = {}
+    for name in names:
+        if name in table.nested:
+            guesses[name] = Column(name, "ignored", why="holds lists or structures")
+        elif name == label:
+            guesses[name] = Column(name, "label", why="its name", found=seen[name].found())
+        else:
+            guesses[name] = dataclasses.replace(_guess(name, seen[name], bins), found=seen[name].found())
+    return guesses
+
+
+def _guess(name: str, seen: Seen, bins: int) -> Column:
+    is_different = not seen.is_least and seen.distinct == seen.present >= ROWS_OF_IDENTIFIER
+    if not seen.present:
+        return Column(name, "ignored", why="no value")
+    if seen.distinct == 1 and not seen.missing:
+        return Column(name, "ignored", why="one value in all rows")
+    if seen.rows_of_numbers >= MOSTLY * seen.present:
+        return _of_numbers(name, seen, is_different, bins)
+    if seen.words_each >= WORDS_OF_TEXT:
+        return Column(name, "text", why=f"{seen.words_each:.1f} words a value")
+    if is_different:
+        return Column(name, "ignored", why="another value in every row, as a name of the row")
+    if seen.is_least or seen.distinct > MOST_ONE_HOT:
+        buckets = min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length())
+        return Column(name, "category", buckets=buckets, why="text, many values")
+    return Column(name, "category", why="text")
+
+
+def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
+    if seen.not_number is not None:
+        row, text = seen.not_number
+        share = seen.rows_of_numbers / seen.present
+        return Column(name, "number", bins=bins, why=f"{share:.1%} numbers, but {text[:40]!r} in row {row}")
+    if seen.are_whole and (is_different or seen.is_least) and name.casefold() in IDENTIFIERS:
+        return Column(name, "ignored", why="numbers of rows, by its name")
+    if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
+        return Column(name, "category", why="whole numbers, few values")
+    return Column(name, "number", bins=bins, why="whole numbers" if seen.are_whole else "numbers")
+
+
+def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:
+    """A guessed category hashed into the buckets that are asked for."""
+    if hashed is None or not is_guess or column.kind != "category":
+        return column
+    return dataclasses.replace(column, encoding="hashed", buckets=hashed)
+
+
+def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None:
+    known = set(table.names)
+    if unknown := [name for name in names if name not in known]:
+        raise DataError(f"{source}: {table.path} has no column {unknown[0]!r}; its columns are {listed(table.names)}.")
+
+
+def _refuse_label(table: Table, label: str, declared: Column | None) -> None:
+    if label not in table.names:
+        raise DataError(f"label is {label!r}; the columns of {table.path} are {listed(table.names)}.")
+    if declared is not None and declared.name != label:
+        raise DataError(f"label is {label!r}, and in {declared.name!r} of the columns too; keep one of the two.")

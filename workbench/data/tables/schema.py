@@ -1,0 +1,175 @@
+"""What each column of a table is, and how it becomes columns of the matrix: declared, or guessed.
+
+Kinds and their encodings, each with the columns of the matrix that come of it:
+
+- `category`, `one-hot`: one for each of its `values`, in the order of their code points unless they are given, then one
+  for values that are missing, or in a later file unknown. `hashed`: as many as `buckets`, then one for missing values.
+- `number`, `binned`: one for each of about `bins` ranges that hold equally many rows, cut at `edges`. `keep`: the
+  number itself. `log`: sign(x) * log(1 + |x|). The last two are divided by `divisor`, which `scaling` says how to find:
+  `deviation`, the standard deviation, usual for keep; `largest`, the largest magnitude; `none`, 1, usual for log.
+  Nothing is subtracted, so that zeros stay zeros. One more column is 1 where the value is missing.
+- `text`, `hashed`: counts of words, `buckets` columns, then one for missing texts. Words are runs of letters, digits
+  and underscores, in lower case.
+- `label`: the labels. `ignored`: not read.
+
+`values`, `edges` and `divisor` are found in the file where they are not given, and carried to a later one.
+"""
+
+import itertools
+import math
+from dataclasses import dataclass, fields
+from typing import Any, final
+
+from workbench.data.errors import DataError
+
+ENCODINGS: dict[str, tuple[str, ...]] = {
+    "category": ("one-hot", "hashed"),
+    "number": ("binned", "keep", "log"),
+    "text": ("hashed",),
+    "label": (),
+    "ignored": (),
+}
+"""Encodings that a column of each kind may have, the usual one first."""
+SCALINGS = ("deviation", "largest", "none")
+BUCKETS, BINS = 1 << 16, 16
+"""What `buckets` and `bins` are where nothing says otherwise."""
+MOST_COLUMNS = 2**31 - 1
+MOST_BINS = 1 << 16
+TAKEN: dict[str, tuple[str, ...]] = {
+    "one-hot": ("values",),
+    "hashed": ("buckets",),
+    "binned": ("bins", "edges"),
+    "keep": ("scaling", "divisor"),
+    "log": ("scaling", "divisor"),
+}
+"""What may be said of each encoding."""
+
+
+@final
+@dataclass(frozen=True)
+class Found:
+    """What a column was seen to hold: `rows`, of them `missing`, and `distinct` values, at least where `is_least`."""
+
+    rows: int = 0
+    missing: int = 0
+    distinct: int = 0
+    is_least: bool = False
+
+    @property
+    def missing_share(self) -> float:
+        """Share of the rows whose value is missing."""
+        return self.missing / max(self.rows, 1)
+
+
+@final
+@dataclass(frozen=True)
+class Column:
+    """One column: its `kind`, its `encoding` and what that takes; `missing` are more words for missing values.
+
+    `found` and `why` say what a guess was made from.
+
+    >>> Column("age", "number", encoding="log")
+    Column(name='age', kind='number', encoding='log', scaling='none')
+    """
+
+    name: str
+    kind: str
+    encoding: str = ""
+    buckets: int | None = None
+    bins: int | None = None
+    scaling: str | None = None
+    missing: tuple[str, ...] = ()
+    values: tuple[str, ...] | None = None
+    edges: tuple[float, ...] | None = None
+    divisor: float | None = None
+    found: Found | None = None
+    why: str = ""
+
+    def __post_init__(self) -> None:
+        if self.kind not in ENCODINGS:
+            raise DataError(f"{self._named('kind')}; it is one of {', '.join(ENCODINGS)}.")
+        if not self.encoding and ENCODINGS[self.kind]:
+            is_hashed = self.kind == "category" and self.buckets is not None
+            object.__setattr__(self, "encoding", "hashed" if is_hashed else ENCODINGS[self.kind][0])
+        if self.encoding and self.encoding not in ENCODINGS[self.kind]:
+            allowed = ", ".join(ENCODINGS[self.kind]) or "left out"
+            raise DataError(f"{self._named('encoding')}; of the kind {self.kind} it is {allowed}.")
+        self._refuse_untaken()
+        self._complete()
+        self._check()
+
+    def __repr__(self) -> str:
+        said = (f"{name}={getattr(self, name)!r}" for name in ("name", "kind"))
+        return f"Column({', '.join([*said, *(f'{name}={value!r}' for name, value in self.said().items())])})"
+
+    def said(self) -> dict[str, Any]:
+        """What is said of the encoding, by name, values of JSON."""
+        names = ("encoding", "buckets", "bins", "scaling", "missing", "values", "edges", "divisor")
+        given = {name: getattr(self, name) for name in names}
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in given.items()
+            if value not in (None, "") and not (name == "missing" and not value)
+        }
+
+    def _refuse_untaken(self) -> None:
+        taken = TAKEN.get(self.encoding, ())
+        for names in TAKEN.values():
+            for name in names:
+                if name not in taken and getattr(self, name) is not None:
+                    of = f"{self.kind} {self.encoding}".strip()
+                    raise DataError(f"{self._named(name)}; a column of {of} takes {', '.join(taken) or 'none'}.")
+
+    def _complete(self) -> None:
+        defaults = {"buckets": BUCKETS, "bins": BINS, "scaling": "deviation" if self.encoding == "keep" else "none"}
+        for name in TAKEN.get(self.encoding, ()):
+            if name in defaults and getattr(self, name) is None:
+                object.__setattr__(self, name, defaults[name])
+
+    def _check(self) -> None:
+        for name, most in (("buckets", MOST_COLUMNS - 1), ("bins", MOST_BINS)):
+            count = getattr(self, name)
+            if count is not None and not (is_whole(count) and 1 <= count <= most):
+                raise DataError(f"{self._named(name)}; it is a whole number from 1 to {most:,}.")
+        if self.scaling is not None and self.scaling not in SCALINGS:
+            raise DataError(f"{self._named('scaling')}; it is one of {', '.join(SCALINGS)}.")
+        for name in ("missing", "values"):
+            if (texts := getattr(self, name)) is not None:
+                object.__setattr__(self, name, self._texts(name, texts))
+        if self.divisor is not None and not (is_finite(self.divisor) and self.divisor > 0):
+            raise DataError(f"{self._named('divisor')}; it is a number above 0.")
+        if self.edges is not None:
+            object.__setattr__(self, "edges", self._numbers(self.edges))
+
+    def _texts(self, name: str, given: Any) -> tuple[str, ...]:
+        if not isinstance(given, list | tuple) or not all(isinstance(text, str) for text in given):
+            raise DataError(f"{self._named(name)}; it is a list of texts, numbers in quotes too.")
+        texts = tuple(text.strip() for text in given)
+        if len(set(texts)) < len(texts):
+            twice = next(text for text in texts if texts.count(text) > 1)
+            raise DataError(f"{name} of column {self.name!r} holds {twice!r} twice; each stands once.")
+        return texts
+
+    def _numbers(self, given: Any) -> tuple[float, ...]:
+        is_list = isinstance(given, list | tuple) and all(map(is_finite, given))
+        if not is_list or any(after <= before for before, after in itertools.pairwise(given)):
+            raise DataError(f"{self._named('edges')}; it is a list of numbers, each above the one before.")
+        return tuple(map(float, given))
+
+    def _named(self, name: str) -> str:
+        value = repr(getattr(self, name))
+        return f"{name} of column {self.name!r} is {value if len(value) < 80 else value[:80] + '...'}"
+
+
+SAYABLE = ("kind", *(field.name for field in fields(Column) if field.name not in ("name", "kind", "found", "why")))
+"""Keys of a column in a file of column kinds."""
+
+
+def is_whole(value: Any) -> bool:
+    """Whether it is a whole number; true and false are none."""
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def is_finite(value: Any) -> bool:
+    """Whether it is a finite number."""
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
