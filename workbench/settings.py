@@ -93,6 +93,10 @@ SETTINGS = (
     Setting("labels", str, None, "your file of labels (.npy), where the data has none", goes_to=("data",),
             is_file=True, say=lambda path: f"labels {path}",
             control=Control("labels", "Your labels", "text", help="The .npy file, where the data has none.")),
+    Setting("columns", str, None, "your file of column kinds (.toml), for tables", goes_to=("data",), is_file=True,
+            say=lambda path: f"columns {path}",
+            control=Control("columns", "Your columns", "text", help="The .toml file that says what each column of a "
+                            "table is; empty: guessed.")),
     Setting("kind", str, None, "what labels are: classes, numbers, or multilabel (several classes a row); by default "
             "guessed from the file, and told", ("classes", "numbers", "multilabel"), goes_to=("data",),
             say=lambda kind: f"labels as {kind}",

@@ -155,7 +155,7 @@ def test_separators_and_line_ends_within_quotes_are_text(tmp_path):
 
 def test_without_a_header_columns_are_numbered(tmp_path):
     text = "1,a,2.5\n0,b,3.5\n1,a,4.5\n"
-    with pytest.raises(DataError, match=r"which column is the label\?.*Say label = one of c0, c1, c2"):
+    with pytest.raises(DataError, match=r"which column is the label\?.*such as label = c2 .*There are c0, c1, c2"):
         read(tmp_path, text)
     made = read(tmp_path, text, label="c0")
     assert (made.features, made.y.tolist()) == (3 + 4, [1, 0, 1])
@@ -188,17 +188,16 @@ def test_a_file_is_read_in_blocks_and_its_text_never_held(tmp_path, monkeypatch)
     import tracemalloc
 
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 16)
+    read(tmp_path, table(a=["b", "c"]))  # what is imported for it
     rows, texts = 20_000, ["x" * 400 + str(number) for number in range(50)]
     path = written(tmp_path, table(a=drawn(texts, count=rows), b=drawn(texts, 1, count=rows)))
-    data.load("table", path=path, cache=False)  # what is imported for it
-    before = pa.default_memory_pool().max_memory()
+    pool = pa.default_memory_pool()
+    before = pool.max_memory()
     tracemalloc.start()
     try:
         data.load("table", path=path, cache=False)
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    held = rows * 2 * 8  # an index and a value for each cell
-    assert path.stat().st_size > 40 * held
-    assert peak < 6 * held
-    assert before < path.stat().st_size / 3
+    assert peak < path.stat().st_size / 4
+    assert pool.max_memory() < max(before + 1, path.stat().st_size / 4)

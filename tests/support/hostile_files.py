@@ -58,6 +58,15 @@ def _npz(folder: Path) -> dict[str, Any]:
     return {"path": folder / "matrix.npz", "labels": folder / "labels.npy"}
 
 
+@example("table")
+def _table(folder: Path) -> dict[str, Any]:
+    lines = ("size,colour,remark,y", '1.5,red,"so, so",0', "2.5,blue,so,1", "-1e3,red,?,1", ",red,so,0", "2,NA,so,1")
+    kinds = ("size", "number", "colour", "category", "remark", "text", "y", "label")
+    said = [f"[columns.{name}]\nkind = '{kind}'" for name, kind in zip(kinds[::2], kinds[1::2], strict=True)]
+    columns = _text(folder / "columns.toml", *said)
+    return {"path": _text(folder / "rows.csv", *lines), "columns": columns}
+
+
 def _text(path: Path, *lines: str) -> Path:
     path.write_text("\n".join(lines) + "\n", encoding="utf-8")
     return path

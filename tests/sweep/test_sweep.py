@@ -66,7 +66,7 @@ def test_a_trial_fills_its_row():
     unknown = {name for name, value in row.items() if value is None}
     outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries"}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
-    not_given = {"path", "labels", "kind", "reading", "positive", "model_options"}
+    not_given = {"path", "labels", "columns", "kind", "reading", "positive", "model_options"}
     assert unknown == outside | {"index_dtype", "bytes_needed"} | not_given | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48

@@ -12,6 +12,7 @@ data = typer.Typer(cls=Group, help="Look at data before anything is measured: wh
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
 Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
 Labels = Annotated[str, typer.Option(help="Your file of labels (.npy), where the data has none.")]
+Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
 Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
 Reading = Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")]
 Charts = Annotated[Path | None, typer.Option(help="Folder to write the charts into, as SVG and as PNG.")]
@@ -31,6 +32,7 @@ def profile(
     source: Named,
     dataset: Dataset = "",
     labels: Labels = "",
+    columns: Columns = "",
     kind: Kind = "",
     reading: Reading = "",
     json: Json = False,
@@ -40,9 +42,30 @@ def profile(
     from workbench.command import data_screen, data_source
     from workbench.data import profile as profile_of
 
-    known = asdict(profile_of(data_source.load(source, dataset, labels, kind, reading)))
+    known = asdict(profile_of(data_source.load(source, dataset, labels, columns, kind, reading)))
     data_screen.show_profile(known, json)
     if charts is not None:
         from workbench.reports.profile import write_charts
 
         data_screen.tell_files(write_charts(known, charts))
+
+
+@data.command()
+def columns(
+    source: Annotated[str, typer.Argument(metavar="SOURCE", help="Your table: CSV, TSV or Parquet.")],
+    out: Annotated[
+        Path | None, typer.Option(help="File to write (.toml), to be edited and given to others as --columns.")
+    ] = None,
+    columns: Columns = "",
+    reading: Annotated[
+        str, typer.Option(help="How to read it: separator, header, quotes, label, hashed, bins; name=value, commas.")
+    ] = "",
+) -> None:
+    """Say what each column of a table is taken for: kind, encoding, distinct values, share missing, and why."""
+    from workbench.command import data_source
+
+    chosen = data_source.columns(source, columns, reading)
+    typer.echo(chosen.text())
+    if out is not None:
+        chosen.save(out)
+        typer.echo(f"Written: {out}")

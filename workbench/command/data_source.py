@@ -7,10 +7,14 @@ from typing import Any
 import typer
 
 from workbench import data
+from workbench.data import reader_options
+from workbench.data.tables import Columns
 from workbench.sweep.problem import parameters_of_file
 
 
-def load(source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "") -> data.Dataset:
+def load(
+    source: str, dataset: str = "", labels: str = "", columns: str = "", kind: str = "", reading: str = ""
+) -> data.Dataset:
     """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
     name, parameters = named(source, dataset, labels, kind, reading)
     return data.load(name, **parameters)
@@ -35,10 +39,22 @@ def named(
     else:
         names = ", ".join(data.names())
         raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
-    given |= {"labels": str(Path(labels).expanduser()) if labels else "", "kind": kind}
+    files = {"labels": labels, "columns": columns}
+    given |= {name: str(Path(file).expanduser()) if file else "" for name, file in files.items()} | {"kind": kind}
     given = {name: value for name, value in given.items() if value}
     data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
     return given["dataset"], options | parameters_of_file({**given, "reading": reading or None})
+
+
+def columns(source: str, columns: str = "", reading: str = "") -> Columns:
+    """What the columns of a table are taken for (`data.DataError`)."""
+    options = reader_options.of_source(data.get("table"), reading)
+    known = inspect.signature(data.guess_columns).parameters
+    if others := [name for name in options if name not in known]:
+        raise data.DataError(f"reading names {others[0]!r}, on which columns do not depend; leave it out.")
+    if columns:
+        options["columns"] = Path(columns).expanduser()
+    return data.guess_columns(Path(source).expanduser(), **options)
 
 
 def sources() -> list[dict[str, Any]]:

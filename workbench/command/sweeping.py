@@ -14,12 +14,12 @@ from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
 from workbench.sweep.problem import is_synthetic, make_problem
 from workbench.sweep.run_folder import Progress
-from workbench.sweep.spec import Cell, Spec, SpecError
+from workbench.sweep.spec import FILES, Cell, Spec, SpecError
 
 SECONDS_UNASKED, CELLS_UNASKED = 3600.0, 1000
 """What a sweep may take without a question."""
 
-OF_DATA = ("dataset", "path", "labels", "model", "width", "kind", "positive", "merge", "epochs")
+OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "merge", "epochs")
 """Settings on which it depends whether a file can be trained on."""
 
 

@@ -59,9 +59,9 @@ def make(
         table = opened_table(path, declared, separator, header, quotes)
         chosen = guessed(table, declared, label, hashed, bins)
         if chosen.label is None:
-            names = listed(table.names)
             known = f"none is called {', '.join(LABELS[:4])} or alike"
-            raise DataError(f"{path}: which column is the label? {known}. Say label = one of {names}.")
+            example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
+            raise DataError(f"{path}: which column is the label? {known}. {example}. There are {listed(table.names)}.")
         x, labels, learned = read(table, chosen.columns, wanted)
         dataset = dataset_of("table", x, labels, wanted, path, LICENCE, table.place)
     columns_read = dataclasses.replace(chosen, columns=learned, ignores_others=True)

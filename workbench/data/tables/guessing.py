@@ -32,6 +32,7 @@ ROWS_OF_IDENTIFIER = 100
 """Rows from which on a column that differs in all of them is taken to name the row."""
 MOST_ONE_HOT = 10_000
 MOST_BUCKETS = 1 << 18
+IGNORED = Column("", "ignored")
 
 
 def guess(
@@ -68,6 +69,7 @@ def guessed(table: Table, declared: Columns, label: str | None, hashed: int | No
     """All columns of the table in its order: those declared as they are, others guessed, or ignored (`DataError`)."""
     by_name = {column.name: column for column in declared}
     _refuse_unknown(table, by_name, declared.source)
+    _refuse_nested(table, by_name, label)
     if label is not None:
         _refuse_label(table, label, declared.label)
         by_name[label] = Column(label, "label", missing=by_name[label].missing if label in by_name else (), why="named")
@@ -76,6 +78,8 @@ def guessed(table: Table, declared: Columns, label: str | None, hashed: int | No
         by_name |= {name: Column(name, "ignored", why="not named") for name in others}
         others = []
     seen = survey(table, [name for name in others if name not in table.nested])
+    if any(not column.rows for column in seen.values()):
+        raise DataError(f"{table.path} holds {'a header and ' if table.layout().get('header') else ''}no rows.")
     by_name |= _guesses(table, others, seen, any(one.kind == "label" for one in by_name.values()), bins)
     found = (_as_asked(by_name[name], name in others, hashed) for name in table.names)
     return Columns(tuple(found), table.layout(), declared.ignores_others, str(table.path))
@@ -136,6 +140,12 @@ def _refuse_unknown(table: Table, names: Mapping[str, Any], source: str) -> None
     known = set(table.names)
     if unknown := [name for name in names if name not in known]:
         raise DataError(f"{source}: {table.path} has no column {unknown[0]!r}; its columns are {listed(table.names)}.")
+
+
+def _refuse_nested(table: Table, by_name: Mapping[str, Column], label: str | None) -> None:
+    wanted = [name for name in table.nested if name == label or by_name.get(name, IGNORED).kind != "ignored"]
+    if wanted:
+        raise DataError(f'{table.path}: column {wanted[0]!r} holds lists or structures; say kind = "ignored".')
 
 
 def _refuse_label(table: Table, label: str, declared: Column | None) -> None:

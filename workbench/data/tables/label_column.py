@@ -17,7 +17,7 @@ MOSTLY = 0.9
 
 @final
 class LabelColumn:
-    """Collects the labels of all rows; a row without one is refused (`WrongValueError`)."""
+    """Collects the labels of all rows; one that is missing is refused (`WrongValueError`) unless rows have several."""
 
     def __init__(self, column: Column, wanted: Wanted) -> None:
         self.column, self.wanted = column, wanted
@@ -26,7 +26,7 @@ class LabelColumn:
 
     def add(self, texts: Texts, row: int) -> None:
         """Take in some rows."""
-        if (texts.numbers < 0).any():
+        if self.wanted.kind != "multilabel" and (texts.numbers < 0).any():
             raise WrongValueError(row + int(np.argmin(texts.numbers)), self._missing())
         numbers = of_rows(self.vocabulary.add(texts.distinct), -1, texts.numbers)
         lengths = arrow().compute.utf8_length(texts.distinct).to_numpy(zero_copy_only=False)
@@ -41,7 +41,7 @@ class LabelColumn:
         numbers, texts = joined(self.numbers, np.int32), self.vocabulary.texts
         if self.wanted.kind == "multilabel":
             names = [tuple(filter(None, map(str.strip, text.split(",")))) for text in texts.to_pylist()]
-            return [names[number] for number in numbers]
+            return [() if number < 0 else names[number] for number in numbers]
         values = numbers_of(texts)
         is_text = np.isnan(values)
         if is_text.any() and self._is_mistake(is_text, numbers):
