@@ -42,7 +42,7 @@ def profile(
     from workbench.command import data_screen, data_source
     from workbench.data import profile as profile_of
 
-    known = asdict(profile_of(data_source.load(source, dataset, labels, columns, kind, reading)))
+    known = asdict(profile_of(data_source.load(source, dataset, labels, kind, reading, columns)))
     data_screen.show_profile(known, json)
     if charts is not None:
         from workbench.reports.profile import write_charts

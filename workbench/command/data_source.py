@@ -13,15 +13,15 @@ from workbench.sweep.problem import parameters_of_file
 
 
 def load(
-    source: str, dataset: str = "", labels: str = "", columns: str = "", kind: str = "", reading: str = ""
+    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> data.Dataset:
     """The data set; `data.DataError` where there is none of that name, no such file, or a setting that it lacks."""
-    name, parameters = named(source, dataset, labels, columns, kind, reading)
+    name, parameters = named(source, dataset, labels, kind, reading, columns)
     return data.load(name, **parameters)
 
 
 def named(
-    source: str, dataset: str = "", labels: str = "", columns: str = "", kind: str = "", reading: str = ""
+    source: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", columns: str = ""
 ) -> tuple[str, dict[str, Any]]:
     """Name and parameters of the data set that is meant (`data.DataError`); only the file's beginning is read.
 

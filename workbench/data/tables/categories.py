@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from workbench.data.tables.arrow import Texts
-from workbench.data.tables.encoding import Encoded, Vocabulary, WrongValueError, hashed, joined, of_rows
+from workbench.data.tables.encoding import Encoded, Vocabulary, WrongValueError, first_row, hashed, joined, of_rows
 from workbench.data.tables.schema import Column
 
 MOST_VALUES = 1 << 20
@@ -31,7 +31,10 @@ class OneHot:
         numbers = known.find(texts.distinct) if self.column.values is not None else known.add(texts.distinct)
         if len(known) > MOST_VALUES:
             advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
-            raise WrongValueError(row, f"column {self.column.name!r} has more than {MOST_VALUES:,} values; {advice}.")
+            at, _ = first_row(texts, numbers >= MOST_VALUES)
+            raise WrongValueError(
+                row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values; {advice}."
+            )
         self.numbers.append(of_rows(numbers, -1, texts.numbers))
 
     def finish(self) -> Encoded:
