@@ -11,7 +11,7 @@ from workbench.data.errors import DataError
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted, listed
 from workbench.data.tables.assembly import read
-from workbench.data.tables.blocks import TABLE
+from workbench.data.tables.blocks import TABLE, Table
 from workbench.data.tables.columns import Columns, load
 from workbench.data.tables.guessing import LABELS, guessed, opened_table
 from workbench.data.tables.schema import BINS
@@ -55,16 +55,20 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
-        declared = load(columns) if columns is not None else Columns(())
+        declared = load(columns)
         table = opened_table(path, declared, separator, header, quotes)
-        chosen = guessed(table, declared, label, hashed, bins)
-        if chosen.label is None:
-            known = f"none is called {', '.join(LABELS[:4])} or alike"
-            example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
-            raise DataError(f"{path}: which column is the label? {known}. {example}. There are {listed(table.names)}.")
-        x, labels, learned = read(table, chosen.columns, wanted)
-        dataset = dataset_of("table", x, labels, wanted, path, LICENCE, table.place)
-    columns_read = dataclasses.replace(chosen, columns=learned, ignores_others=True)
+        return _of_table(table, guessed(table, declared, label, hashed, bins), wanted)
+
+
+def _of_table(table: Table, columns: Columns, wanted: Wanted) -> Dataset:
+    if columns.label is None:
+        known = f"none is called {', '.join(LABELS[:4])} or alike"
+        example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
+        what = f"{table.path}: which column is the label? {known}"
+        raise DataError(f"{what}. {example}. There are {listed(table.names)}.")
+    x, labels, learned = read(table, columns.columns, wanted)
+    dataset = dataset_of("table", x, labels, wanted, table.path, LICENCE, table.place)
+    columns_read = dataclasses.replace(columns, columns=learned, ignores_others=True)
     return dataclasses.replace(dataset, facts={"reread": {"columns": columns_read.mapping()}})
 
 

@@ -93,8 +93,10 @@ class Columns:
         return "\n".join(lines) + "\n"
 
 
-def load(given: str | os.PathLike | Mapping[str, Any] | Columns) -> Columns:
-    """The columns that a file of column kinds says, or a mapping as `Columns.mapping` gives it (`DataError`)."""
+def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Columns:
+    """The columns that a file of column kinds says, or such a mapping as `Columns.mapping` gives (`DataError`)."""
+    if given is None:
+        return Columns(())
     if isinstance(given, Columns):
         return given
     if isinstance(given, Mapping):

@@ -52,7 +52,7 @@ def guess(
     file, in the memory of a block and the distinct values. Refused (`DataError`): what cannot be read as a table, and
     names that it has no column of.
     """
-    declared = load(columns) if columns is not None else Columns(())
+    declared = load(columns)
     return guessed(opened_table(path, declared, separator, header, quotes), declared, label, hashed, bins)
 
 
