@@ -1,6 +1,7 @@
 """`workbench data`: a path or a name comes in, a table, JSON or pictures come out, and mistakes are told."""
 
 import json
+import re
 import xml.etree.ElementTree as ET
 
 import numpy as np
@@ -142,11 +143,13 @@ def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_i
     assert exits.status_of(came.exception) == exits.WRONG_INPUT
 
 
-@pytest.mark.parametrize(("group", "names"), [("data", "list, profile"), ("bench", "kernels, step, report")])
-def test_a_wrong_command_of_a_group_lists_the_known_ones(group, names):
+@pytest.mark.parametrize("group", ["data", "bench"])
+def test_a_wrong_command_of_a_group_lists_the_known_ones(group):
+    known = typer.main.get_command(cli.app).commands[group].commands
     came = CliRunner().invoke(cli.app, [group, "profil"])
     assert came.exit_code == exits.WRONG_INPUT
-    assert f"There is no command 'profil'; there is: {names}" in came.output
+    said = " ".join(re.sub("[│╭╮╰╯─]", " ", came.output).split())
+    assert f"There is no command 'profil'; there is: {', '.join(known)}." in said
 
 
 @pytest.mark.parametrize(
