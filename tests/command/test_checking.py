@@ -7,6 +7,7 @@ import pytest
 import scipy.sparse
 from typer.testing import CliRunner
 
+from workbench.command import checking
 from workbench.command.cli import app
 
 SOUND = {
@@ -102,6 +103,11 @@ def test_a_data_set_by_name_is_checked_as_it_is_read():
     status, text = ended("uniform", "--for", "keras")
     assert status == 0
     assert "as it is read" in text
+
+
+def test_entries_that_a_reader_has_summed_are_told():
+    checked = checking.Checked("x.mtx", "keras", False, (), summed=3)
+    assert checked.summary == "x.mtx for Keras, as it is read, 3 duplicates summed: 0 errors, 0 warnings."
 
 
 def test_a_file_of_text_is_checked_as_it_is_read(tmp_path):

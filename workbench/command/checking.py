@@ -23,6 +23,8 @@ class Checked:
     framework: str
     as_stored: bool
     breaches: tuple[Breach, ...]
+    summed: int = 0
+    """Entries that the reader summed with another of their place."""
 
     @property
     def errors(self) -> int:
@@ -33,12 +35,14 @@ class Checked:
     def summary(self) -> str:
         """One line: what was looked at, and how it is."""
         what = "as it stands in the file" if self.as_stored else "as it is read"
+        what += f", {_counted(self.summed, 'duplicate')} summed" if self.summed else ""
         found = f"{_counted(self.errors, 'error')}, {_counted(len(self.breaches) - self.errors, 'warning')}"
         return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
 
     def as_json(self) -> dict[str, Any]:
         """All of it by name."""
-        known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "errors": self.errors}
+        known = {"source": self.source, "for": self.framework, "as_stored": self.as_stored, "summed": self.summed}
+        known["errors"] = self.errors
         return known | {"breaches": [breach.as_row() for breach in self.breaches]}
 
 
@@ -53,13 +57,14 @@ def examine(
         raise data.DataError(f"There is no framework {framework!r}; there is: {', '.join(NAMES)}.")
     name, parameters = data_source.named(source, dataset, labels, kind, reading)
     stored = data.get(name).stored
+    summed = 0
     if stored is not None:
         x, y = stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters})
     else:
         made = data.load(name, **parameters)
-        x, y = made.x, made.y
+        x, y, summed = made.x, made.y, int(made.facts.get("duplicate_entries", 0))
     breaches = check(x, y, for_=framework, boundary=f"data -> {framework}", width=width or None)
-    return Checked(source, framework, stored is not None, tuple(breaches))
+    return Checked(source, framework, stored is not None, tuple(breaches), summed)
 
 
 def show(checked: Checked, as_json: bool) -> None:
