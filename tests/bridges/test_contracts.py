@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
+from tests.support.malformed import FAULTS, SPARSE, broken, sound
 from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, require
-from workbench.bridges.table import CONTRACTS
+from workbench.bridges.table import CONTRACTS, STRUCTURE
 from workbench.formats import RowSparse
 
 FORMATS = {"tensorflow": "csr", "keras": "csr", "pytorch": "csr", "sklearn": "csr", "implicit": "csr", "vw": "csr"}
@@ -174,6 +175,19 @@ def test_labels_that_are_not_finite_are_told(y):
 def test_labels_of_several_classes_a_row_are_counted():
     assert not check(csr(), scipy.sparse.csr_array(np.eye(2)), for_="sklearn")
     assert names(check(csr(), scipy.sparse.csr_array(np.eye(3)), for_="sklearn")) == {"label count"}
+
+
+@pytest.mark.parametrize("framework", FRAMEWORKS)
+@pytest.mark.parametrize(("format", "fault"), [(format, fault) for format in SPARSE for fault in FAULTS[format]])
+def test_every_way_to_be_malformed_is_an_error_for_every_framework(format, fault, framework):
+    assert any(breach.severity == "error" for breach in check(broken(format, fault), for_=framework))
+
+
+@pytest.mark.parametrize("format", SPARSE)
+def test_what_is_sound_has_no_error_of_structure(format):
+    for framework in ("tensorflow", "pytorch", "sklearn"):
+        found = check(sound(format), for_=framework)
+        assert not {breach.contract for breach in found} & {"container", *STRUCTURE}
 
 
 @pytest.mark.parametrize("x", [[[1, 2]], "text", None, np.ma.masked_array([[1.0]], [[True]])])

@@ -15,6 +15,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.pipeline import make_pipeline
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from tests.support.malformed import FAULTS, broken, sound
 from workbench import models
 from workbench.bridges.sklearn import (
     FactorizationMachineClassifier,
@@ -291,8 +292,20 @@ def test_rows_are_not_kept_after_training():
     assert weak() is None
 
 
-def test_a_malformed_matrix_is_refused_and_not_followed():
-    x, y = drawn()
-    x.indices = x.indices + 2**30
-    with pytest.raises(ValueError, match="out of range"):
-        SparseClassifier().fit(x, y)
+CONTAINED = [(format, fault) for format in ("csr", "csc", "coo") for fault in FAULTS[format]]
+KEEP_VALUES = ("of another width", "object", "byte-swapped")
+"""Faults that leave the matrix what it is."""
+
+
+@pytest.mark.parametrize(("format", "fault"), CONTAINED)
+def test_a_malformed_matrix_is_refused_and_not_followed(format, fault):
+    y = [0, 1, 1, 0]
+    estimator = SparseClassifier(random_state=0, epochs=1)
+    right = estimator.fit(sound(format), y).coef_.copy()
+    for call in (lambda x: estimator.fit(x, y), estimator.predict):
+        try:
+            call(broken(format, fault))
+        except ValueError:
+            continue
+        assert fault.endswith(KEEP_VALUES)
+        np.testing.assert_array_equal(estimator.coef_, right)

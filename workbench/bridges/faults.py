@@ -128,9 +128,9 @@ def ranges(parts: Parts, asked: Asked) -> None:
 
 
 def numbers(parts: Parts, asked: Asked) -> None:
-    """Refuse values that are no real numbers."""
+    """Refuse values that are no real numbers, and those in the byte order of other machines."""
     kind = parts.values.dtype
-    if kind.kind not in "biuf":
+    if kind.kind not in "biuf" or not kind.isnative:
         raise refuse(f"The values are {kind}", "real numbers, best float32", "Call x.astype(np.float32)")
 
 
