@@ -102,6 +102,9 @@ def narrow_indices(parts: Parts, asked: Asked) -> None:
 def lengths(parts: Parts, asked: Asked) -> None:
     """Refuse values and indices of different number, and values that are not one after the other."""
     names = tuple(name for name in parts.indices if name != "indptr")
+    if parts.format == "row_sparse" and parts.values.shape[1:] != parts.shape[1:]:
+        fault = f"The values have shape {parts.values.shape} in a gradient of shape {parts.shape}"
+        raise refuse(fault, f"rows of {parts.shape[1:]}", "Build the gradient again from its parts")
     if parts.format not in ("bsr", "row_sparse"):
         checks.check_one_dimension(parts.values, "data")
     for name in names:
