@@ -293,8 +293,6 @@ def test_rows_are_not_kept_after_training():
 
 
 CONTAINED = [(format, fault) for format in ("csr", "csc", "coo") for fault in FAULTS[format]]
-KEEP_VALUES = ("of another width", "object", "byte-swapped")
-"""Faults that leave the matrix what it is."""
 
 
 @pytest.mark.parametrize(("format", "fault"), CONTAINED)
@@ -307,5 +305,5 @@ def test_a_malformed_matrix_is_refused_and_not_followed(format, fault):
             call(broken(format, fault))
         except ValueError:
             continue
-        assert fault.endswith(KEEP_VALUES)
+        assert fault.endswith("of another width"), "which leaves the matrix what it is"
         np.testing.assert_array_equal(estimator.coef_, right)

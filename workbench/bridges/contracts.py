@@ -99,14 +99,15 @@ def check(
 
 
 def require_sound(x: Any, boundary: str) -> None:
-    """`ContractError` where the arrays of x are malformed, so that whoever follows its indices leaves them. O(nnz)."""
+    """`ContractError` where the arrays of x are malformed, so that who follows its indices leaves them, or where its
+    values are no real numbers. O(nnz)."""
     asked = Asked("", (), labels=None)
     try:
         parts = parts_of(x)
     except FormatError as error:
         raise ContractError([Breach("container", boundary, ERROR, *_told(error))]) from None
     broken: set[str] = set()
-    for contract in (contract for contract in CONTRACTS if contract.name in STRUCTURE):
+    for contract in (contract for contract in CONTRACTS if contract.name in (*STRUCTURE, "numbers")):
         if fault := _fault(contract, parts, asked, broken):
             raise ContractError([Breach(contract.name, boundary, ERROR, *_told(fault))])
 
