@@ -56,7 +56,7 @@ KNOWN = (
     Facts(
         "scikit-learn",
         "scikit-learn",
-        {"1.6": "csr, csc, coo; int64 indices are refused by SGDClassifier, liblinear, Lasso, SVC and trees"},
+        {"1.9": "csr, csc, coo; int64 indices are refused by SGDClassifier, liblinear, Lasso, SVC and trees"},
     ),
     Facts("implicit", "implicit", {"0.7": "csr_matrix, not csr_array; duplicates and negative values without a word"}),
     Facts("vowpalwabbit", "Vowpal Wabbit", {"9.11": "lines of text; labels -1 and 1; columns modulo 2 ** bits"}),
