@@ -1,4 +1,4 @@
-"""Estimators train what scikit-learn trains where both are convex; weights, orders and lazy updates do what they say."""
+"""Estimators train what scikit-learn trains where both are convex; weights, orders and lazy updates do as they say."""
 
 import numpy as np
 import pytest

@@ -20,11 +20,11 @@ SOUND = {
 
 
 def ended(*line):
-    """(Status, text) of the command."""
+    """(Status, text that scripts read) of the command."""
     result = CliRunner().invoke(app, ["check", *map(str, line)])
     if result.exception is not None and not isinstance(result.exception, SystemExit):
         raise result.exception
-    return result.exit_code, result.output
+    return result.exit_code, result.stdout
 
 
 @pytest.fixture
