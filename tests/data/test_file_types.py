@@ -121,6 +121,8 @@ GUESSED = {
         ),
         {},
     ),
+    "anndata": ((b"\x89HDF\r\n\x1a\n" + bytes(2000) + b"encoding-type\0anndata",), {}),
+    "binsparse": ((b"\x89HDF\r\n\x1a\n" + bytes(900) + b"binsparse\0",), {}),
     "graph": ((b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n"), {}),
 }
 

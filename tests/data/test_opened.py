@@ -48,6 +48,9 @@ def test_what_was_packed_is_read_whatever_the_name(path, packing, content):
     with opened.opened(path) as file:
         assert file.read() == content
     assert opened.head(path, 5) == (codecs.BOM_UTF8 + content)[:5]
+    path.write_bytes(PACKERS[packing](content) + PACKERS[packing](b"more"))  # one archive behind another
+    with opened.opened(path) as file:
+        assert file.read() == content + b"more"
 
 
 def test_text_that_begins_as_bzip2_does_is_text(path):

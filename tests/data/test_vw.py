@@ -153,6 +153,10 @@ def test_a_test_file_has_the_same_columns(tmp_path):
         ({"bits": 31}, "bits is 31"),
         ({"bits": 2.5}, "bits is 2.5"),
         ({"columns": "named"}, "columns is 'named'; it is one of auto, numbered, hashed"),
+        (
+            {"features": 100, "columns": "hashed"},
+            r"features is 100 and names are hashed to 2\*\*18 columns; leave it out",
+        ),
         ({"importance": "kept"}, "importance is 'kept'; it is one of refused, ignored"),
     ],
 )

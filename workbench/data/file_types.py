@@ -35,7 +35,6 @@ SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
     (b"\x93NUMPY", Kind("an array saved by numpy.save", "", f"It holds labels; {SAVE.replace('its', 'a').lower()}")),
     (b"MATLAB 5.0", _read_by("a MATLAB file", "matlab")),
     (b"MATLAB 7.3", _read_by("a MATLAB file", "matlab")),
-    (b"\x89HDF", Kind("an HDF5 file", "", SAVE)),
     (b"PAR1", _read_by("a Parquet file", "table")),
     (b"ARROW1", Kind("an Arrow file", "", "Write it as Parquet, which is read by the data set table")),
     (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
@@ -109,6 +108,8 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     first = head(path, HEAD)
     if first.startswith(b"PK\x03\x04"):
         return _of_archive(path)
+    if first.startswith(b"\x89HDF"):
+        return _of_hdf5(first)
     for signature, kind in SIGNATURES:
         if first.startswith(signature):
             return kind
@@ -117,6 +118,14 @@ def _kind_of(path: str | os.PathLike) -> Kind:
     if b"\0" in first:
         return Kind("a binary file of another kind", "", SAVE)
     return _of_text(first)
+
+
+def _of_hdf5(first: bytes) -> Kind:
+    """What stands in the attributes of its root, which are near the beginning."""
+    for mark in ("anndata", "binsparse"):
+        if mark.encode() in first:
+            return _read_by(f"an HDF5 file of {mark}", mark)
+    return Kind("an HDF5 file", "", SAVE)
 
 
 def _of_folder(path: Path) -> Kind:

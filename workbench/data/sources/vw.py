@@ -50,6 +50,10 @@ def make(
             indices, width = rows.columns, _width(rows, features, place)
         elif columns == "numbered":
             raise DataError(f"{path} has names other than whole numbers below 2**31, or several namespaces: hash them.")
+        elif features not in (None, 2**bits):
+            raise DataError(
+                f"features is {features} and names are hashed to 2**{bits} columns; leave it out, or set bits."
+            )
         else:
             indices, width = (rows.columns & (2**bits - 1)).astype(np.int64), 2**bits
         x = assemble("csr", rows.indptr, indices, rows.values, (len(rows.labels), width))
