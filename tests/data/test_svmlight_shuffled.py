@@ -11,8 +11,8 @@ import pytest
 from tests.data import test_svmlight_batches as plain
 from tests.data.test_svmlight_batches import DENSE, LABELS, stream
 from workbench.data import DataError
+from workbench.data.block_order import BLOCKS, BlockOrder
 from workbench.data.feed import LAST
-from workbench.data.shuffled_lines import BLOCKS, Blocks
 
 path = plain.path
 BUFFERS = (1, 2, 5, 23, 1000)
@@ -87,7 +87,7 @@ def test_parts_are_shuffled_each_for_itself(path, parts):
 
 
 def test_within_a_buffer_every_order_is_as_likely():
-    blocks = Blocks.of([(0, 1), (9, 2), (18, 3)], buffer_rows=3)
+    blocks = BlockOrder(3, buffer_rows=3)
     orders = collections.Counter()
     for epoch in range(6000):
         ((held, within),) = blocks.buffers(0, epoch, 0)
@@ -99,9 +99,9 @@ def test_within_a_buffer_every_order_is_as_likely():
 
 def test_a_file_larger_than_the_buffer_is_mixed_all_over():
     total, buffer_rows = 40_000, 4 * BLOCKS
-    blocks = Blocks.of(((row, row) for row in range(total)), buffer_rows)
-    assert (blocks.length, len(blocks.starts)) == (4, total // 4)
-    rows = np.concatenate([blocks._rows_of(held)[within] for held, within in blocks.buffers(3, 0, 0)])
+    blocks = BlockOrder(total, buffer_rows)
+    assert blocks.length == 4
+    rows = np.concatenate([blocks.rows_of(held)[within] for held, within in blocks.buffers(3, 0, 0)])
     assert np.array_equal(np.sort(rows), np.arange(total))
     for batch in rows[: 20 * 256].reshape(20, 256):
         assert abs(batch.mean() - total / 2) < 5 * total / np.sqrt(12 * 256 / 4)  # of blocks of four, at worst

@@ -2,8 +2,9 @@
 
 `load(name, **parameters)` gives a `Dataset`: a CSR matrix, its labels, and where it comes from. Nothing is downloaded:
 `stdlib` is the source text of the running Python, `uniform` and `power_law` are drawn from a seed, others read files of
-yours, and `guess` says which one reads what; `guess_columns` says what the columns of a table are. `Batches` cuts
-mini-batches from arrays; `SvmlightBatches` reads them from a file when needed.
+yours, and `guess` says which one reads what; `guess_columns` says what the columns of a table are. `sparse` reads a
+folder that `convert` wrote and that may be larger than memory. `Batches` cuts mini-batches from arrays;
+`SvmlightBatches` and `StoredBatches` read them from files when needed, and `batches_of` takes what suits X.
 
 What labels mean, classes, numbers or several classes a row, is said by `kind` or guessed from the file, and
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
@@ -26,7 +27,7 @@ from workbench.data import cache as _cache
 from workbench.data.batches import Batches
 from workbench.data.completed import Completed
 from workbench.data.contract import Source, get, names, register, unavailable
-from workbench.data.dataset import Dataset, keep_features, keep_rows, shuffled, split, take
+from workbench.data.dataset import Dataset, between, keep_features, keep_rows, shuffled, split, take
 from workbench.data.density import highest_density, with_density
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed
@@ -35,6 +36,10 @@ from workbench.data.labels import Labels
 from workbench.data.merging import merged, with_positive
 from workbench.data.profiles import Profile, profile
 from workbench.data.reading_like import parameters_like, relabelled
+from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.shards.batches import StoredBatches
+from workbench.data.shards.converting import Progress, convert
+from workbench.data.stored import StoredRows, row_lengths
 from workbench.data.summaries import summary
 from workbench.data.svmlight_batches import SvmlightBatches
 from workbench.data.tables import guess as guess_columns
@@ -49,8 +54,16 @@ __all__ = [
     "Feed",
     "Labels",
     "Profile",
+    "Progress",
+    "RowBlock",
+    "RowBlocks",
     "Source",
+    "StoredBatches",
+    "StoredRows",
     "SvmlightBatches",
+    "batches_of",
+    "between",
+    "convert",
     "get",
     "guess",
     "guess_columns",
@@ -63,6 +76,7 @@ __all__ = [
     "natural_width",
     "profile",
     "register",
+    "row_lengths",
     "shuffled",
     "split",
     "summary",
@@ -86,8 +100,14 @@ def load(name: str, *, like: Dataset | None = None, cache: bool | str | Path = T
     if like is not None:
         parameters = parameters_like(source, like, parameters)
     complete = source.complete(parameters)
-    if cache is False:
+    if cache is False or not source.is_cached:
         dataset = source.make(**complete)
     else:
         dataset = _cache.kept(source, complete, None if cache is True else Path(cache))
     return dataset if like is None else relabelled(dataset, like)
+
+
+def batches_of(x: Any, y: Any = None, rows: int = 256, **options: Any) -> Batches | StoredBatches:
+    """Mini-batches of X, an array in memory or stored rows, with targets y; `options` as those of either."""
+    kind = StoredBatches if isinstance(x, StoredRows) else Batches
+    return kind(x, y, rows, **options)

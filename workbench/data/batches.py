@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench import formats
 from workbench.data import cut
 from workbench.data.errors import DataError
 from workbench.data.feed import Batch, Feed, check_last, check_position
@@ -85,6 +86,11 @@ class Batches(Feed):
         arrays = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
         options = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "total")
         return f"<Batches {arrays}: {options}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of data."""
+        return sum(formats.nbytes(array) for _, _, array in self.data)
 
     def __len__(self) -> int:
         """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""

@@ -10,6 +10,7 @@ import numpy as np
 from kernels.registry import Registry
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
+from workbench.data.row_blocks import RowBlocks
 from workbench.formats.parts import Parts
 
 
@@ -27,6 +28,10 @@ class Source:
     `takes_folder` tells that its `path` may be a folder.
     `stored(path, labels)` gives what stands in the file, where the reader mends it: the `formats.parts.Parts` of the
     matrix, unchecked, with duplicates and order as they are, and the labels, None where none are named.
+    `is_cached` is False where a copy would be no quicker to load than what is read.
+
+    `blocks(**parameters)`, with the parameters of `make`, gives the same rows block by block, so that `convert` never
+    holds them whole; None where `make` must have all of them.
     """
 
     name: str
@@ -37,6 +42,8 @@ class Source:
     gives: tuple[str, ...] = ()
     takes_folder: bool = False
     stored: Callable[..., tuple[Parts, np.ndarray | None]] | None = None
+    blocks: Callable[..., RowBlocks] | None = None
+    is_cached: bool = True
 
     @property
     def parameters(self) -> dict[str, Any]:

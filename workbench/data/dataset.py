@@ -12,6 +12,7 @@ import kernels
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
+from workbench.data.stored import StoredRows
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype, kept_or_widened
 
@@ -30,7 +31,8 @@ HELD = {
 class Dataset:
     """A matrix with its labels.
 
-    `x` csr_array [rows, features], float32, int32 indices where they suffice, columns sorted and unique in each row.
+    `x` csr_array [rows, features], float32, int32 indices where they suffice, columns sorted and unique in each row; or
+    `StoredRows`, of a set that is read from disk as it is trained on.
     `labels` says what `y` means; its kind says what `y` holds: of `classes` int64 [rows], their numbers; of `numbers`
     float32 or float64 [rows] or [rows, N]; of `multilabel` uint8 [rows, N], a column of 0 and 1 for each class.
     `groups` int64 [rows] or None: rows of one group resemble each other and are never parted by `split`.
@@ -51,10 +53,8 @@ class Dataset:
     graph: scipy.sparse.csr_array | None = None
 
     def __post_init__(self) -> None:
-        if formats.format_of(self.x) != "csr":
-            raise DataError(f"x is {formats.format_of(self.x)}; a data set holds csr: formats.to_format(x, 'csr').")
-        _, x = formats.enter(self.x)
-        object.__setattr__(self, "x", formats.check(x, dtypes=formats.FLOATS))
+        if not isinstance(self.x, StoredRows):
+            object.__setattr__(self, "x", _checked(self.x))
         if not isinstance(self.labels, Labels):
             advice = "give data.Labels('classes', names) or data.Labels('numbers')"
             raise DataError(f"labels is a {type(self.labels).__name__}; {advice}.")
@@ -125,6 +125,13 @@ class Dataset:
         return f"Dataset {self.name}: {size}, density {self.density:.3g}, {counted}{edges}"
 
 
+def _checked(x: Any) -> scipy.sparse.csr_array:
+    """A matrix as a data set holds it, or `DataError` or `FormatError`."""
+    if formats.format_of(x) != "csr":
+        raise DataError(f"x is {formats.format_of(x)}; a data set holds csr: formats.to_format(x, 'csr').")
+    return formats.check(formats.enter(x)[1], dtypes=formats.FLOATS)
+
+
 def canonical(x: Any) -> scipy.sparse.csr_array:
     """Any matrix as a data set holds it: float32, columns sorted and unique, int32 indices where they suffice.
 
@@ -146,8 +153,13 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """The rows of those numbers, in that order, and the edges among them. O(entries taken)."""
+    """The rows of those numbers, in that order, and the edges among them. O(entries taken).
+
+    Of stored rows only some that follow each other can be taken; nothing is read.
+    """
     x = dataset.x
+    if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
+        return between(dataset, int(rows[0]), int(rows[0]) + len(rows))
     parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
     x = assemble("csr", *parts, (len(rows), dataset.features))
     groups = None if dataset.groups is None else dataset.groups[rows]
@@ -162,9 +174,23 @@ def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.cs
     return part
 
 
+def between(dataset: Dataset, start: int, stop: int) -> Dataset:
+    """Rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
+    if not isinstance(dataset.x, StoredRows):
+        return take(dataset, np.arange(start, stop))
+    groups = None if dataset.groups is None else dataset.groups[start:stop]
+    return dataclasses.replace(dataset, x=dataset.x.between(start, stop), y=dataset.y[start:stop], groups=groups)
+
+
 def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
-    """`n` rows drawn at random, in the order they had. More than there are is refused (`DataError`)."""
+    """`n` rows drawn at random, in the order they had; of stored rows, which are shuffled, the first ones.
+
+    More than there are is refused (`DataError`), and stored rows that were not shuffled.
+    """
     _check_count("rows", n, dataset.rows)
+    if isinstance(dataset.x, StoredRows):
+        _refuse_stored_order(dataset.x)
+        return between(dataset, 0, n)
     return take(dataset, np.sort(np.random.default_rng(seed).permutation(dataset.rows)[:n]))
 
 
@@ -208,7 +234,8 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
 
     Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
     group. Edges from one part to the other are in neither; `split_rows` gives the rows for a training that sees them.
-    A part that would be empty is refused (`DataError`).
+    Stored rows were shuffled when they were converted: the last share of them is held out, whatever the seed, and those
+    that were not shuffled are refused, as is a part that would be empty (`DataError`).
     """
     train, test = split_rows(dataset, held_out, seed)
     return take(dataset, train), take(dataset, test)
@@ -218,9 +245,24 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
     """The numbers of the rows of both parts of `split`, int64."""
     if not 0 < held_out < 1:
         raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
+    if isinstance(dataset.x, StoredRows):
+        _refuse_stored_order(dataset.x)
+        order = np.arange(dataset.rows)[::-1]
+        cut = dataset.rows - _cut(dataset, order, held_out)
+        return order[::-1][:cut], order[::-1][cut:]
     order = np.random.default_rng(seed).permutation(dataset.rows)
     if dataset.groups is not None:
         order = _by_group(dataset.groups, order)
+    cut = _cut(dataset, order, held_out)
+    test, train = order[:cut], order[cut:]
+    if dataset.groups is not None:  # mix the rows of different groups again
+        rng = np.random.default_rng((seed, 1))
+        test, train = rng.permutation(test), rng.permutation(train)
+    return train, test
+
+
+def _cut(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
+    """How many rows of the order are held out: the share to the nearest row, or the nearest border of groups."""
     cut = round(held_out * dataset.rows)
     if dataset.groups is not None and dataset.rows:
         borders = np.flatnonzero(np.diff(dataset.groups[order])) + 1
@@ -228,11 +270,13 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
     if not 0 < cut < dataset.rows:
         what = "rows" if dataset.groups is None else "groups of rows"
         raise DataError(f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.")
-    test, train = order[:cut], order[cut:]
-    if dataset.groups is not None:  # mix the rows of different groups again
-        rng = np.random.default_rng((seed, 1))
-        test, train = rng.permutation(test), rng.permutation(train)
-    return train, test
+    return cut
+
+
+def _refuse_stored_order(x: StoredRows) -> None:
+    if not x.is_shuffled:
+        advice = "Convert it with shuffle, a seed"
+        raise DataError(f"{x.place} stands in the order it came in: a part of it may be unlike the rest. {advice}.")
 
 
 def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:

@@ -30,7 +30,7 @@ class SvmlightBatches(Feed):
 
     Without `shuffle` the order is that of the file. With it every epoch has another one, the same for the same `seed`
     and epoch: blocks of consecutive rows are read in random order into a buffer of `buffer_rows` rows, which are
-    shuffled (`shuffled_lines`). That costs the memory of so many lines, 16 bytes more for each block, one pass over the
+    shuffled (`block_order`). That costs the memory of so many lines, 16 bytes more for each block, one pass over the
     file before the first epoch, and a seek for each block, of `buffer_rows` / 256 rows. A file of up to `buffer_rows`
     rows is shuffled fully; a larger `buffer_rows` shuffles better.
 
@@ -91,7 +91,7 @@ class SvmlightBatches(Feed):
     @functools.cached_property
     def total(self) -> int:
         """Rows of the part; the first call reads through it."""
-        return self._blocks.total if self.shuffle else sum(1 for _ in self._lines())
+        return self._blocks.order.total if self.shuffle else sum(1 for _ in self._lines())
 
     @functools.cached_property
     def _blocks(self) -> Blocks:

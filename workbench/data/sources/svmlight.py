@@ -1,8 +1,10 @@
 """Text files in the svmlight (LIBSVM) form: a line a row, `label index:value index:value ...`, packed or not."""
 
 import dataclasses
+import itertools
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,9 +17,13 @@ from workbench.data.file_types import otherwise, refuse_binary
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
 from workbench.data.opened import opened, place_in
-from workbench.data.svmlight_text import first_fault, has_several_labels, holds_row, query_numbers
+from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.shards.converting import blocks_of
+from workbench.data.svmlight_text import first_fault, has_several_labels, holds_row, parse, query_numbers
 
 LICENCE = "that of the file"
+TEXT = "svmlight text (each line: label column:value ...)"
+LINES_OF_BLOCK = 1 << 13
 
 
 def make(
@@ -43,7 +49,7 @@ def make(
         raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
     wanted = Wanted(kind, positive, classes, unseen)
     from_zero = bool(zero_based)
-    with reading(path, "svmlight text (each line: label column:value ...)"):
+    with reading(path, TEXT):
         try:
             rows = _read(path, wanted)
             if zero_based == "auto":
@@ -60,6 +66,50 @@ def make(
             _refuse_fault(path, features, from_zero, kind == "multilabel" or (not kind and has_several_labels(path)))
             raise
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"zero_based": from_zero}})
+
+
+def blocks(
+    path: str | os.PathLike,
+    features: int | None = None,
+    zero_based: bool | str = "auto",
+    kind: str | None = None,
+    **labels: Any,
+) -> RowBlocks:
+    """The rows of the file, some thousand lines at a time; `auto` looks through it for a column 0 first.
+
+    Rows with several labels (`multilabel`) are read whole, as `make` does.
+    """
+    if zero_based not in (True, False, "auto"):
+        raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
+    if kind == "multilabel":
+        return blocks_of(make(path, features, zero_based, kind, **labels))
+    from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)
+    facts = {"reread": {"zero_based": from_zero}}
+    made = _blocks(path, features, from_zero)
+    return RowBlocks(made, "svmlight", f"the file {Path(path).name}", LICENCE, features, facts=facts)
+
+
+def _blocks(path: str | os.PathLike, features: int | None, zero_based: bool) -> Iterator[RowBlock]:
+    with reading(path, TEXT), opened(path) as file:
+        lines = ((number, text) for number, text in enumerate(file, 1) if holds_row(text))
+        groups, row = None, 0
+        while some := list(itertools.islice(lines, LINES_OF_BLOCK)):
+            if groups is None and any(b"qid" in text for _, text in some):
+                groups = query_numbers(path)
+            part, row = None if groups is None else groups[row : row + len(some)], row + len(some)
+            try:
+                yield RowBlock(*parse(some, os.fspath(path), features, zero_based), part)
+            except DataError:
+                if has_several_labels(path):
+                    raise DataError(f"{path} has rows with several labels; say kind = 'multilabel'.") from None
+                raise
+
+
+def _holds_column_zero(path: str | os.PathLike) -> bool:
+    """Whether columns count from 0: a 0 occurs, or there is no column at all."""
+    least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
+    first = next(least, 0)
+    return first == 0 or any(column == 0 for column in least)
 
 
 class _Rows(NamedTuple):
@@ -107,4 +157,4 @@ def _refuse_fault(path: str | os.PathLike, features: int | None, zero_based: boo
         raise DataError(f"{fault}{otherwise(path, 'svmlight text')}")
 
 
-register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path)))
+register(Source("svmlight", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), blocks=blocks))

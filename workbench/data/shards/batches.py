@@ -1,0 +1,158 @@
+"""Mini-batches of rows that are stored: read as they are asked for, in stored order or shuffled in a buffer."""
+
+import itertools
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, final
+
+import numpy as np
+
+from workbench.data.block_order import BlockOrder
+from workbench.data.cut import gathered
+from workbench.data.errors import DataError
+from workbench.data.feed import Batch, Feed, check_last, check_position
+from workbench.data.shards.shuffling import stacked
+from workbench.data.stored import StoredRows
+
+BYTES_INDEX = 4
+"""Bytes of the index of an entry that was read."""
+
+
+class _Stretch(NamedTuple):
+    """Rows that follow each other in an epoch: their numbers, and the csr array that they are rows `places` of."""
+
+    rows: np.ndarray
+    held: Any = None
+    places: np.ndarray | None = None
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class StoredBatches(Feed):
+    """Mini-batches of `rows` rows of stored `x`, csr, with their targets `y`: an array with one entry a row, or None.
+
+    In stored order a batch is read when it is asked for. With `shuffle` the order is another one each epoch, the same
+    for the same `seed` and epoch: blocks of consecutive rows are read in random order into a buffer of `buffer_rows`
+    rows, which are shuffled (`block_order`). Memory holds a buffer, twice while it is filled, never `x`. `last` is as
+    in `Batches`. Refused (`DataError`): wrong arguments, files that changed or are damaged.
+    """
+
+    x: StoredRows
+    y: np.ndarray | None = None
+    rows: int = 256
+    shuffle: bool = False
+    seed: int = 0
+    last: str = "keep"
+    buffer_rows: int = 2**14
+    total: int = field(init=False)
+    """Rows of the data."""
+
+    def __post_init__(self) -> None:
+        check_last(self.last, self.rows)
+        object.__setattr__(self, "total", self.x.shape[0])
+        if self.buffer_rows < 1:
+            raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
+        if not self.total:
+            raise DataError(f"{self.x.place} has no rows here, so there are no mini-batches.")
+        if self.y is not None and len(self.y) != self.total:
+            raise DataError(f"y has {len(self.y)} entries for {self.total} rows of x; it needs one for each.")
+        if self.last == "discard" and not len(self):
+            raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
+
+    def __len__(self) -> int:
+        """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        return self.count(0)
+
+    def count(self, number: int = 0) -> int:
+        """Batches of that epoch."""
+        if self.last == "roll_over":
+            return (number + 1) * self.total // self.rows - number * self.total // self.rows
+        return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
+
+    def settings(self) -> dict[str, int | str | bool]:
+        """What the rows of a batch depend on."""
+        shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
+        shared["shuffle"] = self.shuffle
+        return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes in memory: targets, and the buffer of mean rows, as it is filled."""
+        held = min(self.buffer_rows, self.total) if self.shuffle else min(self.rows, self.total)
+        return (0 if self.y is None else self.y.nbytes) + buffer_bytes(self.x, held)
+
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
+        """The batches of that epoch, one by one, from batch `first` on; what is before is not read."""
+        check_position(number, first)
+        self.x.check_unchanged()
+        yield from self._rolling(number, first) if self.last == "roll_over" else self._one_pass(number, first)
+
+    def _one_pass(self, number: int, first: int) -> Iterator[Batch]:
+        rows = _Rows(self._stretches(number, first * self.rows), self.x)
+        for at in range(first, self.count(number)):
+            real = min(self.rows, self.total - at * self.rows)
+            parts, pad = rows.take(real), self.rows - real if self.last == "pad" else 0
+            if pad:
+                opening = itertools.chain.from_iterable(self._stretches(number, 0) for _ in itertools.count())
+                parts += _Rows(opening, self.x).take(pad)
+            yield self._batch(parts, pad)
+
+    def _rolling(self, number: int, first: int) -> Iterator[Batch]:
+        begin = (number * self.total // self.rows + first) * self.rows
+        epoch, within = divmod(begin, self.total)
+        later = itertools.chain.from_iterable(self._stretches(one, 0) for one in itertools.count(epoch + 1))
+        rows = _Rows(itertools.chain(self._stretches(epoch, within), later), self.x)
+        for _ in range(first, self.count(number)):
+            rolled = max(min(number * self.total - begin, self.rows), 0)
+            yield self._batch(rows.take(self.rows), 0, rolled)
+            begin += self.rows
+
+    def _stretches(self, number: int, first: int) -> Iterator[_Stretch]:
+        """The rows of an epoch in its order, less the first ones."""
+        if not self.shuffle:
+            for start in range(first, self.total, self.rows):
+                yield _Stretch(np.arange(start, min(start + self.rows, self.total)))
+            return
+        order = BlockOrder(self.total, self.buffer_rows)
+        for blocks, within in order.buffers(self.seed, number, first):
+            held = self.x.read_runs(order.runs(blocks))
+            yield _Stretch(order.rows_of(blocks)[within], held, within)
+            del held
+
+    def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
+        rows = np.concatenate([numbers for numbers, _ in parts])
+        labels = {} if self.y is None else {"label": self.y[rows]}
+        return Batch({"data": stacked([x for _, x in parts])}, labels, rows, pad, rolled)
+
+
+class _Rows:
+    """Rows taken one after the other from stretches."""
+
+    def __init__(self, stretches: Iterator[_Stretch], x: StoredRows) -> None:
+        self.stretches, self.x = stretches, x
+        self.stretch = _Stretch(np.empty(0, np.int64))
+        self.at = 0
+
+    def take(self, count: int) -> list[tuple[np.ndarray, Any]]:
+        """The next `count` rows: their numbers and csr arrays of them, in parts."""
+        parts = []
+        while count:
+            if self.at == len(self.stretch.rows):
+                self.stretch, self.at = _Stretch(np.empty(0, np.int64)), 0  # a buffer goes before the next one comes
+                self.stretch = next(self.stretches)
+            stop = min(self.at + count, len(self.stretch.rows))
+            parts.append(self._cut(self.at, stop))
+            count, self.at = count - (stop - self.at), stop
+        return parts
+
+    def _cut(self, start: int, stop: int) -> tuple[np.ndarray, Any]:
+        rows, held, places = self.stretch
+        if places is None:
+            return rows[start:stop], self.x.read(int(rows[start]), int(rows[stop - 1]) + 1)
+        return rows[start:stop], gathered("csr", held, places[start:stop])
+
+
+def buffer_bytes(x: StoredRows, rows: int) -> int:
+    """Bytes of `rows` mean rows in memory, while they are read."""
+    entries = x.nnz / max(x.shape[0], 1) * rows
+    return int(entries * (BYTES_INDEX + x.dtype.itemsize)) + 16 * rows

@@ -1,0 +1,46 @@
+"""Folders of shards, `X.sparse`, that `data.convert` wrote: they may be larger than memory."""
+
+import os
+from pathlib import Path
+
+import numpy as np
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.files import fingerprint
+from workbench.data.shards import manifest
+from workbench.data.shards.reading import ShardRows, Shards
+
+LICENCE = "that of the data converted"
+
+
+def make(path: str | os.PathLike, whole: bool = False, verify: bool = False) -> Dataset:
+    """The set that was converted into the folder `path`.
+
+    Its rows are read as they are trained on, by `StoredBatches`; in memory are its labels, up to 8 bytes a row. With
+    `whole` all is loaded, as of any other set, and can then be thinned, held dense or given fewer features. With
+    `verify` every file is read and compared with its hash before. Refused (`DataError`): a folder that is not whole or
+    from a newer version, files that are missing, damaged, or of another size or type than its manifest says.
+    """
+    shards = Shards(Path(path))
+    if verify:
+        shards.verify()
+    about, rows = shards.manifest, shards.manifest.shape[0]
+    stored = ShardRows(shards, 0, rows, np.dtype(about.dtype))
+    return Dataset(
+        name=about.name,
+        x=stored.read(0, rows) if whole else stored,
+        y=shards.column("y", 0, rows),
+        labels=about.labels,
+        source=about.source,
+        licence=about.licence,
+        groups=shards.column("groups", 0, rows) if about.has_groups else None,
+        facts=about.facts,
+    )
+
+
+def _manifest_state(path: str | os.PathLike, **rest: object) -> str:
+    return fingerprint(Path(path) / manifest.NAME)
+
+
+register(Source("sparse", make, "a folder of yours", LICENCE, _manifest_state, is_cached=False, takes_folder=True))
