@@ -149,3 +149,40 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
     }
     assert memory.predicted_training_bytes(**shared)["states"] == 500 * 4 * 4
     assert memory.predicted_training_bytes(**shared, states_by_row=True)["states"] == 500 * 4
+
+
+@pytest.mark.skipif(memory.counted() != "anonymous", reason="the system does not tell what is a process's own")
+def test_pages_of_a_mapped_file_are_resident_and_not_owned(tmp_path):
+    with (tmp_path / "large").open("wb") as file:
+        for _ in range(40):
+            file.write(b"x" * 2**20)
+    memory.reset_peak()
+    owned, resident = memory.owned_bytes(), memory.resident_bytes()
+    mapped = np.memmap(tmp_path / "large", np.uint8, mode="r")
+    assert mapped[::512].sum() == ord("x") * mapped[::512].size
+    assert memory.resident_bytes() - resident > 30 * 2**20
+    assert memory.peak_bytes() - resident > 30 * 2**20
+    assert memory.owned_bytes() - owned < 8 * 2**20
+    assert memory.peak_owned_bytes() - owned < 8 * 2**20
+    block = np.ones(40 * 2**20, np.uint8)
+    assert memory.owned_bytes() - owned > 30 * 2**20
+    del block
+    assert memory.peak_owned_bytes() - owned > 30 * 2**20
+
+
+def test_where_the_system_does_not_tell_all_that_is_resident_counts(tmp_path, monkeypatch):
+    monkeypatch.setattr(memory, "STATUS", tmp_path / "none")
+    assert memory.counted() == "resident"
+    assert memory.owned_bytes() == pytest.approx(memory.resident_bytes(), rel=0.05)
+    assert memory.peak_owned_bytes() >= memory.owned_bytes()
+
+
+def test_the_memory_of_another_process_is_its_own_too():
+    process = subprocess.Popen([sys.executable, "-c", "x = bytearray(b'x') * 2**26; input()"], stdin=subprocess.PIPE)
+    try:
+        end = time.monotonic() + 30
+        while memory.owned_bytes(process.pid) < 2**26 and time.monotonic() < end:
+            time.sleep(0.05)
+        assert 2**26 <= memory.owned_bytes(process.pid) < 2**27
+    finally:
+        process.communicate(b"\n")

@@ -142,11 +142,11 @@ class Child:
 
         `bytes_allowed` is `bytes_limit` and what a process has beside what it measures.
         """
-        resident = self.watch.resident()
-        if resident <= bytes_allowed:
+        owned = self.watch.owned()
+        if owned <= bytes_allowed:
             return {}
-        reason = f"It held {resident} bytes; the limit is {bytes_limit}."
-        return {"status": "memory", "reason": reason, "bytes_limit": bytes_limit, "bytes_peak": resident}
+        reason = f"It held {owned} bytes; the limit is {bytes_limit}."
+        return {"status": "memory", "reason": reason, "bytes_limit": bytes_limit, "bytes_peak": owned}
 
     def _lines(self) -> list[bytes]:
         """The whole lines among what can be read now; the part of one that is begun is kept."""

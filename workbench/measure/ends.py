@@ -58,11 +58,11 @@ class MemoryWatch:
         except psutil.NoSuchProcess:  # it has ended already
             self.process = None
 
-    def resident(self) -> int:
-        """Bytes that the process holds now, 0 where it has ended; what is left to the machine is looked at, too."""
+    def owned(self) -> int:
+        """Bytes that the process owns now, 0 where it has ended; what is left to the machine is looked at, too."""
         self.bytes_left = memory.available_bytes()
         try:
-            return self.process.memory_info().rss if self.process else 0
+            return memory.owned_bytes(self.process.pid) if self.process else 0
         except psutil.NoSuchProcess:
             return 0
 

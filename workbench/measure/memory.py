@@ -1,4 +1,8 @@
-"""Memory three ways: predicted by formula, held by our arrays, peak of the process; and what there is to use."""
+"""Memory three ways: predicted by formula, held by our arrays, peak of the process; and what there is to use.
+
+Of a process two numbers are told. What is resident has pages of mapped files in it, such as data larger than memory,
+which the system takes back when it likes. What is owned has not: it is what a training needs.
+"""
 
 import ctypes
 import gc
@@ -17,16 +21,33 @@ STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
 
 
-def _status_bytes(field: str) -> int:
-    match = re.search(rf"^{field}:\s+(\d+) kB", STATUS.read_text(), re.M)
-    if match is None:
-        raise OSError(f"{STATUS} has no field {field}; this kernel does not report it.")
-    return int(match.group(1)) * 1024
+def _status_bytes(pid: int | None = None) -> dict[str, int]:
+    """The fields of a process's status that are sizes, in bytes; none where the system has no such file."""
+    path = STATUS if pid is None else Path(f"/proc/{pid}/status")
+    text = path.read_text() if path.exists() else ""
+    return {name: int(size) * 1024 for name, size in re.findall(r"^(\w+):\s+(\d+) kB$", text, re.M)}
 
 
 def resident_bytes() -> int:
-    """Bytes of this process that are in memory now."""
+    """Bytes of this process that are in memory now, pages of mapped files among them."""
     return psutil.Process().memory_info().rss
+
+
+def counted() -> str:
+    """What `owned_bytes` counts here: anonymous memory, or resident where the system does not tell them apart."""
+    return "anonymous" if "RssAnon" in _status_bytes() else "resident"
+
+
+def owned_bytes(pid: int | None = None) -> int:
+    """Bytes in memory now that are a process's own (RssAnon): no pages of files; of this process by default.
+
+    Where the system does not tell them apart it is all that is resident. `psutil.NoSuchProcess` for one that has ended.
+    """
+    try:
+        status = _status_bytes(pid)
+    except (FileNotFoundError, ProcessLookupError):
+        status = {}
+    return status["RssAnon"] if "RssAnon" in status else psutil.Process(pid).memory_info().rss
 
 
 def give_back() -> None:
@@ -47,11 +68,24 @@ def reset_peak() -> bool:
 
 
 def peak_bytes() -> int:
-    """Most bytes of this process that were in memory at once, since `reset_peak`."""
-    if STATUS.exists():
-        return _status_bytes("VmHWM")
+    """Most bytes of this process that were in memory at once, since `reset_peak`, pages of files among them."""
+    if "VmHWM" in (status := _status_bytes()):
+        return status["VmHWM"]
     unit = 1 if sys.platform == "darwin" else 1024
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def peak_owned_bytes() -> int:
+    """Most bytes of this process's own that were in memory at once, since `reset_peak`.
+
+    It is the peak of all less the pages of files that are there now, for there is no peak of its own. Pages of files
+    come one by one and stay, so the peak has the latest of them; where the system has taken some back since, this is
+    too much by these. Where the system does not tell them apart it is the peak of all.
+    """
+    status = _status_bytes()
+    if not {"VmHWM", "RssAnon"} <= status.keys():
+        return peak_bytes()
+    return max(status["VmHWM"] - status["RssFile"] - status["RssShmem"], status["RssAnon"])
 
 
 def available_bytes() -> int:

@@ -49,7 +49,9 @@ _TABLE = {
         seconds_graph number scores, loss and update where they are one launch, mean seconds a step
         bytes_predicted integer bytes by the formulas of the formats
         bytes_held integer bytes of the arrays held
-        bytes_peak integer peak of the trial's process above its start, bytes
+        bytes_peak integer most that the trial's process owned above its start, bytes; to schema 2 bytes_peak_resident
+        bytes_peak_resident integer peak of the trial's process above its start, pages of mapped files among it, bytes
+        memory_counted text what bytes_peak counts: anonymous, or resident where the system does not tell them apart
         bytes_needed integer bytes it would have needed; null unless it did not fit
         bytes_limit integer bytes allowed to the trial; of the device where it did not fit there
         bytes_device_predicted integer bytes on the CUDA device by the formulas of the formats; null on cpu
@@ -75,4 +77,4 @@ _TABLE = {
     """,
 }
 
-TRIALS = Table.of("trials", "trials.jsonl", 2, _TABLE)
+TRIALS = Table.of("trials", "trials.jsonl", 3, _TABLE)

@@ -155,7 +155,7 @@ def bytes_of(cell: Cell) -> int:
     """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
     rows, features, nnz, width, facts = _sizes(cell)
     optimizer = optimizers.get(cell.optimizer)
-    settings = ("format", "update", "dtype", "shuffle", "batch_rows")
+    settings, stored = ("format", "update", "dtype", "batch_rows"), _stored(cell)
     parts = memory.predicted_training_bytes(
         rows=rows,
         features=features,
@@ -164,9 +164,20 @@ def bytes_of(cell: Cell) -> int:
         touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
+        shuffle=cell.shuffle or stored is not None,
         **{name: getattr(cell, name) for name in settings},
     )
+    if stored is not None:
+        parts["data"] = data.StoredBatches(stored, None, cell.batch_rows, shuffle=cell.shuffle).nbytes
     return sum(parts.values())
+
+
+def _stored(cell: Cell) -> data.StoredRows | None:
+    """The rows of a set that is never held whole; None for any other."""
+    if data.get(cell.dataset).is_cached:
+        return None
+    x = data.load(cell.dataset, **parameters_of_file(cell.model_dump())).x
+    return x if isinstance(x, data.StoredRows) else None
 
 
 def _sizes(cell: Cell) -> tuple[int, int, int, int, dict[str, Any]]:

@@ -28,6 +28,7 @@ OF_FILE = (*FILES, "kind", "reading")
 class Problem:
     """X csr [rows, D] and targets y in the cell's dtype, the width N; held-out rows where the cell trains epochs.
 
+    Of a set that may be larger than memory X is `data.StoredRows`, and batches are read as they are trained on.
     `dataset` has the labels' meaning; `rows_total` is the number of rows before any were held out.
     """
 
@@ -50,8 +51,12 @@ class Problem:
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
-        """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made."""
-        return formats.to_format(self.x, "dense") if cell.format == "dense" else self.x
+        """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made.
+
+        Stored rows are never held: dense batches are made of them, too.
+        """
+        is_dense = cell.format == "dense" and not isinstance(self.x, data.StoredRows)
+        return formats.to_format(self.x, "dense") if is_dense else self.x
 
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:
@@ -123,6 +128,8 @@ def _parameters(cell: Cell) -> dict:
 
 def _cached(parameters: dict) -> data.Dataset:
     origin = data.get(parameters["dataset"])
+    if not origin.is_cached:
+        return _make(**parameters)
 
     def fingerprint(**parameters) -> str:
         of_origin = "" if is_synthetic(parameters["dataset"]) else origin.fingerprint(**parameters_of_file(parameters))
@@ -160,13 +167,16 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
             whole = data.keep_rows(whole, rows, seed)
         if features is not None:
             whole = data.keep_features(whole, features)
-        whole = data.shuffled(whole, seed)
+        if not isinstance(whole.x, data.StoredRows):  # which were shuffled when they were converted
+            whole = data.shuffled(whole, seed)
     if held_out is None:
         return whole if density is None else data.with_density(whole, density, seed)
     rows = split_rows(whole, held_out, seed)
     parts = tuple(data.take(whole, part) for part in rows)
     if density is not None:  # of each part apart: rows that are joined across them would be seen in training
         parts = tuple(data.with_density(part, density, seed) for part in parts)
+    if isinstance(whole.x, data.StoredRows):  # the parts are its first rows and its last
+        return dataclasses.replace(whole, facts={**whole.facts, "rows_held_out": parts[1].rows})
     return _together(*parts, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
 
 
@@ -186,8 +196,8 @@ def _parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
     """The rows that are trained on, and those held out, None where none are."""
     if not (held_out := dataset.facts.get("rows_held_out")):
         return dataset, None
-    rows, trained = np.arange(dataset.rows), dataset.rows - held_out
-    return data.take(dataset, rows[:trained]), data.take(dataset, rows[trained:])
+    trained = dataset.rows - held_out
+    return data.between(dataset, 0, trained), data.between(dataset, trained, dataset.rows)
 
 
 def drawn_labels(model: Model, width: int | None) -> dict[str, int | None]:

@@ -123,7 +123,7 @@ class _Trial:
         self.row["seconds_compile"] = time.perf_counter() - start
         self.rehearse()
         memory.give_back()
-        baseline = memory.resident_bytes()
+        baseline, resident = memory.owned_bytes(), memory.resident_bytes()
         problem = make_problem(self.cell)
         run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts)
         self.check(run)
@@ -134,7 +134,9 @@ class _Trial:
             raise _Ended("disturbed", "Other programs were at work.")
         if self.cell.epochs:
             self.train(run, problem)
-        self.row["bytes_peak"] = max(memory.peak_bytes() - baseline, 0)
+        self.row["bytes_peak"] = max(memory.peak_owned_bytes() - baseline, 0)
+        self.row["bytes_peak_resident"] = max(memory.peak_bytes() - resident, 0)
+        self.row["memory_counted"] = memory.counted()
         self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
         if self.on_device:
             self.row["bytes_device_held"] = run.bytes_device_held
@@ -153,7 +155,7 @@ class _Trial:
 
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
-        x, lengths = problem.x, np.diff(problem.x.indptr)
+        x, lengths = problem.x, data.row_lengths(problem.x)
         size = max(x.shape[0] * x.shape[1], 1)
         model = models.get(self.cell.model)
         given = model.given(x.shape[1], problem.width, self.cell.model_options, problem.facts)
@@ -172,6 +174,7 @@ class _Trial:
 
     def predict_bytes(self, problem: Problem) -> None:
         """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
+        is_stored = isinstance(problem.x, data.StoredRows)
         parts = memory.predicted_training_bytes(
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
@@ -181,8 +184,12 @@ class _Trial:
             states=len(optimizers.get(self.cell.optimizer).states),
             states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
             batch_rows=self.cell.batch_rows,
-            **{name: getattr(self.setup, name) for name in ("format", "update", "dtype", "shuffle")},
+            shuffle=self.setup.shuffle or is_stored,
+            **{name: getattr(self.setup, name) for name in ("format", "update", "dtype")},
         )
+        if is_stored:
+            batches = data.StoredBatches(problem.x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle)
+            parts["data"] = batches.nbytes
         if self.on_device:
             on_host = {name: parts.pop(name) for name in ("data", "batch") if name in parts}
             parts["batch"] = on_host["batch"]  # it is made on the host, and copied
@@ -217,7 +224,8 @@ class _Trial:
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         self.row["seconds_first_step"] = time.perf_counter() - first
-        steps_warmup = self.policy.steps_warmup if self.setup.shuffle else self.row["steps_epoch"]
+        are_new = self.setup.shuffle or isinstance(run.batches.x, data.StoredRows)
+        steps_warmup = self.policy.steps_warmup if are_new else self.row["steps_epoch"]
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
         timing = sample(lambda: curve.add(next(events)).seconds, policy)
         seconds, low, high = quantile_interval(timing.seconds, NUMBER)

@@ -139,8 +139,8 @@ class DeviceRun(Training):
 
     @property
     def keeps(self) -> bool:
-        """Whether the launching keeps the batches: a graph has slots for so many."""
-        return self.launching.keeps
+        """Whether the launching keeps the batches: a graph has slots for so many. Those of stored rows never are."""
+        return self.launching.keeps and not isinstance(self.batches.x, data.StoredRows)
 
     def settle(self) -> None:
         """Wait for copies of a batch that no step came to: what they read and write may be given back after this."""
@@ -162,7 +162,7 @@ class DeviceRun(Training):
     @property
     def bytes_held(self) -> int:
         """Bytes of the arrays on the host: the data."""
-        return formats.nbytes(self.batches.x)
+        return self.batches.nbytes
 
     @property
     def bytes_device_held(self) -> int:
@@ -177,7 +177,7 @@ class DeviceRun(Training):
         """
         with self.watching():
             steps = self.epoch(0)
-            for _ in steps if self.launching.keeps else islice(steps, STEPS_WATCHED):
+            for _ in steps if self.keeps else islice(steps, STEPS_WATCHED):
                 pass
             steps.close()
         self.reset()

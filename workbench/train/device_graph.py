@@ -26,7 +26,7 @@ MOST_KEPT = 256
 """Batches that have a slot each. A slot has a graph of its own, which takes memory of the driver and time to make."""
 
 
-def most_entries(lengths: np.ndarray, batches: data.Batches) -> int:
+def most_entries(lengths: np.ndarray, batches: data.Batches | data.StoredBatches) -> int:
     """Stored entries that a batch can have, of rows with `lengths` entries: of those that batches have where the order
     is fixed, else of the longest rows together."""
     if not batches.shuffle and batches.last in ("keep", "discard"):
@@ -36,10 +36,10 @@ def most_entries(lengths: np.ndarray, batches: data.Batches) -> int:
     return int(np.repeat(longest, times)[: batches.rows].sum())
 
 
-def room_of(batches: data.Batches, rows: int) -> Room:
-    """Room for every batch of CSR data, each of up to `rows` rows."""
-    x = formats.to_format(batches.x, "csr")
-    lengths = np.diff(x.indptr).astype(np.int64)
+def room_of(batches: data.Batches | data.StoredBatches, rows: int) -> Room:
+    """Room for every batch of CSR data, or of stored rows, each of up to `rows` rows."""
+    x = batches.x if isinstance(batches.x, data.StoredRows) else formats.to_format(batches.x, "csr")
+    lengths = data.row_lengths(x)
     entries, longest = most_entries(lengths, batches), int(lengths.max(initial=0))
     known = Lengths(row_length(lengths.size, x.nnz, longest), longest)
     return Room(rows, entries, min(entries, x.shape[1]), known)
@@ -57,7 +57,7 @@ class InGraph(Launching):
         tables: Sequence[Any],
         loss: str,
         rows: int,
-        batches: data.Batches,
+        batches: data.Batches | data.StoredBatches,
     ) -> None:
         self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
         slots = len(batches) if self.keeps else 2

@@ -216,11 +216,11 @@ class Run(Training):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of data, kept batches, parameters, states, and what the executor computes in."""
+        """Bytes of data (of stored rows the buffer), kept batches, parameters, states, the executor's own."""
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += self.updater.nbytes + self.executor.bytes_buffers
-        return formats.nbytes(self.batches.x) + kept + own
+        return self.batches.nbytes + kept + own
 
 
 def _filed(laps: Laps | None) -> Any:

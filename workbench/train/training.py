@@ -15,12 +15,12 @@ from workbench.train.events import StepEvent
 from workbench.train.setup import Setup, refuse_impossible
 
 
-def batches_of(setup: Setup, x: Any, y: np.ndarray) -> data.Batches:
+def batches_of(setup: Setup, x: Any, y: np.ndarray) -> data.Batches | data.StoredBatches:
     """The rows of X and y in batches as the setup says."""
-    return data.Batches(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
+    return data.batches_of(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
 
 
-def feed_of(batches: data.Batches, model: Model, given: Given) -> data.Feed:
+def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
     """The batches as the model takes them: completed where it samples."""
     if model.sampler is None:
         return batches
@@ -30,9 +30,9 @@ def feed_of(batches: data.Batches, model: Model, given: Given) -> data.Feed:
 class Training(ABC):
     """Parameters, optimizer states and batches of one training; `events` does the steps.
 
-    X [rows, D] is CSR, or dense for format dense; y is what the model's loss takes; `facts` are those of the data that
-    the model needs. Made by `make_run`. Raises `SetupError` for settings that do not go together, `ModelError` for
-    data that lacks what the model needs.
+    X [rows, D] is CSR, dense for format dense, or stored rows, which are read as they come; y is what the model's loss
+    takes; `facts` are those of the data that the model needs. Made by `make_run`. Raises `SetupError` for settings that
+    do not go together, `ModelError` for data that lacks what the model needs.
     """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
@@ -79,8 +79,8 @@ class Training(ABC):
 
     @property
     def keeps(self) -> bool:
-        """Whether the batches of an epoch are kept for those after it, as prepared."""
-        return not self.setup.shuffle
+        """Whether the batches of an epoch are kept for those after it, as prepared; never those of stored rows."""
+        return not self.setup.shuffle and not isinstance(self.batches.x, data.StoredRows)
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
@@ -152,7 +152,7 @@ class Training(ABC):
     def predict(self, x: Any) -> np.ndarray:
         """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format."""
         self.catch_up()
-        batches = data.Batches(x, None, self.setup.batch_rows)
+        batches = data.batches_of(x, None, self.setup.batch_rows)
         return np.concatenate([self.scores_of(batch.x).copy() for batch in batches.epoch(0)])
 
     def catch_up(self) -> None:  # noqa: B027 - only an exact update has rows that lag behind
