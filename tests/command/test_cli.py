@@ -12,7 +12,7 @@ import typer
 from typer.testing import CliRunner
 
 from kernels import devices
-from workbench import data, formats, store
+from workbench import formats, store
 from workbench.command import cli, demo, doctor, jupyter, terminal, training
 from workbench.measure import blas
 from workbench.ops.products import ENGINES
@@ -89,7 +89,7 @@ def test_every_command_has_help(command):
 @pytest.mark.parametrize(
     ("option", "known"),
     [
-        ("dataset", data.names()),
+        ("dataset", ("lists", "all")),
         ("model", ("linear", "logistic", "softmax", "lists", "all")),
         ("format", formats.names()),
         ("engine", ENGINES),

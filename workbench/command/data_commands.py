@@ -69,3 +69,22 @@ def columns(
     if out is not None:
         chosen.save(out)
         typer.echo(f"Written: {out}")
+
+
+@data.command()
+def convert(
+    source: Named,
+    folder: Annotated[Path, typer.Argument(help="Folder to make, such as X.sparse.")],
+    dataset: Dataset = "",
+    labels: Labels = "",
+    kind: Kind = "",
+    reading: Reading = "",
+    shuffle: Annotated[bool, typer.Option(help="Random order, without which no rows can be held out.")] = True,
+    seed: Annotated[int, typer.Option(min=0, help="Draws the order.")] = 0,
+    shard_bytes: Annotated[int, typer.Option(min=1024, help="Bytes of a shard; memory holds about three.")] = 2**27,
+) -> None:
+    """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
+    from workbench.command import data_convert, data_source
+
+    name, parameters = data_source.named(source, dataset, labels, kind, reading)
+    data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)
