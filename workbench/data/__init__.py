@@ -30,6 +30,7 @@ from workbench.data.contract import Source, get, names, register, unavailable
 from workbench.data.dataset import Dataset, between, keep_features, keep_rows, shuffled, split, take
 from workbench.data.density import highest_density, with_density
 from workbench.data.errors import DataError
+from workbench.data.exports.contract import export
 from workbench.data.feed import Batch, Feed
 from workbench.data.file_types import guess
 from workbench.data.labels import Labels
@@ -64,6 +65,7 @@ __all__ = [
     "batches_of",
     "between",
     "convert",
+    "export",
     "get",
     "guess",
     "guess_columns",

@@ -1,0 +1,19 @@
+"""Rows of a CSR matrix whose arrays are in an HDF5 file."""
+
+from typing import Any
+
+import numpy as np
+
+from workbench.data.dataset import canonical
+from workbench.formats.compressed import assemble
+
+
+def read_rows(indptr: Any, indices: Any, values: Any, start: int, stop: int, features: int) -> Any:
+    """Rows `start` to `stop`, as a data set holds them; a single value stands for all of them.
+
+    What does not fit is refused (`FormatError`, `DataError`, `ValueError`).
+    """
+    starts = indptr[start : stop + 1].astype(np.int64)
+    columns = indices[starts[0] : starts[-1]].astype(np.int64)
+    data = np.full(len(columns), values[0]) if values.shape == (1,) else values[starts[0] : starts[-1]]
+    return canonical(assemble("csr", starts - starts[0], columns, data, (stop - start, features)))

@@ -1,0 +1,92 @@
+"""Files of AnnData (.h5ad): X as the matrix, and a column of the observations, or a matrix of them, as labels."""
+
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench import formats
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset, canonical
+from workbench.data.errors import DataError
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.hdf5_rows import read_rows
+from workbench.data.labels import Wanted, listed
+from workbench.data.optional import required
+from workbench.data.row_blocks import RowBlock, RowBlocks
+
+LICENCE = "that of the file"
+WHAT = "an .h5ad file"
+ROWS_OF_BLOCK = 1 << 12
+
+
+def make(
+    path: str | os.PathLike,
+    column: str = "label",
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
+    """X of the file, and as labels the column of `obs` that is named, or the matrix of `obsm` of that name.
+
+    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
+    damaged file, a column that is not there, with those that are; where anndata is not installed, the line that
+    installs it.
+    """
+    with reading(path, WHAT):
+        file = _opened(path, backed=False)
+        x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
+        labels = _labels(file, column, path)
+        wanted = Wanted(kind, positive, classes, unseen)
+        return dataset_of("anndata", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
+
+
+def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> RowBlocks:
+    """The rows of the file, some thousand at a time; its observations are held."""
+    return RowBlocks(_blocks(path, column), "anndata", f"the file {Path(path).name}", LICENCE)
+
+
+def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
+    with reading(path, WHAT):
+        file = _opened(path, backed=True)
+        try:
+            labels = _labels(file, column, path)
+            for start in range(0, len(labels), ROWS_OF_BLOCK):
+                stop = min(start + ROWS_OF_BLOCK, len(labels))
+                yield RowBlock(_rows(file.file["X"], start, stop, path), labels[start:stop])
+        finally:
+            file.file.close()
+
+
+def _rows(x: Any, start: int, stop: int, path: str | os.PathLike) -> Any:
+    """Rows of X in the file: anndata's own slices of it fail beside SciPy 1.17."""
+    kind = x.attrs.get("encoding-type", "array")
+    if kind == "array":
+        return canonical(formats.to_format(x[start:stop].astype(np.float32), "csr"))
+    if kind != "csr_matrix":
+        raise DataError(f"{path} holds X as {kind}, which has no rows to read; load it and convert that data set.")
+    return read_rows(x["indptr"], x["indices"], x["data"], start, stop, int(x.attrs["shape"][1]))
+
+
+def _opened(path: str | os.PathLike, backed: bool) -> Any:
+    anndata = required("anndata", "exchange", "Reading .h5ad files")
+    if not Path(path).exists():
+        raise FileNotFoundError(path)
+    return anndata.read_h5ad(path, backed="r" if backed else None)
+
+
+def _labels(file: Any, column: str, path: str | os.PathLike) -> np.ndarray:
+    if column in file.obs:
+        values = file.obs[column]
+        return np.array(values.astype(str), np.str_) if values.dtype.kind not in "biuf" else values.to_numpy()
+    if column in file.obsm:
+        return np.asarray(file.obsm[column])
+    there = listed([*file.obs, *file.obsm])
+    raise DataError(f"{path} has no labels in {column!r}; there is: {there}. Name them: column = ...")
+
+
+register(Source("anndata", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), blocks=blocks))

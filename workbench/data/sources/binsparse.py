@@ -1,0 +1,89 @@
+"""Matrices of the binsparse specification 0.1 in HDF5: CSR, with labels beside the arrays or in a file of their own."""
+
+import json
+import os
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.hdf5_rows import read_rows
+from workbench.data.labels import Wanted, listed
+from workbench.data.optional import required
+from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.shards.shuffling import stacked
+
+LICENCE = "that of the file"
+WHAT = "a binsparse matrix in HDF5"
+ROWS_OF_BLOCK = 1 << 12
+
+
+def make(
+    path: str | os.PathLike,
+    group: str = "/",
+    column: str = "labels",
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
+    """The CSR matrix in a group of the file, and as labels the array `column` of that group, one a row.
+
+    `kind`, `positive`, `classes` and `unseen` say what labels mean, as for `npz`. Refused (`DataError`): a missing or
+    damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
+    installs it.
+    """
+    parts = list(_blocks(path, group, column))
+    if not parts:
+        raise DataError(f"{path} holds no rows; a data set has at least one.")
+    x, labels = stacked([part.x for part in parts]), np.concatenate([part.labels for part in parts])
+    wanted = Wanted(kind, positive, classes, unseen)
+    return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
+
+
+def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **labels: Any) -> RowBlocks:
+    """The rows of the file, some thousand at a time."""
+    return RowBlocks(_blocks(path, group, column), "binsparse", f"the file {Path(path).name}", LICENCE)
+
+
+def _blocks(path: str | os.PathLike, group: str, column: str) -> Iterator[RowBlock]:
+    with reading(path, WHAT):
+        h5py = required("h5py", "exchange", "Reading binsparse files")
+        with h5py.File(path, "r") as file:
+            held = file[group]
+            rows, features = _shape(held, path)
+            if column not in held:
+                raise DataError(
+                    f"{path} has no labels in {column!r}; there is: {listed(held)}. Name them: column = ..."
+                )
+            for start in range(0, rows, ROWS_OF_BLOCK):
+                yield _block(held, column, start, min(start + ROWS_OF_BLOCK, rows), features)
+
+
+def _shape(held: Any, path: str | os.PathLike) -> tuple[int, int]:
+    """Rows and features by the descriptor of a group, whose other fields are checked."""
+    if "binsparse" not in held.attrs:
+        raise DataError(f"{path} has no binsparse descriptor; name the group that has it: group = ...")
+    about = json.loads(held.attrs["binsparse"])
+    about = about.get("binsparse", about)
+    if about["format"] != "CSR":
+        raise DataError(f"{path} holds {about['format']}; CSR is read. Convert it before, or save it as CSR.")
+    rows, features = map(int, about["shape"])
+    if held["pointers_to_1"].shape != (rows + 1,) or held["indices_1"].ndim != 1 or features < 0:
+        raise DataError(f"{path} is damaged: its arrays do not fit the shape {rows} x {features}.")
+    return rows, features
+
+
+def _block(held: Any, column: str, start: int, stop: int, features: int) -> RowBlock:
+    x = read_rows(held["pointers_to_1"], held["indices_1"], held["values"], start, stop, features)
+    labels = held[column]
+    labels = labels.asstr()[start:stop].astype(str) if labels.dtype.kind == "O" else labels[start:stop]
+    return RowBlock(x, labels)
+
+
+register(Source("binsparse", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), blocks=blocks))
