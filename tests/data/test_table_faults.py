@@ -100,6 +100,7 @@ def test_quotes_may_be_signs_like_others(tmp_path):
 
 def test_a_row_that_no_block_holds_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 64)
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES_COLUMN", 0)
     with pytest.raises(DataError, match=r"rows\.csv has a row of more than 64 bytes; is it a table"):
         read(tmp_path, HEAD + ROWS + f"3.5,{'x' * 200},1\n" + ROWS)
 

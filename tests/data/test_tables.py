@@ -35,6 +35,11 @@ def table(**columns):
     return "\n".join(lines) + "\n"
 
 
+def small_blocks(monkeypatch, count):
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", count)
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES_COLUMN", 0)
+
+
 def drawn(choices, seed=0, count=ROWS):
     source = random.Random(seed)
     return [source.choice(choices) for _ in range(count)]
@@ -65,7 +70,7 @@ ENCODED = {
 
 @pytest.mark.parametrize("name", ENCODED)
 def test_an_encoding_is_what_plain_python_makes_of_each_value(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 256)  # so that values of several blocks are joined
+    small_blocks(monkeypatch, 256)  # so that values of several blocks are joined
     said, values, expected = ENCODED[name]
     quoted = [f'"{value}"' for value in values]
     text = table(x=quoted, other=drawn(["a", "b"], seed=1))
@@ -187,7 +192,7 @@ def test_hashed_and_bins_are_those_of_guessed_columns(tmp_path):
 def test_a_file_is_read_in_blocks_and_its_text_never_held(tmp_path, monkeypatch):
     import tracemalloc
 
-    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 16)
+    small_blocks(monkeypatch, 1 << 16)
     read(tmp_path, table(a=["b", "c"]))  # what is imported for it
     rows, texts = 20_000, ["x" * 400 + str(number) for number in range(50)]
     path = written(tmp_path, table(a=drawn(texts, count=rows), b=drawn(texts, 1, count=rows)))

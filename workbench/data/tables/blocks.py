@@ -14,10 +14,10 @@ from workbench.data.tables import dialect as dialects
 from workbench.data.tables.arrow import Texts, arrow, texts_of
 from workbench.data.tables.dialect import Dialect
 
-BLOCK_BYTES = 1 << 22
-"""Bytes of text that are split into columns at once; a row is shorter."""
-BLOCK_ROWS = 1 << 15
-"""Rows of a Parquet file that are read at once."""
+BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
+"""Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
+BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
+"""Rows of a Parquet file, and values, that are read at once, at most."""
 TABLE = "a table (CSV, TSV or Parquet)"
 
 Block = dict[str, Texts]
@@ -80,7 +80,7 @@ class TextTable:
                 dialects.refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
                     raise DataError(
-                        f"{self.path} has a row of more than {BLOCK_BYTES:,} bytes; is it a table?"
+                        f"{self.path} has a row of more than {_block_bytes(self.dialect):,} bytes; is it a table?"
                     ) from None
                 raise
         if self.dialect.quotes and counting.quotes % 2:  # a quote that is never closed makes one row of all that follow
@@ -99,7 +99,7 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
     text = pa.dictionary(pa.int32(), pa.string())
     csv = pa.csv
     read = csv.ReadOptions(
-        column_names=dialect.names, skip_rows_after_names=dialect.rows_skipped, block_size=BLOCK_BYTES
+        column_names=dialect.names, skip_rows_after_names=dialect.rows_skipped, block_size=_block_bytes(dialect)
     )
     parse = csv.ParseOptions(
         delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
@@ -113,6 +113,11 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
     except pa.ArrowInvalid as error:
         if "Empty CSV file" not in str(error):
             raise
+
+
+def _block_bytes(dialect: Dialect) -> int:
+    """Bytes of a block; a row is shorter."""
+    return max(BLOCK_BYTES, min(BLOCK_BYTES_COLUMN * len(dialect.names), LARGEST_BLOCK))
 
 
 @final
@@ -158,7 +163,8 @@ class ParquetTable:
         """The columns of those names, some rows at a time, in their order (`DataError`)."""
         pa = arrow()
         with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
-            for batch in file.iter_batches(batch_size=BLOCK_ROWS, columns=list(names)):
+            rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
+            for batch in file.iter_batches(batch_size=rows, columns=list(names)):
                 yield {name: texts_of(batch.column(name)) for name in names}
 
     def place(self, row: int) -> str:
