@@ -123,8 +123,8 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["nowhere.txt"], "There is no file and no data set 'nowhere.txt'. Data sets: npz"),
-        (["news.txt", "--dataset", "svmlite"], "There is no data set 'svmlite'; there is: npz"),
+        (["nowhere.txt"], f"There is no file and no data set 'nowhere.txt'. Data sets: {', '.join(data.names())}"),
+        (["news.txt", "--dataset", "svmlite"], f"There is no data set 'svmlite'; there is: {', '.join(data.names())}"),
         (["news.txt", "--reading", "widht=3"], "svmlight has no parameter 'widht'; its parameters are path"),
         (["news.txt", "--labels", "y.npy"], "svmlight has no parameter 'labels'"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
