@@ -1,0 +1,113 @@
+"""Keras 3 on TensorFlow: a layer for sparse batches whose weight has a row-sparse gradient, `fit`s and saves.
+
+>>> import keras
+>>> from workbench import data
+>>> from workbench.bridges.keras import SparseDense
+>>> from workbench.bridges.tensorflow import batches
+>>> train = data.load("uniform", rows=400, features=60, density=0.1, cache=False)
+>>> rows = keras.Input((train.features,), sparse=True)
+>>> model = keras.Model(rows, SparseDense(1, activation="sigmoid")(rows))
+>>> model.compile("adagrad", "binary_crossentropy")
+>>> history = model.fit(batches(train, rows=50, shuffle=True), epochs=2, shuffle=False, verbose=0)
+>>> losses = history.history["loss"]
+>>> losses[1] < losses[0]
+True
+"""
+
+from typing import Any
+
+from workbench.bridges.tensorflow.library import tf
+from workbench.bridges.tensorflow.products import sparse_product
+from workbench.bridges.tensorflow.tensors import hashed
+
+try:
+    import keras
+except ImportError as error:
+    raise ImportError("workbench.bridges.keras needs Keras 3: pip install 'sparse-workbench[peers]'.") from error
+
+if keras.backend.backend() != "tensorflow":
+    raise ImportError(
+        f"Keras runs on {keras.backend.backend()}; sparse batches need TensorFlow: set KERAS_BACKEND=tensorflow."
+    )
+
+PACKAGE = "sparse_workbench"
+
+
+@keras.saving.register_keras_serializable(PACKAGE)
+class SparseDense(keras.layers.Layer):
+    """activation(X @ kernel + bias) of a sparse batch X [R, D]: kernel [D, units], bias [units].
+
+    The gradient of the kernel is IndexedSlices with each touched row once, so optimizers of Keras step it rightly. They
+    are not lazy all the same: Adam, for one, moves every row of the kernel at each step. With `buckets` columns are
+    folded into so many rows of the kernel, [buckets, units], whatever D is (`tensorflow.hashed`).
+
+    Each batch must have D columns, which Keras itself checks while tracing alone, and must be sparse: TypeError tells
+    of a dense one. There is no regularizer of the kernel, which would make its gradient dense.
+    """
+
+    def __init__(
+        self,
+        units: int,
+        activation: Any = None,
+        use_bias: bool = True,
+        kernel_initializer: Any = "glorot_uniform",
+        bias_initializer: Any = "zeros",
+        buckets: int | None = None,
+        **options: Any,
+    ) -> None:
+        super().__init__(**options)
+        for name, count in (("units", units), ("buckets", buckets)):
+            if count is not None and (not isinstance(count, int) or count < 1):
+                raise ValueError(f"{name} is {count!r}; it is a whole number from 1 on.")
+        self.units, self.use_bias, self.buckets = units, use_bias, buckets
+        self.activation = keras.activations.get(activation)
+        self.kernel_initializer = keras.initializers.get(kernel_initializer)
+        self.bias_initializer = keras.initializers.get(bias_initializer)
+
+    def build(self, input_shape: Any) -> None:
+        """Make the weights for batches of that shape; the number of columns must be known."""
+        if len(input_shape) != 2 or input_shape[1] is None:
+            raise ValueError(f"A batch of shape {input_shape} came; SparseDense takes [rows, columns], columns known.")
+        self.features = int(input_shape[1])
+        rows = self.buckets or self.features
+        self.kernel = self.add_weight(name="kernel", shape=(rows, self.units), initializer=self.kernel_initializer)
+        self.bias = (
+            self.add_weight(name="bias", shape=(self.units,), initializer=self.bias_initializer)
+            if self.use_bias
+            else None
+        )
+        self.built = True
+
+    def call(self, inputs: Any) -> Any:
+        """The layer's output [R, units], dense."""
+        if not isinstance(inputs, tf.SparseTensor):
+            raise TypeError(
+                f"A dense batch came to SparseDense {self.name!r}: begin the model with Input((D,), sparse=True), and "
+                "give it SparseTensors or SciPy matrices; or take keras.layers.Dense."
+            )
+        width = tf.debugging.assert_equal(
+            inputs.dense_shape[1], tf.constant(self.features, tf.int64), "The batch has another number of columns."
+        )
+        with tf.control_dependencies([width] if width is not None else []):
+            values = tf.identity(inputs.values)
+        x = tf.SparseTensor(inputs.indices, tf.cast(values, self.compute_dtype), inputs.dense_shape)
+        scores = sparse_product(hashed(x, self.buckets) if self.buckets else x, self.kernel)
+        if self.bias is not None:
+            scores = scores + tf.convert_to_tensor(self.bias)
+        return self.activation(scores)
+
+    def compute_output_spec(self, inputs: Any) -> Any:
+        """Shape and type of the output, without computing it."""
+        return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
+
+    def get_config(self) -> dict[str, Any]:
+        """What a saved model has of the layer."""
+        own = {
+            "units": self.units,
+            "activation": keras.activations.serialize(self.activation),
+            "use_bias": self.use_bias,
+            "kernel_initializer": keras.initializers.serialize(self.kernel_initializer),
+            "bias_initializer": keras.initializers.serialize(self.bias_initializer),
+            "buckets": self.buckets,
+        }
+        return {**super().get_config(), **own}
