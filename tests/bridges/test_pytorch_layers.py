@@ -116,11 +116,22 @@ def test_malformed_rows_are_refused_and_nothing_is_read(case):
         SparseLinear(5, 2)(SparseRows(*tensors, 5))
 
 
-def test_indices_changed_before_the_backward_pass_are_refused():
-    rows = rows_of(drawn())
-    y = SparseLinear(30, 2)(rows).sum()
+@pytest.mark.parametrize("of_data", [False, True])
+def test_indices_changed_before_the_backward_pass_are_refused(of_data):
+    layer, rows = SparseLinear(30, 2), rows_of(drawn())
+    rows.data.requires_grad_(of_data)
+    layer.weight.requires_grad_(not of_data)
+    y = layer(rows).sum()
     rows.indices.numpy()[0] = 10**6  # unseen by autograd
     with pytest.raises(ValueError, match=r"1000000"):
+        y.backward()
+
+
+def test_values_changed_before_the_backward_pass_are_refused_by_autograd():
+    layer, rows = SparseLinear(30, 2), rows_of(drawn())
+    y = layer(rows).sum()
+    rows.data.zero_()
+    with pytest.raises(RuntimeError, match="inplace"):
         y.backward()
 
 

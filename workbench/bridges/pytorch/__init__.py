@@ -33,8 +33,7 @@ a gradient holds, also those of torch.nn.EmbeddingBag(sparse=True). `to_tensor`,
 matrices over to PyTorch's own operators, and check what these read without a look. `FeedDataset` and `RowDataset` give
 a DataLoader batches, in this process and in workers.
 
-Kernels run on `torch.get_num_threads()` threads, on the CPU. Import workbench before torch: the OpenMP that
-PyTorch brings then lets go of its cores soon after a parallel call, and not after milliseconds.
+Kernels run on `torch.get_num_threads()` threads, on the CPU.
 """
 
 from typing import Any

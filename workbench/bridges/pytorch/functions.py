@@ -10,7 +10,7 @@ from typing import Any
 from workbench.bridges.pytorch import compiled
 from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
-from workbench.bridges.pytorch.products import TWICE, factors_of, gradient_of_data, multiply, summed
+from workbench.bridges.pytorch.products import TWICE, Arrays, factors_of, gradient_of_data, multiply, summed
 from workbench.bridges.pytorch.rows import SparseRows, arrays_of, require_sound
 from workbench.bridges.pytorch.steps import Steps, steps_of, tensor_of
 
@@ -39,7 +39,7 @@ def _check(rows: SparseRows, weight: torch.Tensor) -> None:
             f"The values of sparse rows are {rows.data.dtype}, the weight is {weight.dtype}; they need the same type. "
             "Convert one of them with .to(...)."
         )
-    if {tensor.device.type for tensor in (rows.indptr, rows.indices, weight)} != {"cpu"}:
+    if not (rows.indptr.is_cpu and rows.indices.is_cpu and weight.is_cpu):
         raise TypeError(f"The weight is on {weight.device}, the rows on {rows.indices.device}; kernels run on the cpu.")
 
 
@@ -56,13 +56,14 @@ class _Product(torch.autograd.Function):
         if steps is not None and steps.is_exact:
             steps.catch_up(weight, arrays[1])
         ctx.save_for_backward(indptr, indices, data, weight if ctx.needs_input_grad[2] else None)
-        ctx.steps, ctx.shape = steps, tuple(weight.shape)
+        ctx.steps, ctx.shape, ctx.arrays = steps, tuple(weight.shape), arrays
         return multiply(arrays, weight)
 
     @staticmethod
     def backward(ctx: Any, slope: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         """The gradients."""
-        arguments = slope, *ctx.saved_tensors, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
+        _, _, data, weight = ctx.saved_tensors  # all of them, so that autograd sees what was written to since
+        arguments = slope, ctx.arrays, data, weight, ctx.shape, ctx.steps, ctx.needs_input_grad[3]
         both = _Gradients.apply(*arguments) if torch.is_grad_enabled() else gradients(*arguments)
         return None, None, *both
 
@@ -83,17 +84,18 @@ class _Gradients(torch.autograd.Function):
 
 def gradients(
     slope: torch.Tensor,
-    indptr: torch.Tensor,
-    indices: torch.Tensor,
+    arrays: Arrays,
     data: torch.Tensor | None,
     weight: torch.Tensor | None,
     shape: tuple[int, int],
     steps: Steps | None,
     of_weight: bool,
 ) -> tuple[torch.Tensor | None, torch.Tensor | None]:
-    """(towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or None."""
+    """(towards data [z], where the weight is given; towards the weight of `shape`) from the slope [R, N]; or None.
+
+    `data` is here for autograd, which is to know that gradients depend on it.
+    """
     follow()
-    arrays = arrays_of(SparseRows(indptr, indices, data, shape[0]))
     slope_rn = slope.detach().contiguous().numpy()
     towards_data = None if weight is None else gradient_of_data(arrays, slope_rn, weight)
     if not of_weight:

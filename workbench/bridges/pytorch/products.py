@@ -32,10 +32,10 @@ def multiply(arrays: Arrays, weight: torch.Tensor) -> torch.Tensor:
 
 
 def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) -> torch.Tensor:
-    """The slope's rows by the weight's, at the places of the entries [z]."""
+    """The slope's rows by the weight's, at the places of the entries [z], whose range is checked once more."""
     indptr, indices, _ = arrays
     out = torch.empty(indices.size, dtype=weight.dtype)
-    _kernel("sddmm")(indptr, indices, slope, array_of(weight), out.numpy())
+    _kernel("sddmm", checked=True)(indptr, indices, slope, array_of(weight), out.numpy())
     return out
 
 
@@ -61,8 +61,8 @@ def summed(factors: Unsummed, are_ones: bool) -> RowSparse:
     return RowSparse.assemble(values, plan.columns, factors.shape)
 
 
-def _kernel(name: str) -> Callable[..., Any]:
-    """The kernel for arrays whose indices were checked."""
-    twin = kernels.get(name).trusted
+def _kernel(name: str, checked: bool = False) -> Callable[..., Any]:
+    """The kernel for arrays whose indices were checked, or the one that checks them."""
+    twin = kernels.get(name).cpu if checked else kernels.get(name).trusted
     assert twin is not None
     return twin
