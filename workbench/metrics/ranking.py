@@ -36,7 +36,8 @@ def recall_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
 def ndcg_at(scores: np.ndarray, targets: np.ndarray, k: int = 10) -> float:
     """Gain of the first k items, sum of target / log2(place + 1), relative to the best order: targets 0 or more.
 
-    The mean over rows with a target above 0; NaN where there is none, or a score is NaN. O(R * N log N).
+    The mean over rows with a target above 0; NaN where there is none, or a score is NaN. O(R * (N + k log k)), but for
+    the best order, which takes sorting the targets.
     Source: Järvelin and Kekäläinen 2002; ties as McSherry and Najork 2008.
     """
     return mean(of_ndcg_at(scores, targets, k))
@@ -79,28 +80,36 @@ def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
     if gains.size and gains.min() < 0:
         raise MetricError(f"A target is {gains.min():g}; gains are 0 or more.")
     rows = gains.any(axis=1)
-    scores, gains = scores[rows], gains[rows]
-    best = (-np.sort(-gains, axis=1)[:, :k] @ _discounts(k)[: gains.shape[1]]) if gains.size else np.zeros(0)
-    with np.errstate(invalid="ignore"):
-        sums = _gains(scores, gains, k) / best
-    return np.array([sums.sum(), len(sums)], np.float64)
+    if not rows.any():
+        return np.zeros(2)
+    scores, gains, last = scores[rows], gains[rows], min(k, gains.shape[1])
+    best = -np.sort(-_largest(gains, last), axis=1) @ _discounts(last)
+    return np.array([(_gains(scores, gains, last) / best).sum(), len(best)], np.float64)
 
 
-def _gains(scores: np.ndarray, gains: np.ndarray, k: int) -> np.ndarray:
-    """The gain of the first k items of each row [R]; ties have the mean weight of their places."""
-    if not scores.size:
-        return np.zeros(len(scores))
-    order = np.argsort(-scores, axis=1, kind="stable")
-    ordered = np.take_along_axis(scores, order, axis=1)
-    weights = np.zeros(scores.shape)
-    weights[:, :k] = _discounts(k)[: scores.shape[1]]
-    starts = np.ones(scores.shape, bool)
+def _largest(values: np.ndarray, last: int) -> np.ndarray:
+    """The `last` largest values of each row, in any order."""
+    return np.partition(values, values.shape[1] - last, axis=1)[:, values.shape[1] - last :]
+
+
+def _gains(scores: np.ndarray, gains: np.ndarray, last: int) -> np.ndarray:
+    """The gain of the first `last` items of each row [R]: each has the mean weight of the places of its ties.
+
+    Of those that tie for the last place some are left out: all of them have the mean of their gains.
+    """
+    first = np.argpartition(scores, scores.shape[1] - last, axis=1)[:, scores.shape[1] - last :]
+    order = np.take_along_axis(first, np.argsort(-np.take_along_axis(scores, first, axis=1), axis=1), axis=1)
+    ordered, gained = (np.take_along_axis(each, order, axis=1) for each in (scores, gains))
+    level = scores == ordered[:, -1:]
+    shared = (gains * level).sum(axis=1) / np.maximum(np.count_nonzero(level, axis=1), 1)
+    gained = np.where(ordered == ordered[:, -1:], shared[:, None], gained)
+    starts = np.ones(ordered.shape, bool)
     starts[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     places = np.flatnonzero(starts)
-    lengths = np.diff(np.append(places, scores.size))
-    shared = np.repeat(np.add.reduceat(weights.reshape(-1), places) / lengths, lengths).reshape(scores.shape)
-    sums = (shared * np.take_along_axis(gains, order, axis=1)).sum(axis=1)
-    return np.where(np.isnan(scores).any(axis=1), NAN, sums)
+    lengths = np.diff(np.append(places, ordered.size))
+    weights = np.tile(_discounts(last), len(ordered))
+    weights = np.repeat(np.add.reduceat(weights, places) / lengths, lengths).reshape(ordered.shape)
+    return np.where(np.isnan(scores).any(axis=1), NAN, (weights * gained).sum(axis=1))
 
 
 def _discounts(k: int) -> np.ndarray:
@@ -129,7 +138,13 @@ def _hits(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
 def _ranked(scores: Any, targets: Any, k: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(k, bool) or k != int(k) or k < 1:
         raise MetricError(f"k is {k}; it is how many items come first, a whole number from 1.")
-    scores, targets = dense_scores(scores), dense_scores(targets)
+    scores, targets = _as_they_are(scores), _as_they_are(targets)
     if scores.ndim != 2 or scores.shape != targets.shape:
         raise MetricError(f"Scores [R, N] need targets [R, N]; {scores.shape} and {targets.shape} came.")
     return scores, targets
+
+
+def _as_they_are(values: Any) -> np.ndarray:
+    """Dense numbers without a copy where they are: an order needs no wider type."""
+    is_dense = isinstance(values, np.ndarray) and values.dtype.kind in "bf"
+    return values if is_dense else dense_scores(values)
