@@ -88,6 +88,17 @@ def test_labels_are_counted(file, tmp_path):
     assert "There are 3 labels for 2 rows" in text
 
 
+@pytest.mark.parametrize("y", [[-1, 1], [1, 2], ["no", "yes"]])
+def test_classes_that_are_not_counted_from_0_are_an_error_where_numbers_are_taken(file, tmp_path, y):
+    np.save(tmp_path / "y.npy", y)
+    line = file(), "--labels", tmp_path / "y.npy", "--kind", "classes", "--for"
+    status, text = ended(*line, "keras")
+    assert (status, "label values" in text) == (1, True)
+    assert ended(*line, "sklearn")[0] == 0
+    np.save(tmp_path / "y.npy", [1, 0])
+    assert ended(*line, "keras")[0] == 0
+
+
 def test_json_has_every_field(file):
     status, text = ended(file(data=np.float64([1, 2, np.inf])), "--for", "pytorch", "--json")
     told = json.loads(text)

@@ -16,18 +16,22 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True)
 class Framework:
-    """What takes a matrix: its name in sentences, the formats it takes, and the kind of labels if there is one only."""
+    """What takes a matrix: its name in sentences, the formats it takes, and the kind of labels if there is one only.
+
+    One that `counts_classes` takes classes as numbers from 0 on, others by their names.
+    """
 
     title: str
     formats: tuple[str, ...]
     labels: str | None = None
+    counts_classes: bool = False
 
 
 _SCIPY = ("csr", "csc", "coo", "bsr", "dia", "dok", "lil")
 FRAMEWORKS: dict[str, Framework] = {
-    "tensorflow": Framework("TensorFlow", ("dense", "csr", "coo", "row_sparse")),
-    "keras": Framework("Keras", ("dense", "csr", "coo", "bsr", "row_sparse")),
-    "pytorch": Framework("PyTorch", ("dense", "csr", "csc", "coo", "row_sparse")),
+    "tensorflow": Framework("TensorFlow", ("dense", "csr", "coo", "row_sparse"), counts_classes=True),
+    "keras": Framework("Keras", ("dense", "csr", "coo", "bsr", "row_sparse"), counts_classes=True),
+    "pytorch": Framework("PyTorch", ("dense", "csr", "csc", "coo", "row_sparse"), counts_classes=True),
     "sklearn": Framework("scikit-learn", ("dense", *_SCIPY)),
     "implicit": Framework("implicit", ("csr",)),
     "vw": Framework("Vowpal Wabbit", ("csr", "coo"), "signs"),

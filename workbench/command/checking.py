@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
 import typer
 
 from workbench import data
@@ -51,6 +52,7 @@ def examine(
 ) -> Checked:
     """Check what `source` names for the framework, where its reader can, as it stands in the file.
 
+    With the `kind` classes a framework that takes them as numbers is asked for numbers from 0 to one below their count.
     `data.DataError` for what cannot be read; `ValueError` for a framework that is not among `NAMES`.
     """
     if framework not in NAMES:
@@ -63,7 +65,16 @@ def examine(
     else:
         made = data.load(name, **parameters)
         x, y, summed = made.x, made.y, int(made.facts.get("duplicate_entries", 0))
-    breaches = check(x, y, for_=framework, boundary=f"data -> {framework}", width=width or None)
+    counted = y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes
+    breaches = check(
+        x,
+        y,
+        for_=framework,
+        boundary=f"data -> {framework}",
+        width=width or None,
+        labels="classes" if counted else None,
+        classes=len(np.unique(y)) if counted else None,
+    )
     return Checked(source, framework, stored is not None, tuple(breaches), summed)
 
 
