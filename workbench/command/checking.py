@@ -65,17 +65,13 @@ def examine(
     else:
         made = data.load(name, **parameters)
         x, y, summed = made.x, made.y, int(made.facts.get("duplicate_entries", 0))
-    counted = y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes
-    breaches = check(
-        x,
-        y,
-        for_=framework,
-        boundary=f"data -> {framework}",
-        width=width or None,
-        labels="classes" if counted else None,
-        classes=len(np.unique(y)) if counted else None,
-    )
-    return Checked(source, framework, stored is not None, tuple(breaches), summed)
+    boundary, columns = f"data -> {framework}", width or None
+    if y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes:
+        count = len(np.unique(y))
+        found = check(x, y, for_=framework, boundary=boundary, width=columns, labels="classes", classes=count)
+    else:
+        found = check(x, y, for_=framework, boundary=boundary, width=columns)
+    return Checked(source, framework, stored is not None, tuple(found), summed)
 
 
 def show(checked: Checked, as_json: bool) -> None:

@@ -121,10 +121,9 @@ class Run(Training):
         """
         if x.shape[1] != self.features:
             raise SetupError(f"The training has {self.features} features; rows of {x.shape[1]} came.")
-        labels = {"label": y} if weights is None else {"label": y, "weight": weights}
-        before = self.batches
-        self.batches = data.Batches(x, labels, before.rows, before.shuffle, before.seed, before.last)
-        self.kept = {}
+        if weights is not None and self.model.sampler is not None:
+            raise SetupError(f"The {self.model.name} model draws rows for each batch, which have no weights.")
+        self.hold(x, y if weights is None else {"label": y, "weight": weights})
 
     # Steps
 

@@ -41,11 +41,16 @@ class Training(ABC):
         self.given = self.model.given(x.shape[1], width, setup.model_options, facts)
         self.parameters = self.model.trained(self.given, setup.has_intercept)
         """The model's parameters, the intercept among them where the setup asks for one."""
-        self.batches = batches_of(setup, x, y)
-        self.feed = feed_of(self.batches, self.model, self.given)
+        self.hold(x, y)
         self.features, self.width, self.dtype = x.shape[1], width, np.dtype(setup.dtype)
-        self.kept: dict[int, Any] = {}
         self.step = 0
+
+    @final
+    def hold(self, x: Any, y: Any) -> None:
+        """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
+        self.batches = batches_of(self.setup, x, y)
+        self.feed = feed_of(self.batches, self.model, self.given)
+        self.kept: dict[int, Any] = {}
 
     # Steps
 
