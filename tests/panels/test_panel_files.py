@@ -167,3 +167,12 @@ def test_a_run_that_the_command_line_started_in_the_folder_is_noticed(here, open
     path.write_text(json.dumps(spec))
     panel.step()
     assert f"{pages.OUTDATED}</strong> The run has another spec." in text(panel)
+
+
+def test_a_small_run_of_a_small_file_uses_all_of_it(tmp_path):
+    path = tmp_path / "small.svm"
+    path.write_text("1 1:1\n0 2:1\n" * 3)
+    small = suited.reduced(suited.completed({"dataset": "svmlight", "path": str(path)}))
+    assert (small["rows"], small["features"], small["rounds"]) == ("", "", "1")
+    drawn = suited.reduced(suited.completed({"dataset": "uniform", "features": "10000"}))
+    assert (drawn["rows"], drawn["features"]) == ("2000", "512")

@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 from workbench.panels import suited
-from workbench.panels.choices import BY_NAME, ChoiceError, smaller
+from workbench.panels.choices import BY_NAME, ChoiceError
 from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
@@ -58,7 +58,7 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
     """
     values = suited.completed(chosen)
     if smoke:
-        name, values = f"{name}-smoke", smaller(values)
+        name, values = f"{name}-smoke", suited.reduced(values)
     spec_of(values, name)
     return LabState(name, values, run_dir)
 

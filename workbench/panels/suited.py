@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench import data
 from workbench.analysis import words
-from workbench.panels.choices import BY_NAME, complete
+from workbench.panels.choices import BY_NAME, complete, smaller
 from workbench.sweep.spec import FILES
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
@@ -51,6 +51,12 @@ def changed(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, A
     if old == new:
         return after
     return after | {name: new[name] for name in new if before[name] == after[name] == old[name]}
+
+
+def reduced(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The choices made small (`choices.smaller`); a file of the user's, which may be small itself, is used whole."""
+    whole = ("rows", "features") if files_of(values["dataset"]) else ()
+    return smaller(values) | {name: "" for name in whole if _is_natural(values[name])}
 
 
 def relevant(choices: Mapping[str, Any]) -> dict[str, Any]:
