@@ -95,6 +95,12 @@ def test_columns_beyond_the_features_asked_for_are_refused(tmp_path):
         svmlight(tmp_path, "1 1:1\n1 5:1\n", features=4)
 
 
+@pytest.mark.parametrize("features", [0, -1, "4", 2.5, True])
+def test_what_is_no_number_of_columns_is_refused(tmp_path, features):
+    with pytest.raises(DataError, match=f"features is {features!r}; it is the number of columns"):
+        svmlight(tmp_path, "1 1:1\n", features=features)
+
+
 def test_a_wrong_kind_of_labels_lists_the_kinds(tmp_path):
     with pytest.raises(DataError, match="kind is 'class'; it is one of classes, numbers, multilabel"):
         svmlight(tmp_path, "1 1:1\n", kind="class")

@@ -193,7 +193,8 @@ def test_unusable_text_is_refused(path, content, message):
     ("parameters", "message"),
     [
         ({"label": "last"}, "label is 'last'; it is one of none, first"),
-        ({"separator": ""}, "separator is empty"),
+        ({"separator": ""}, "separator is ''; it is text between a label and its document"),
+        ({"separator": 1}, "separator is 1; it is text"),
         ({"encoding": "klingon"}, "encoding is 'klingon'; it is one that Python knows"),
         ({"labels": "x.npy"}, "label='first' and labels are given; the labels stand in one of the two places"),
         ({"hashed": 0}, "hashed is 0; it is a whole number from 1 to"),

@@ -149,6 +149,7 @@ def test_a_test_file_has_the_same_columns(tmp_path):
 @pytest.mark.parametrize(
     ("parameters", "message"),
     [
+        ({"features": "many"}, "features is 'many'; it is the number of columns, a whole number from 1 on"),
         ({"bits": 0}, "bits is 0; names are hashed to"),
         ({"bits": 31}, "bits is 31"),
         ({"bits": 2.5}, "bits is 2.5"),

@@ -38,8 +38,10 @@ class Documents:
     def _check(self, labels: str | os.PathLike | None) -> None:
         if self.label not in LABELS:
             raise DataError(f"label is {self.label!r}; it is one of {', '.join(LABELS)}.")
-        if not self.separator:
-            raise DataError("separator is empty; it is what stands between a label and its text, such as a tab.")
+        if not (isinstance(self.separator, str) and self.separator):
+            raise DataError(
+                f"separator is {self.separator!r}; it is text between a label and its document, such as a tab."
+            )
         try:
             "a".encode(self.encoding)
         except (LookupError, ValueError, TypeError):

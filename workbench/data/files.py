@@ -44,6 +44,12 @@ def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
         raise DataError(f"{path} cannot be read as {what}: {error}") from error
 
 
+def check_features(features: int | None) -> None:
+    """Refuse what is no number of columns (`DataError`)."""
+    if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
+        raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
+
+
 def fingerprint(*paths: str | os.PathLike) -> str:
     """Full name, size and time of the files; of a missing one, that it is missing."""
     states = []

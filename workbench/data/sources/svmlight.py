@@ -14,7 +14,7 @@ from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
 from workbench.data.file_types import otherwise, refuse_binary
-from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.files import check_features, dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
 from workbench.data.opened import opened, place_in
 from workbench.data.row_blocks import RowBlock, RowBlocks
@@ -45,8 +45,7 @@ def make(
     label) are one of the set's `groups`. Refused (`DataError`): a missing or malformed file; columns unsorted, twice in
     a row or beyond `features`, queries of some rows only, with the line; rows that all lack features.
     """
-    if zero_based not in (True, False, "auto"):
-        raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
+    _check(features, zero_based)
     wanted = Wanted(kind, positive, classes, unseen)
     from_zero = bool(zero_based)
     with reading(path, TEXT):
@@ -79,8 +78,7 @@ def blocks(
 
     Rows with several labels (`multilabel`) are read whole, as `make` does.
     """
-    if zero_based not in (True, False, "auto"):
-        raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
+    _check(features, zero_based)
     if kind == "multilabel":
         return blocks_of(make(path, features, zero_based, kind, **labels))
     from_zero = _holds_column_zero(path) if zero_based == "auto" else bool(zero_based)
@@ -110,6 +108,12 @@ def _holds_column_zero(path: str | os.PathLike) -> bool:
     least = (int(block.x.indices.min()) for block in _blocks(path, None, zero_based=True) if block.x.nnz)
     first = next(least, 0)
     return first == 0 or any(column == 0 for column in least)
+
+
+def _check(features: int | None, zero_based: bool | str) -> None:
+    check_features(features)
+    if zero_based not in (True, False, "auto"):
+        raise DataError(f"zero_based is {zero_based!r}; it is True, False or 'auto'.")
 
 
 class _Rows(NamedTuple):

@@ -11,7 +11,7 @@ from workbench.data import vw_text
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.files import check_features, dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
 from workbench.data.opened import place_in
 from workbench.formats.compressed import assemble
@@ -43,6 +43,7 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     _check(bits, columns, importance)
+    check_features(features)
     with reading(path, "Vowpal Wabbit text (each line: label | name:value name:value ...)"):
         rows = vw_text.read(path, columns == "hashed", importance == "ignored")
         place = place_in(path)
