@@ -61,7 +61,7 @@ def test_cells_that_are_counted_are_those_that_are_made(seed):
 
 
 def test_the_values_tried_are_of_all_settings():
-    left_out = {"path", "labels", "columns", "kind", "positive", "merge", "last"}
+    left_out = {"path", "labels", "columns", "kind", "reading", "positive", "merge", "model_options", "last"}
     assert set(settings.BY_NAME) - left_out <= set(VALUES), "give the new setting values to try"
     assert set(estimate.FREE) <= set(Cell.model_fields)
 
