@@ -134,6 +134,15 @@ def test_parquet_gives_what_the_same_values_give_as_text(tmp_path):
     assert same(of_parquet, read(tmp_path, as_text))
 
 
+def test_values_of_a_dictionary_that_no_row_has_are_none(tmp_path):
+    coded = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["3", "7", "unused"]))
+    pa.parquet.write_table(pa.table({"x": coded, "label": coded}), tmp_path / "x.parquet")
+    made = data.load(
+        "table", path=tmp_path / "x.parquet", cache=False, columns={"columns": {"x": {"kind": "category"}}}
+    )
+    assert (made.x.toarray().tolist(), made.classes) == ([[1, 0, 0], [0, 1, 0], [1, 0, 0]], ("3", "7"))
+
+
 def test_lists_in_parquet_are_ignored_unless_they_are_asked_for(tmp_path):
     columns = {"x": pa.array(["a", "b"]), "tags": pa.array([["u"], ["v", "w"]]), "y": pa.array([0, 1])}
     pa.parquet.write_table(pa.table(columns), tmp_path / "x.parquet")

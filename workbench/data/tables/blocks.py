@@ -146,6 +146,11 @@ class _Counting:
         self.closed = True
 
 
+def _plain(pa: Any, column: Any) -> Any:
+    """The column without a dictionary that may hold values which no row has."""
+    return column.dictionary_decode() if pa.types.is_dictionary(column.type) else column
+
+
 @final
 class ParquetTable:
     """A Parquet file."""
@@ -165,7 +170,7 @@ class ParquetTable:
         with reading(self.path, TABLE), pa.parquet.ParquetFile(self.path) as file:
             rows = max(1, min(BLOCK_ROWS, BLOCK_VALUES // max(len(names), 1)))
             for batch in file.iter_batches(batch_size=rows, columns=list(names)):
-                yield {name: texts_of(batch.column(name)) for name in names}
+                yield {name: texts_of(_plain(pa, batch.column(name))) for name in names}
 
     def place(self, row: int) -> str:
         """File and number of the row, both from 0."""

@@ -11,7 +11,7 @@ from workbench.data.tables.encoding import first_row, of_rows
 from workbench.data.tables.schema import Found
 
 MOST_DISTINCT = 1 << 17
-MOST_BYTES = 1 << 25
+MOST_BYTES = 1 << 23
 """Distinct values of a column that are counted, and bytes of them that are held: beyond, there are "more than"."""
 
 
@@ -24,13 +24,9 @@ class Seen:
         self.are_whole = True
         self.not_number: tuple[int, str] | None = None
         """The first row with a value that is no number, and that value."""
-        self._distinct: Any = None
+        self.distinct = 0
         self.is_least = False
-
-    @property
-    def distinct(self) -> int:
-        """Distinct values that were counted."""
-        return 0 if self._distinct is None else len(self._distinct)
+        self._values: Any = None
 
     @property
     def present(self) -> int:
@@ -61,11 +57,12 @@ class Seen:
             self._count(pa, texts.distinct)
 
     def _count(self, pa: Any, distinct: Any) -> None:
-        both = distinct if self._distinct is None else pa.concat_arrays([self._distinct, distinct])
-        self._distinct = both.unique()
-        if len(self._distinct) > MOST_DISTINCT:
-            self.is_least, self._distinct = True, self._distinct[:MOST_DISTINCT]
-        self.is_least |= self._distinct.nbytes > MOST_BYTES
+        both = distinct if self._values is None else pa.concat_arrays([self._values, distinct])
+        self._values = both.unique()
+        self.distinct = min(len(self._values), MOST_DISTINCT)
+        self.is_least = len(self._values) > MOST_DISTINCT or self._values.nbytes > MOST_BYTES
+        if self.is_least:
+            self._values = None
 
     @property
     def words_each(self) -> float:
