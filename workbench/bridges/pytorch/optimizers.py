@@ -52,10 +52,10 @@ class LazyOptimizer(torch.optim.Optimizer):
     """An optimizer of `workbench.optimizers`, the one named `rule`; `LazyAdam` and its like say which.
 
     `lazy` is on, off or exact, as there. With `fused`, SparseLinear and SparseEmbeddingBag leave their gradient as
-    factors, which one kernel sums and applies: the fastest step, but `.grad` then only marks that there is a gradient,
-    and clipping by others or looking at it needs `clip_grad_norm_` of ours or `settle()` first. Options, and their
-    defaults, are those of the rule; `rescale` and `clip`, by element, among them. Groups may have others, and
-    schedulers may change them; unknown ones are refused (`OptimizerError`).
+    factors, which one kernel sums and applies: the fastest step. But `.grad`, and what torch.autograd.grad gives, then
+    only mark that there is a gradient: clip by `clip_grad_norm_` of this class, and call `settle()` before anything
+    else looks at it. Options, and their defaults, are those of the rule; `rescale` and `clip`, by element, among them.
+    Groups may have others, and schedulers may change them; unknown ones are refused (`OptimizerError`).
 
     Parameters are dense, contiguous, float32 or float64, on the CPU. With `lazy="exact"` rows catch up when our modules
     read them and before they are saved; call `catch_up()` before anything else reads the weight.
