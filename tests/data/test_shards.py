@@ -191,6 +191,37 @@ def test_a_damaged_folder_is_refused_when_it_is_opened(tmp_path, damage, message
         data.load("sparse", path=tmp_path / "X.sparse")
 
 
+def entries(table):
+    """(holder, key) of every entry of a manifest, at any depth."""
+    for key, value in table.items() if isinstance(table, dict) else enumerate(table):
+        yield table, key
+        if isinstance(value, dict | list):
+            yield from entries(value)
+
+
+def test_a_manifest_without_an_entry_or_with_another_thing_in_it_is_refused_or_read(tmp_path):
+    stored(tmp_path / "X.sparse", drawn(30))
+    path = tmp_path / "X.sparse" / manifest.NAME
+    text = path.read_text()
+    tried = refused = 0
+    for number in range(len(list(entries(json.loads(text))))):
+        for change in ("gone", None, -1, "x", [], {}, 1e300):
+            table = json.loads(text)
+            holder, key = list(entries(table))[number]
+            if change == "gone":
+                del holder[key]
+            else:
+                holder[key] = change
+            path.write_text(json.dumps(table))
+            tried += 1
+            try:
+                data.load("sparse", path=tmp_path / "X.sparse", whole=True)
+            except DataError:
+                refused += 1
+    assert tried > 300
+    assert refused > tried / 2  # not those that change a name, a licence or a hash that nobody asked for
+
+
 @pytest.mark.parametrize(
     ("name", "change", "message"),
     [

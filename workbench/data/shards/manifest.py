@@ -150,7 +150,7 @@ def read(folder: Path) -> Manifest:
         raise DataError(f"{path} is of version {table.get('version')}; up to {VERSION} is read. Update the workbench.")
     try:
         manifest = _decoded(table)
-    except (LookupError, TypeError, ValueError) as error:
+    except (AttributeError, LookupError, TypeError, ValueError) as error:
         raise DataError(f"{path} is damaged: {type(error).__name__} {error}. {AGAIN}.") from None
     if fault := _fault(manifest, table):
         raise DataError(f"{path} is damaged: {fault}. {AGAIN}.")
@@ -178,6 +178,8 @@ def _shard(table: dict[str, Any]) -> Shard:
 
 def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
     """What of a manifest does not add up, or ""."""
+    if wrong := _wrong_types(manifest):
+        return f"{wrong[0]} is of another type"
     counts = [*manifest.shape, *(number for one in manifest.shards for number in (one.first_row, one.rows, one.nnz))]
     counts += [] if manifest.y_width is None else [manifest.y_width]
     if not all(type(count) is int and 0 <= count < 2**62 for count in counts):
@@ -194,6 +196,22 @@ def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
         if shard.first_row != reached or not {"indptr", "indices", "y"} <= set(shard.files):
             return f"shard {number} starts at row {shard.first_row} after {reached} rows, or lacks a file"
         reached += shard.rows
-    if reached != manifest.shape[0] or manifest.nnz != table["nnz"]:
-        return f"its shards have {reached} rows and {manifest.nnz} entries, not {manifest.shape[0]} and {table['nnz']}"
+    if reached != manifest.shape[0] or manifest.nnz != table.get("nnz"):
+        told = f"{manifest.shape[0]} and {table.get('nnz')}"
+        return f"its shards have {reached} rows and {manifest.nnz} entries, not {told}"
     return ""
+
+
+def _wrong_types(manifest: Manifest) -> list[str]:
+    """Names of what is told in words, or about labels, and is of another type than it is written with."""
+    labels, span = manifest.labels, manifest.labels.span
+    texts = {name: getattr(manifest, name) for name in ("name", "source", "licence", "origin_sha256")}
+    wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]
+    for name in ("classes", "merged"):
+        names = getattr(labels, name)
+        if not (isinstance(names, tuple) and all(isinstance(one, str) for one in names)):
+            wrong.append(name)
+    is_span = isinstance(span, tuple) and len(span) == 2 and all(isinstance(end, int | float) for end in span)
+    wrong += ["positive"] if not isinstance(labels.positive, str | None) else []
+    wrong += ["span"] if span is not None and not is_span else []
+    return wrong + (["shuffle"] if not isinstance(manifest.shuffle, int | None) else [])
