@@ -71,6 +71,7 @@ def test_rows_without_anything_relevant_play_no_part(measure):
 @pytest.mark.parametrize("measure", RANKED)
 def test_sparse_targets_are_the_dense_ones_and_items_left_out_come_last(measure):
     assert measure(ITEMS, sp.csr_array(GRADES)) == measure(ITEMS, GRADES)
+    assert measure(ITEMS, RELEVANT) == measure(ITEMS, RELEVANT.astype(np.float32))
     scores = ITEMS.copy()
     scores[:, 5:] = -np.inf
     assert np.isfinite(measure(scores, GRADES))

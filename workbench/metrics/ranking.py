@@ -83,7 +83,7 @@ def of_ndcg_at(scores: Any, targets: Any, k: int = 10) -> np.ndarray:
     if not rows.any():
         return np.zeros(2)
     scores, gains, last = scores[rows], gains[rows], min(k, gains.shape[1])
-    best = -np.sort(-_largest(gains, last), axis=1) @ _discounts(last)
+    best = -np.sort(-_largest(gains, last).astype(np.float64), axis=1) @ _discounts(last)
     return np.array([(_gains(scores, gains, last) / best).sum(), len(best)], np.float64)
 
 
