@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import scipy.io
 import scipy.sparse as sp
 
 EXAMPLES: dict[str, Callable[[Path], dict[str, Any]]] = {}
@@ -65,6 +66,43 @@ def _table(folder: Path) -> dict[str, Any]:
     said = [f"[columns.{name}]\nkind = '{kind}'" for name, kind in zip(kinds[::2], kinds[1::2], strict=True)]
     columns = _text(folder / "columns.toml", *said)
     return {"path": _text(folder / "rows.csv", *lines), "columns": columns}
+
+
+@example("matrix_market")
+def _matrix_market(folder: Path) -> dict[str, Any]:
+    rows = (
+        "%%MatrixMarket matrix coordinate real general",
+        "% six",
+        "6 4 7",
+        "1 1 1.5",
+        "2 2 -2e-3",
+        "3 3 1",
+        "4 4 .5",
+    )
+    path = _text(folder / "matrix.mtx", *rows, "5 1 7", "6 2 1e2", "6 4 -1")
+    return {"path": path, "labels": _text(folder / "labels.txt", "2", "7", "2", "7", "7", "2")}
+
+
+@example("matlab")
+def _matlab(folder: Path) -> dict[str, Any]:
+    variables = {"fea": sp.csc_array(np.eye(6, 4) * 1.5), "gnd": np.arange(6.0)[:, None] % 2, "note": "six"}
+    scipy.io.savemat(folder / "variables.mat", variables)
+    return {"path": folder / "variables.mat"}
+
+
+@example("ratings")
+def _ratings(folder: Path) -> dict[str, Any]:
+    rows = ("user\titem\trating\ttime", "7\t12\t3.5\t881250949", "7\t13\t1\t881250950", "196\t12\t5\t881250951")
+    return {"path": _text(folder / "ratings.tsv", *rows, "22\t377\t1\t878887116")}
+
+
+@example("graph")
+def _graph(folder: Path) -> dict[str, Any]:
+    path = _text(folder / "edges.txt", "# u v weight", "0 1 1", "1 2 0.5", "4 0 2 # back", "", "5 5 1")
+    labels = _text(folder / "labels.txt", "a", "b", "a", "b", "b", "a")
+    features = folder / "features.npz"
+    sp.save_npz(features, sp.csr_array(np.eye(6, 4)), compressed=False)
+    return {"path": path, "labels": labels, "node_features": features}
 
 
 def _text(path: Path, *lines: str) -> Path:

@@ -24,7 +24,7 @@ def graph_of(
     rows, columns = (part.astype(np.int64, copy=False) for part in ends)
     if not directed:
         rows, columns, weights = np.append(rows, columns), np.append(columns, rows), np.append(weights, weights)
-    order = np.lexsort((columns, rows))
+    order = np.argsort(rows * nodes + columns) if nodes < 2**31 else np.lexsort((columns, rows))
     rows, columns, weights = rows[order], columns[order], weights[order]
     first = np.flatnonzero((np.diff(rows, prepend=-1) != 0) | (np.diff(columns, prepend=-1) != 0))
     largest = np.maximum.reduceat(weights, first) if len(first) else weights

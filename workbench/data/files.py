@@ -50,10 +50,10 @@ def check_features(features: int | None) -> None:
         raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
 
 
-def fingerprint(*paths: str | os.PathLike) -> str:
-    """Full name, size and time of the files; of a missing one, that it is missing."""
+def fingerprint(*paths: str | os.PathLike | None) -> str:
+    """Full name, size and time of the files; of a missing one, that it is missing. None is no file."""
     states = []
-    for path in map(Path, paths):
+    for path in (Path(path) for path in paths if path is not None):
         try:
             state = path.stat()
             states.append(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}")
@@ -77,12 +77,12 @@ def dataset_of(
     `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
     another number of labels than of rows, and rows that all lack features.
     """
-    stored = x.nnz if scipy.sparse.issparse(x) else None
-    x = canonical(x)
     if not x.shape[0]:
         raise DataError(f"{path} holds no rows; a data set has at least one.")
     if len(labels) != x.shape[0]:
         raise DataError(f"{path} has {x.shape[0]} rows and {len(labels)} labels; there must be one for each row.")
+    stored = x.nnz if scipy.sparse.issparse(x) else None
+    x = canonical(x)
     if not x.nnz:
         raise DataError(
             f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry to learn from."

@@ -62,6 +62,18 @@ def guessed(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
     return "numbers", f"more than {MOST_CLASSES:,} different ones"
 
 
+def one_of_columns(labels: np.ndarray) -> np.ndarray:
+    """Of columns of 0 and 1 with a single 1 in every row the number of that column, int64 [rows]; others as they are.
+
+    >>> one_of_columns(np.array([[0, 1], [1, 0]])), one_of_columns(np.array([[0, 1], [1, 1]])).tolist()
+    (array([1, 0]), [[0, 1], [1, 1]])
+    """
+    is_coded = labels.ndim == 2 and labels.shape[1] > 1 and labels.dtype.kind in "biuf"
+    if is_coded and np.isin(labels, (0, 1)).all() and (labels.sum(axis=1) == 1).all():
+        return labels.argmax(axis=1)
+    return labels
+
+
 def class_numbers(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     """`(classes, y)` of labels of any type: names in the order of the labels, and for each row the number of its class.
 

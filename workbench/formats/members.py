@@ -36,7 +36,7 @@ def check_members(file: BinaryIO) -> None:
             packed = 1 if member.compress_type == zipfile.ZIP_STORED else MOST_PACKED
             if member.file_size > packed * member.compress_size:
                 raise ValueError(f"{member.filename!r} claims {member.file_size} bytes and has {member.compress_size}")
-        if (claimed := sum(member.file_size for member in members)) > (memory := _bytes_memory()):
+        if (claimed := sum(member.file_size for member in members)) > (memory := bytes_memory()):
             raise ValueError(f"it would take {claimed} bytes, and this machine has {memory}")
         for member in members:
             if member.filename.endswith(".npy"):
@@ -67,5 +67,6 @@ def _check_array(file: BinaryIO, name: str, size: int) -> None:
         raise ValueError(f"{name} claims the shape {shape} of {dtype}, and has {size - file.tell()} bytes")
 
 
-def _bytes_memory() -> int:
+def bytes_memory() -> int:
+    """Bytes of this machine's memory."""
     return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")

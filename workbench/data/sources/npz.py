@@ -1,12 +1,10 @@
 """Matrices saved by `scipy.sparse.save_npz`, with labels saved by `numpy.save`. Files that hold pickles are refused."""
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
@@ -14,12 +12,12 @@ from workbench.data.errors import DataError
 from workbench.data.file_types import looks_like, starts_with
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.label_files import read_label_array
-from workbench.data.labels import Wanted, listed
-from workbench.formats.members import check_members
+from workbench.data.labels import Wanted
+from workbench.data.matrix_files import SAVED, ZIP, read_saved, saved
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"
-MATRIX, ARRAY = "a SciPy matrix", "NumPy labels"
+ARRAY = "NumPy labels"
 
 
 def make(
@@ -39,21 +37,25 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     y = _labels(labels)
-    with reading(path, MATRIX):
-        with _archive(path):
-            pass
-        x = scipy.sparse.load_npz(path)
-        return dataset_of("npz", x, y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
+    with reading(path, SAVED):
+        _refuse_other(path, SAVED, ZIP, ".npz archive")
+        return dataset_of("npz", read_saved(path), y, wanted, path, LICENCE, lambda row: f"{labels}, row {row}")
 
 
 def stored(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[Parts, np.ndarray | None]:
     """The arrays of the matrix in `path` as they stand, be they right or not, and the labels (`DataError`)."""
     y = None if labels is None else _labels(labels)
-    with reading(path, MATRIX), _archive(path) as archive:
-        arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
-        shape = tuple(int(length) for length in archive["shape"])
-        format = archive["format"].item()
-        return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays), y
+    with reading(path, SAVED):
+        _refuse_other(path, SAVED, ZIP, ".npz archive")
+        with saved(path) as archive:
+            return _parts(archive), y
+
+
+def _parts(archive: Any) -> Parts:
+    arrays = {name: archive[name] for name in archive.files if name not in ("format", "shape", "_is_array")}
+    shape = tuple(int(length) for length in archive["shape"])
+    format = archive["format"].item()
+    return Parts(format.decode("ascii") if isinstance(format, bytes) else str(format), shape, arrays)
 
 
 def _labels(labels: str | os.PathLike) -> np.ndarray:
@@ -61,19 +63,6 @@ def _labels(labels: str | os.PathLike) -> np.ndarray:
     with reading(labels, ARRAY):
         _refuse_other(labels, ARRAY, b"\x93NUMPY", ".npy file")
         return read_label_array(labels)
-
-
-@contextmanager
-def _archive(path: str | os.PathLike) -> Iterator[Any]:
-    """The archive of a matrix by SciPy, its members looked at (`DataError`, `ValueError`)."""
-    _refuse_other(path, MATRIX, b"PK\x03\x04", ".npz archive")
-    with open(path, "rb") as file:
-        check_members(file)
-    with np.load(path, allow_pickle=False) as archive:
-        if "format" not in archive.files:
-            arrays = f"it holds the arrays {listed(archive.files)}"
-            raise DataError(f"{path} cannot be read as {MATRIX}: {arrays}. Save one by scipy.sparse.save_npz.")
-        yield archive
 
 
 def _refuse_other(path: str | os.PathLike, what: str, signature: bytes, kind: str) -> None:

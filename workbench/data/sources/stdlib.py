@@ -17,7 +17,6 @@ import sysconfig
 import warnings
 from array import array
 from collections.abc import Iterator
-from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,6 +27,7 @@ from workbench.data.dataset import ROW_NORM, Dataset
 from workbench.data.errors import DataError
 from workbench.data.label_reading import class_numbers
 from workbench.data.labels import Labels
+from workbench.data.numbering import Numbers
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
@@ -49,18 +49,6 @@ class _Text(NamedTuple):
     groups: np.ndarray
     names: list[bytes]
     facts: dict[str, int]
-
-
-class _Numbers(dict):
-    """Numbers for identifiers, in order of appearance."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self._next = count()
-
-    def __missing__(self, key: bytes) -> int:
-        number = self[key] = next(self._next)
-        return number
 
 
 def make(lines: int = 16, tests: bool = True, counts: bool = False) -> Dataset:
@@ -101,7 +89,7 @@ def _files(folder: Path, skipped: frozenset[str]) -> Iterator[Path]:
 
 
 def _read(folder: Path, lines: int, skipped: frozenset[str]) -> _Text:
-    numbers, words, lengths, labels, groups = _Numbers(), array("q"), array("q"), [], array("q")
+    numbers, words, lengths, labels, groups = Numbers(), array("q"), array("q"), [], array("q")
     facts = {"files": 0, "unreadable": 0, "bytes": 0}
     for file in _files(folder, skipped):
         try:

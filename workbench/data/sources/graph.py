@@ -1,0 +1,217 @@
+"""Graphs whose nodes have classes: citation archives, edge lists, adjacency matrices; for models of nodes.
+
+A node is a row: x holds its features, y its label, `graph` the edges. A citation archive (.npz) has the arrays
+adj_data, adj_indices, adj_indptr, adj_shape, the same of attr_ for features, and labels. An edge list is text, `u v` or
+`u v weight` a line, with comments behind #. An adjacency is Matrix Market text, or a matrix of
+`scipy.sparse.save_npz`.
+"""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from workbench import formats
+from workbench.data import column_text
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.edges import graph_of
+from workbench.data.errors import DataError
+from workbench.data.file_types import refuse_binary, starts_with
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.label_files import of_text, read_label_file
+from workbench.data.label_reading import Place
+from workbench.data.labels import Wanted, listed
+from workbench.data.matrix_files import ZIP, arrays, read_matrix
+from workbench.data.matrix_market_text import is_market
+from workbench.data.numbering import places_of
+
+NAME = "graph"
+LICENCE = "that of the file"
+WHAT = "a graph (.npz, .mtx, or text with an edge a line: u v)"
+PARTS = ("data", "indices", "indptr", "shape")
+ADVICE = "Give labels = a file with one for each node (.npy, .mtx, or text, one a line)"
+
+
+class Labelled(NamedTuple):
+    """Labels of nodes as they stand in a file, where that is, and the names of the nodes where they have any."""
+
+    values: np.ndarray
+    place: Place
+    names: list[str] | None = None
+
+
+class Edges(NamedTuple):
+    """Edges among so many nodes: the numbers of both ends of each, and its weight."""
+
+    nodes: int
+    ends: tuple[np.ndarray, np.ndarray]
+    weights: np.ndarray
+
+
+class Read(NamedTuple):
+    """What was read: edges, labels, features of the nodes and names of the classes, if the file has them."""
+
+    edges: Edges
+    labels: Labelled
+    features: Any = None
+    classes: Sequence[Any] | None = None
+
+
+def make(
+    path: str | os.PathLike,
+    labels: str | os.PathLike | None = None,
+    node_features: str | os.PathLike | None = None,
+    named: bool = False,
+    zero_based: bool | str = "auto",
+    directed: bool = False,
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
+    """The nodes of the graph in `path`, their features from `node_features` (.npz or .mtx), else one-hot.
+
+    `labels` is .npy, .mtx or text with the label of each node on a line; an archive may hold its own. With `named` it
+    is text of two columns, a node as the edge list calls it and its label. Else nodes of an edge list are whole
+    numbers, the places of their labels: from 0 or 1 as `zero_based` says; auto takes the one that fits, where one does.
+    Edges are stored both ways unless `directed`, and once: of several the largest weight. `kind`, `positive`, `classes`
+    and `unseen` are those of the data set npz. Refused (`DataError`, with the line): no labels, nodes without one, what
+    is malformed. 1 s a million edges, memory about 150 bytes an edge.
+    """
+    if zero_based not in (True, False, "auto"):
+        raise DataError(f"zero_based is {zero_based!r}; it is true, false or auto.")
+    with reading(path, WHAT):
+        read = _read(path, labels, named, zero_based)
+        nodes, ends, weights = read.edges
+        if len(read.labels.values) != nodes:
+            raise DataError(f"{path} has {nodes} nodes, and {len(read.labels.values)} labels came; each has one.")
+        x = read.features if node_features is None else read_matrix(node_features)
+        x = scipy.sparse.eye_array(nodes, format="csr", dtype=np.float32) if x is None else x
+        wanted = Wanted(kind, positive, read.classes if classes is None and kind != "numbers" else classes, unseen)
+        made = dataset_of(NAME, x, read.labels.values, wanted, node_features or path, LICENCE, read.labels.place)
+        graph = graph_of(ends, weights, nodes, directed)
+    loops = int((ends[0] == ends[1]).sum())
+    reread = {"named": named, "directed": directed}
+    facts = {**made.facts, "edges_read": len(weights), "loops_read": loops, "directed": directed, "reread": reread}
+    return dataclasses.replace(made, graph=graph, facts=facts)
+
+
+def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
+    if starts_with(path, ZIP):
+        with arrays(path) as archive:
+            if "adj_indptr" in archive.files:
+                return _of_archive(path, archive, labels)
+    if starts_with(path, ZIP) or is_market(path):
+        given = _given(path, labels, named=False)
+        return Read(_edges_of(read_matrix(path), path), given)
+    refuse_binary(path, WHAT)
+    given = _given(path, labels, named)
+    return Read(_edges_in_text(path, given, zero_based), given)
+
+
+def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
+    """The labels in the file of them; without one there is nothing to train towards (`DataError`)."""
+    if labels is None:
+        raise DataError(f"{path} has edges and no labels of its nodes. {ADVICE}.")
+    if not named:
+        return Labelled(*read_label_file(labels))
+    with reading(labels, "labels of named nodes (each line: node label)"):
+        layout = column_text.layout(labels)
+        if layout.columns != 2:
+            raise DataError(f"{labels} has {layout.columns} columns; with named = true it has a node and its label.")
+        node, label = column_text.read_columns(labels, layout, {0: "text", 1: "text"}).values()
+        place = column_text.place_of(labels, layout)
+        names = [node.texts[code] for code in node.codes]
+        if len(node.texts) < len(names):
+            again = int(np.flatnonzero(np.bincount(node.codes)[node.codes] > 1)[-1])
+            raise DataError(f"{place(again)}: the node {names[again]} comes again; each has one label.")
+        return Labelled(of_text(label.texts)[label.codes], place, names)
+
+
+def _of_archive(path: str | os.PathLike, archive: Any, labels: str | os.PathLike | None) -> Read:
+    names = archive.files
+    if labels is None and "labels" not in names:
+        raise DataError(f"{path} holds no labels, but {listed(names)}. {ADVICE}.")
+    edges = _edges_of(_compressed(archive, "adj", path), path)
+    features = _compressed(archive, "attr", path) if "attr_indptr" in names else None
+    if labels is not None:
+        return Read(edges, _given(path, labels, named=False), features)
+    own = Labelled(archive["labels"], lambda row: f"{path}, labels, row {row}")
+    classes = archive["class_names"].tolist() if "class_names" in names else None
+    if classes is None or own.values.dtype.kind not in "iu":
+        return Read(edges, own, features)
+    if own.values.size and not 0 <= own.values.min() <= own.values.max() < len(classes):
+        seen = f"{own.values.min()} to {own.values.max()}"
+        raise DataError(f"{path}: labels are {seen}, and class_names has {len(classes)}; they count from 0.")
+    return Read(edges, own._replace(values=np.array(classes)[own.values]), features, classes)
+
+
+def _compressed(archive: Any, prefix: str, path: str | os.PathLike) -> scipy.sparse.csr_array:
+    """The csr matrix whose parts are in the archive under that prefix."""
+    if missing := [f"{prefix}_{part}" for part in PARTS if f"{prefix}_{part}" not in archive.files]:
+        raise DataError(f"{path} holds no array {missing[0]}, but {listed(archive.files)}.")
+    data, indices, indptr, shape = (archive[f"{prefix}_{part}"] for part in PARTS)
+    if data.dtype.kind not in "biuf" or indices.dtype.kind not in "iu" or indptr.dtype.kind not in "iu":
+        raise DataError(f"{path}: the parts of {prefix} are {data.dtype}, {indices.dtype}, {indptr.dtype}; no matrix.")
+    index = np.promote_types(indices.dtype, indptr.dtype)
+    index = index if index in (np.dtype(np.int32), np.dtype(np.int64)) else np.dtype(np.int64)
+    parts = (data.astype(np.float64), indices.astype(index), indptr.astype(index))
+    return scipy.sparse.csr_array(parts, shape=tuple(map(int, shape)))
+
+
+def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
+    """The entries of a square matrix, checked."""
+    rows, columns = adjacency.shape
+    if rows != columns:
+        raise DataError(f"The adjacency in {path} is {rows} x {columns}; it has a row and a column for each node.")
+    entries = formats.to_format(adjacency, "coo")
+    return Edges(rows, entries.coords, entries.data.astype(np.float64))
+
+
+def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool | str) -> Edges:
+    layout = column_text.layout(path)
+    if layout.columns not in (2, 3):
+        raise DataError(f"{path} has {layout.columns} columns; an edge is u v, or u v weight.")
+    kind = "whole" if labels.names is None else "text"
+    kinds = {0: kind, 1: kind} | ({2: "number"} if layout.columns == 3 else {})
+    read = column_text.read_columns(path, layout, kinds, comments=True)
+    place = column_text.place_of(path, layout, comments=True)
+    nodes = len(labels.values)
+    if labels.names is None:
+        ends = _counted([read[0], read[1]], nodes, zero_based, place)
+    else:
+        ends = [places_of(read[end].texts, labels.names)[read[end].codes] for end in (0, 1)]
+        for end, numbers in enumerate(ends):
+            if (numbers < 0).any():
+                row = int(np.argmin(numbers))
+                raise DataError(f"{place(row)}: the node {read[end].texts[read[end].codes[row]]!r} has no label.")
+    return Edges(nodes, (ends[0], ends[1]), read.get(2, np.ones(len(ends[0]))))
+
+
+def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:
+    """The numbers of the nodes from 0, where the text counts them from 0 or 1."""
+    least, most = min(int(end.min()) for end in ends), max(int(end.max()) for end in ends)
+    fitting = [base for base in (0, 1) if least >= base and most < nodes + base]
+    if zero_based == "auto" and len(fitting) == 2:
+        unclear = f"nodes are {least} to {most} of {nodes}, and may count from 0 or from 1"
+        raise DataError(f"{place(0)} and on: {unclear}. Say zero_based = true or false.")
+    base = (fitting or [0])[0] if zero_based == "auto" else 0 if zero_based else 1
+    for end in ends:
+        outside = (end < base) | (end >= nodes + base)
+        if outside.any():
+            row = int(np.argmax(outside))
+            labelled = f"{base} to {nodes - 1 + base}, the places of the labels"
+            raise DataError(f"{place(row)}: the node {end[row]} is none of {labelled}.")
+    return [end - base for end in ends]
+
+
+register(
+    Source(
+        NAME, make, "a file of yours", LICENCE,
+        lambda path, labels=None, node_features=None, **rest: fingerprint(path, labels, node_features), ("graph",),
+    )
+)  # fmt: skip

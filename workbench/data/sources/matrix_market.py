@@ -1,0 +1,83 @@
+"""Matrix Market files (.mtx, plain, .gz or .bz2): sparse or dense, with labels of their own or in a column."""
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.file_types import looks_like
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.label_files import read_label_file
+from workbench.data.labels import Wanted
+from workbench.data.matrix_market_text import is_market, read_market
+
+NAME = "matrix_market"
+LICENCE = "that of the file"
+WHAT = "a Matrix Market matrix"
+
+
+def make(
+    path: str | os.PathLike,
+    labels: str | os.PathLike | None = None,
+    label_column: int | None = None,
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
+    """The matrix in `path`, a row of it a sample, with labels from the file `labels` or from one of its columns.
+
+    `labels` is .npy, a Matrix Market vector, or text with one label a line. `label_column` counts from 0, or from the
+    end as -1 does; it is taken out of the features, and what it does not store is 0. Real, integer and pattern files
+    are read (entries of a pattern are 1), general, symmetric and skew-symmetric ones, in the forms coordinate and
+    array. Entries that come twice are summed, stored zeros are kept. `kind`, `positive`, `classes` and `unseen` are
+    those of the data set npz. Refused (`DataError`, with the line): complex and malformed files. Memory about 70 bytes
+    an entry.
+    """
+    wanted = Wanted(kind, positive, classes, unseen)
+    if (labels is None) == (label_column is None):
+        given = "no labels" if labels is None else "both labels and label_column"
+        advice = "labels = a file with one for each row, or label_column = the column that holds them, from 0"
+        raise DataError(f"{path} is given {given}. Give one of: {advice}.")
+    with reading(path, WHAT):
+        _refuse_other(path)
+        x = scipy.sparse.coo_array(read_market(path))
+        if labels is not None:
+            y, place = read_label_file(labels)
+            return dataset_of(NAME, x, y, wanted, path, LICENCE, place)
+        x, y, column = _parted(x, label_column or 0, path)
+        made = dataset_of(NAME, x, y, wanted, path, LICENCE, lambda row: f"{path}, column {column} of row {row}")
+        return dataclasses.replace(made, facts={**made.facts, "reread": {"label_column": column}})
+
+
+def _refuse_other(path: str | os.PathLike) -> None:
+    if is_market(path):
+        return
+    looks, advice = looks_like(path)
+    raise DataError(f"{path} cannot be read as {WHAT}: it looks like {looks}. {advice}.")
+
+
+def _parted(
+    x: scipy.sparse.coo_array, column: int, path: str | os.PathLike
+) -> tuple[scipy.sparse.coo_array, np.ndarray, int]:
+    """The matrix without the column, the column dense [rows], and its number from 0."""
+    rows, columns = x.shape
+    if not -columns <= column < columns:
+        last = f"they are 0 to {columns - 1}, or -1 to -{columns} from the end"
+        raise DataError(f"{path} has {columns} columns and no {column}; {last}.")
+    column %= columns
+    row_of, column_of = x.coords
+    is_label = column_of == column
+    y = np.bincount(row_of[is_label], x.data[is_label], minlength=rows)  # duplicates are summed here, too
+    kept = column_of[~is_label]
+    kept = kept - (kept > column).astype(kept.dtype)
+    return scipy.sparse.coo_array((x.data[~is_label], (row_of[~is_label], kept)), shape=(rows, columns - 1)), y, column
+
+
+register(Source(NAME, make, "a file of yours", LICENCE, lambda path, labels=None, **rest: fingerprint(path, labels)))

@@ -1,0 +1,235 @@
+"""Ratings, `user item rating` a line, and lists of what users took, `user item item ...` a line, for factorization.
+
+A row of the data set is one rating: its user one-hot, behind it its item one-hot; `facts["fields"]` has the widths of
+both blocks. Ratings are held out by rows, as for the root mean squared error of MovieLens, so there are no groups.
+
+Ids are any text, 7 and 07 are two. Users are numbered by value where all of their ids are whole numbers, else by the
+alphabet, and so are items. What is implicit, a pair without a rating, has y = 1: lists, two columns, and any file with
+`implicit`; a pair that comes again counts once there, and `facts["duplicates"]` says how many did.
+"""
+
+import dataclasses
+import os
+from array import array
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import scipy.sparse
+
+from workbench.data import column_text
+from workbench.data.column_text import Layout
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.file_types import refuse_binary
+from workbench.data.files import dataset_of, fingerprint, reading
+from workbench.data.label_reading import Place
+from workbench.data.labels import Wanted, listed, number_named
+from workbench.data.numbering import Numbers, places_of, sorted_ids
+
+NAME = "ratings"
+LICENCE = "that of the file"
+WHAT = "ratings (each line: user item rating)"
+COLUMNS = "user item rating"
+DUPLICATES = ("refuse", "last")
+UNKNOWN = ("refuse", "empty")
+
+
+class Pairs(NamedTuple):
+    """What was read: the numbers of users and items, their ids, a rating each or None, and where each pair stands."""
+
+    users: np.ndarray
+    items: np.ndarray
+    user_ids: list[str]
+    item_ids: list[str]
+    ratings: np.ndarray | None
+    place: Place
+
+    def taken(self, kept: np.ndarray) -> "Pairs":
+        """The pairs of those places, in that order."""
+        ratings = None if self.ratings is None else self.ratings[kept]
+        users, items = self.users[kept], self.items[kept]
+        return Pairs(users, items, self.user_ids, self.item_ids, ratings, lambda row: self.place(int(kept[row])))
+
+
+class Block(NamedTuple):
+    """One-hot columns of users or items: the column of each pair, -1 for none, and the ids of the columns."""
+
+    columns: np.ndarray
+    ids: list[str]
+
+
+def make(
+    path: str | os.PathLike,
+    separator: str | None = None,
+    header: bool | None = None,
+    columns: str = COLUMNS,
+    lists: bool | None = None,
+    implicit: bool = False,
+    duplicates: str = "refuse",
+    user_ids: Sequence[str] | None = None,
+    item_ids: Sequence[str] | None = None,
+    unknown: str = "refuse",
+    kind: str | None = "numbers",
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+) -> Dataset:
+    """One row a rating, x [ratings, users + items] with a 1 for the user and a 1 for the item, y the rating.
+
+    `separator` is tab, space (any blanks), comma, semicolon or colons (::), by default what the first line has;
+    `header` says whether that line names the columns, by default where its rating is no number. `columns` has the names
+    in order, time and what follows may be left out. `lists` says that a line is a user and what that user took, by
+    default where lines differ in length. `duplicates` are refused, or the `last` rating of a pair in the file is taken.
+    `user_ids` and `item_ids` are all there may be, in order, as another file is read with; others are refused, or with
+    unknown = "empty" leave their part of the row empty. `kind`, `positive`, `classes`, `unseen`: as of npz. Refused
+    (`DataError`, with the line): what is malformed. Memory about 150 bytes a rating.
+    """
+    _check(columns, duplicates, unknown)
+    with reading(path, WHAT):
+        pairs, repeated = _without_repeated(_read(path, separator, header, columns, lists, implicit), duplicates)
+        blocks = _blocks(pairs, user_ids, item_ids, unknown)
+        y = np.ones(len(pairs.users)) if pairs.ratings is None else pairs.ratings
+        wanted = Wanted(kind, positive, classes, unseen)
+        made = dataset_of(NAME, _one_hot(*blocks), y, wanted, path, LICENCE, pairs.place)
+    reread = {"columns": columns, "implicit": implicit, "lists": lists}
+    return dataclasses.replace(made, facts={**made.facts, **_facts(blocks, pairs, repeated, reread)})
+
+
+def _facts(blocks: list[Block], pairs: Pairs, repeated: int, reread: dict[str, Any]) -> dict[str, Any]:
+    (_, users), (_, items) = blocks
+    counted = {"users": len(users), "items": len(items), "fields": [len(users), len(items)]}
+    implicit = {"implicit": pairs.ratings is None, "duplicates": repeated}
+    return counted | implicit | {"reread": reread | {"user_ids": users, "item_ids": items}}
+
+
+def _check(columns: str, duplicates: str, unknown: str) -> None:
+    names = columns.split()
+    if len(set(names)) < len(names) or not {"user", "item"} <= set(names):
+        advice = f"it names each column once, user and item among them, such as {COLUMNS!r}"
+        raise DataError(f"columns is {columns!r}; {advice}.")
+    for name, value, allowed in (("duplicates", duplicates, DUPLICATES), ("unknown", unknown, UNKNOWN)):
+        if value not in allowed:
+            raise DataError(f"{name} is {value!r}; it is one of {', '.join(allowed)}.")
+
+
+def _read(
+    path: str | os.PathLike,
+    separator: str | None,
+    header: bool | None,
+    columns: str,
+    lists: bool | None,
+    implicit: bool,
+) -> Pairs:
+    refuse_binary(path, WHAT)
+    layout = column_text.layout(path, separator)
+    if lists or (lists is None and _has_lists(path, layout)):
+        return _of_lists(path, layout)
+    return _of_columns(path, layout, header, columns.split(), implicit)
+
+
+def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
+    lines = (line for (_, line), _ in zip(column_text.lines_of(path, layout), range(100), strict=False))
+    lengths = {len(column_text.fields(line.decode("utf-8"), layout.separator)) for line in lines}
+    return len(lengths) > 1 or max(lengths) > 8
+
+
+def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
+    users, items = Numbers(), Numbers()
+    user_of, items_of, lines, counts = array("q"), array("q"), array("q"), array("q")
+    for number, line in column_text.lines_of(path, layout):
+        user, *taken = column_text.fields(line.decode("utf-8"), layout.separator)
+        if "" in (user, *taken):
+            raise DataError(f"{path}:{number}: an id is empty; a line is a user and the items of that user.")
+        user_of.append(users[user])
+        items_of.extend(map(items.__getitem__, taken))
+        lines.append(number)
+        counts.append(len(taken))
+    lengths = np.array(counts, np.int64)
+    line_of = np.repeat(np.array(lines, np.int64), lengths)
+    return Pairs(
+        np.repeat(np.array(user_of, np.int64), lengths), np.array(items_of, np.int64), list(users), list(items),
+        None, lambda row: f"{path}:{line_of[row]}",
+    )  # fmt: skip
+
+
+def _of_columns(
+    path: str | os.PathLike, layout: Layout, header: bool | None, columns: list[str], implicit: bool
+) -> Pairs:
+    names = {name: place for place, name in enumerate(columns)}
+    if layout.columns < len(columns):
+        if columns != COLUMNS.split() or layout.columns != 2:
+            raise DataError(f"{path} has {layout.columns} columns; {' '.join(columns)!r} needs {len(columns)}.")
+        if not implicit:
+            advice = "Say implicit = true if each is a user and an item that was taken"
+            raise DataError(f"{path} has two columns and no ratings. {advice}.")
+        del names["rating"]
+    if implicit:
+        names.pop("rating", None)
+    if header or (header is None and _is_header(layout, names)):
+        layout = layout.without_header
+    kinds = {place: "number" if name == "rating" else "text" for name, place in names.items() if name in COLUMNS}
+    read = column_text.read_columns(path, layout, kinds)
+    user, item, ratings = read[names["user"]], read[names["item"]], read.get(names.get("rating", -1))
+    return Pairs(user.codes, item.codes, user.texts, item.texts, ratings, column_text.place_of(path, layout))
+
+
+def _is_header(layout: Layout, names: dict[str, int]) -> bool:
+    """Whether the first row holds no number where the second does: in the rating, without one in both ids."""
+    if len(layout.second) != layout.columns:
+        return False
+    places = [names[name] for name in (("rating",) if "rating" in names else ("user", "item"))]
+    return all(_differ(layout.first[place], layout.second[place]) for place in places)
+
+
+def _differ(first: str, second: str) -> bool:
+    return number_named(first) is None and number_named(second) is not None
+
+
+def _without_repeated(pairs: Pairs, duplicates: str) -> tuple[Pairs, int]:
+    """Each pair once, in the order of the file, and how many were left out."""
+    keys = pairs.users * len(pairs.item_ids) + pairs.items
+    order = np.argsort(keys, kind="stable")
+    is_again = np.diff(keys[order], prepend=-1) == 0
+    if not is_again.any():
+        return pairs, 0
+    if pairs.ratings is not None and duplicates == "refuse":
+        again = int(order[is_again].min())
+        before = int(np.argmax(keys == keys[again]))
+        user, item = pairs.user_ids[pairs.users[again]], pairs.item_ids[pairs.items[again]]
+        advice = "Say duplicates = last to take the last rating of a pair"
+        twice = f"{pairs.place(again)}: user {user} rates item {item} again, after {pairs.place(before)}"
+        raise DataError(f"{twice}. {advice}.")
+    is_left_out = is_again if pairs.ratings is None else np.append(is_again[1:], False)
+    return pairs.taken(np.sort(order[~is_left_out])), int(is_again.sum())
+
+
+def _blocks(pairs: Pairs, user_ids: Sequence[str] | None, item_ids: Sequence[str] | None, unknown: str) -> list[Block]:
+    """The block of users and that of items, of known ids where they are given (`DataError`)."""
+    blocks = []
+    for what, codes, ids, known in (
+        ("user", pairs.users, pairs.user_ids, user_ids),
+        ("item", pairs.items, pairs.item_ids, item_ids),
+    ):
+        in_order, places = sorted_ids(ids) if known is None else (list(known), places_of(ids, known))
+        block = Block(places[codes], in_order)
+        if unknown == "refuse" and (block.columns < 0).any():
+            row = int(np.argmin(block.columns))
+            those = f"the {what} {ids[codes[row]]} is none of the {len(in_order):,} known: {listed(in_order)}"
+            raise DataError(f"{pairs.place(row)}: {those}. Say unknown = empty to leave that part of the row empty.")
+        blocks.append(block)
+    return blocks
+
+
+def _one_hot(users: Block, items: Block) -> scipy.sparse.csr_array:
+    """A row a pair: a 1 in the column of the user, and one in that of the item behind the users."""
+    width = len(users.ids)
+    columns = np.stack([users.columns, np.where(items.columns < 0, -1, items.columns + width)], axis=1)
+    is_known = columns >= 0
+    indptr = np.concatenate([[0], np.cumsum(is_known.sum(axis=1))])
+    ones = np.ones(int(indptr[-1]), np.float32)
+    return scipy.sparse.csr_array((ones, columns[is_known], indptr), shape=(len(columns), width + len(items.ids)))
+
+
+register(Source(NAME, make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), gives=("fields",)))
