@@ -147,9 +147,8 @@ def test_a_value_that_is_a_number_only_at_its_beginning_is_refused(tmp_path, wor
         load(tmp_path, f"{COORDINATE}3 3 2\n1 1 1\n2 2 {word}\n")
 
 
-def test_a_file_that_claims_more_than_it_has_takes_no_memory_for_it(tmp_path, monkeypatch):
-    monkeypatch.setattr(matrix_market_text.scipy.io, "mmread", None)  # it is not asked
-    with pytest.raises(DataError, match="claims 50,000,000 entries, and it has 1"):
+def test_a_file_that_claims_more_than_it_has_is_refused(tmp_path):
+    with pytest.raises(DataError, match=r"claims 50,000,000 entries, and it has 1"):
         load(tmp_path, COORDINATE + "3 3 50000000\n1 1 1\n")
 
 
