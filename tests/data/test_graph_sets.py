@@ -58,7 +58,7 @@ def test_features_are_those_of_a_matrix(folder):
     made = load(folder, node_features=folder / "x.mtx", labels=folder / "y.txt")
     np.testing.assert_array_equal(made.x.toarray(), FEATURES)
     sp.save_npz(folder / "x.npz", sp.csc_array(FEATURES[:4]))
-    with pytest.raises(DataError, match=r"x.npz has 4 rows and 5 labels"):
+    with pytest.raises(DataError, match=r"x.npz has features of 4 nodes, and .*e.txt 5 nodes"):
         load(folder, node_features=folder / "x.npz")
 
 

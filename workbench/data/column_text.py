@@ -156,7 +156,7 @@ def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], c
     step = 2 if layout.separator == "colons" else 1  # of two colons one parts: the columns between them are empty
     names = range(step * (layout.columns - 1) + 1)
     types = {step * place: TYPES[kind] for place, kind in kinds.items()}
-    with opened(path) as file:
+    with opened(path) as file, np.errstate(invalid="ignore"):  # what is no whole number is refused by pandas
         frame = pd.read_csv(
             file, sep={"colons": ":", "space": r"\s+"}.get(layout.separator, SIGNS[layout.separator]), header=None,
             names=names, index_col=False, dtype={name: types.get(name, str) for name in names}, na_filter=False,

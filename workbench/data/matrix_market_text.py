@@ -67,9 +67,9 @@ def read_market(path: str | os.PathLike) -> np.ndarray | scipy.sparse.coo_array:
     if header.form == "array":
         return _dense(header, read)
     entries = read.reshape(-1, header.numbers)
-    places = [entries[:, axis].astype(np.int64) - 1 for axis in (0, 1)]
-    if any(((place < 0) | (place >= limit)).any() for place, limit in zip(places, header[3:5], strict=True)):
+    if ((entries[:, :2] < 1) | (entries[:, :2] > [header.rows, header.columns])).any():
         _refuse_first_fault(path, header)
+    places = [entries[:, axis].astype(np.int64) - 1 for axis in (0, 1)]
     values = entries[:, 2].copy() if header.numbers == 3 else np.ones(len(entries))
     row, column = (place.astype(index_dtype(header.rows, header.columns, len(values)), copy=False) for place in places)
     if header.symmetry != "general":

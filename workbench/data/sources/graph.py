@@ -91,6 +91,8 @@ def make(
             raise DataError(f"{path} has {nodes} nodes, and {len(read.labels.values)} labels came; each has one.")
         x = read.features if node_features is None else read_matrix(node_features)
         x = scipy.sparse.eye_array(nodes, format="csr", dtype=np.float32) if x is None else x
+        if x.shape[0] != nodes:
+            raise DataError(f"{node_features or path} has features of {x.shape[0]} nodes, and {path} {nodes} nodes.")
         wanted = Wanted(kind, positive, read.classes if classes is None and kind != "numbers" else classes, unseen)
         made = dataset_of(NAME, x, read.labels.values, wanted, node_features or path, LICENCE, read.labels.place)
         graph = graph_of(ends, weights, nodes, directed)
