@@ -8,7 +8,8 @@ import scipy.sparse as sp
 
 from tests.support.small_sets import labelled, same
 from workbench import data, formats
-from workbench.data import DataError, stdlib
+from workbench.data import DataError
+from workbench.data.sources import stdlib
 
 
 @pytest.fixture(scope="module")
