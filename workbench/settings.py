@@ -90,9 +90,9 @@ SETTINGS = (
                             "What is trained on; uniform and power_law are drawn at any size.", main=True)),
     Setting("path", str, None, "your file or folder, for data sets that are read", goes_to=("data",), is_file=True,
             control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
-    Setting("labels", str, None, "your file of labels (.npy), where the data has none", goes_to=("data",),
+    Setting("labels", str, None, "your file of labels (.npy or text), where the data has none", goes_to=("data",),
             is_file=True, say=lambda path: f"labels {path}",
-            control=Control("labels", "Your labels", "text", help="The .npy file, where the data has none.")),
+            control=Control("labels", "Your labels", "text", help="A file, .npy or text, where the data has none.")),
     Setting("columns", str, None, "your file of column kinds (.toml), for tables", goes_to=("data",), is_file=True,
             say=lambda path: f"columns {path}",
             control=Control("columns", "Your columns", "text", help="The .toml file that says what each column of a "

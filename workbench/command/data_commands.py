@@ -11,7 +11,7 @@ from workbench.command.exits import Group
 data = typer.Typer(cls=Group, help="Look at data before anything is measured: what there is, and how sparse it is.")
 Named = Annotated[str, typer.Argument(metavar="SOURCE", help="Your file or folder, or the name of a data set.")]
 Dataset = Annotated[str, typer.Option(help="Data set that reads SOURCE, by default guessed; a wrong name lists all.")]
-Labels = Annotated[str, typer.Option(help="Your file of labels (.npy), where the data has none.")]
+Labels = Annotated[str, typer.Option(help="Your file of labels (.npy or text), where the data has none.")]
 Columns = Annotated[str, typer.Option(help="Your file of column kinds (.toml), for tables.")]
 Kind = Annotated[str, typer.Option(help="What labels are: classes, numbers or multilabel; by default guessed.")]
 Reading = Annotated[str, typer.Option(help="Parameters of the reader, name=value with commas between.")]
