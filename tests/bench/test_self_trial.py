@@ -174,6 +174,18 @@ def test_the_page_says_what_is_met_and_what_is_missed(tmp_path):
         assert "<svg" in (tmp_path / file).read_text(encoding="utf-8")
 
 
+def test_pages_of_the_same_rows_are_the_same_bytes(tmp_path):
+    written = []
+    for name in ("first", "second"):
+        (tmp_path / name).mkdir()
+        outcomes.append(tmp_path / name, maker.shares())
+        reports.write(tmp_path / name, command="workbench bench self")
+        written.append({file.name: file.read_bytes() for file in (tmp_path / name).glob("*.*") if "self" in file.name})
+    charts = [f"{name.replace('_', '-')}.svg" for name in plots.names("self")]
+    assert {*charts, "self.md"} <= written[0].keys()
+    assert all(written[0][name] == written[1][name] for name in (*charts, "self.md"))
+
+
 def test_the_newest_outcome_counts():
     rows = [outcomes.counted("same", "winner", "all", hits, 100, (None, 0.05), truth=1.0) for hits in (50, 1)]
     (criterion,) = analysis.criteria(store.SELF.frame(rows))

@@ -29,13 +29,14 @@ Measured on two quiet cores in turns, 8 fresh processes each, time with it / wit
 
 
 def loaded(info: Sequence[Mapping[str, Any]] | None = None) -> list[dict]:
-    """BLAS libraries that this process has loaded: name, version, architecture it chose, threads now.
+    """BLAS libraries that this process has loaded, sorted: name, version, architecture it chose, threads now.
 
     Those of another process by `info`, what `threadpoolctl.threadpool_info` gave there.
     """
     keys = ("internal_api", "version", "architecture", "num_threads", "threading_layer")
     info = threadpoolctl.threadpool_info() if info is None else info
-    return [{key: entry.get(key) for key in keys} for entry in info if entry["user_api"] == "blas"]
+    found = [{key: entry.get(key) for key in keys} for entry in info if entry["user_api"] == "blas"]
+    return sorted(found, key=str)
 
 
 def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:

@@ -83,6 +83,13 @@ def _item(value: Any) -> str:
     return " ".join(f"{name} {one}" for name, one in flat(value)) if isinstance(value, Mapping) else str(value)
 
 
+def save(figure: Figure, path: Path) -> None:
+    """Write the figure as SVG or PNG, by the suffix: the same bytes for the same picture, so that rows tell changes."""
+    is_svg = path.suffix == ".svg"
+    with matplotlib.rc_context({"svg.hashsalt": path.stem}):
+        figure.savefig(path, dpi=150, metadata={"Date": None} if is_svg else None)
+
+
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
     buffer = io.StringIO()

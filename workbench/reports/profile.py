@@ -8,6 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots
+from workbench.reports import page
 
 FIGURE_INCHES = (9.0, 5.4)
 FORMATS = ("svg", "png")
@@ -23,5 +24,5 @@ def write_charts(profile: Mapping[str, Any], folder: str | Path) -> list[Path]:
         plots.draw(name, frame, figure)
         for kind in FORMATS:
             written.append(folder / f"{name.replace('_', '-')}.{kind}")
-            figure.savefig(written[-1], dpi=150, metadata={"Date": None} if kind == "svg" else None)
+            page.save(figure, written[-1])
     return written

@@ -50,5 +50,5 @@ def _chart(name: str, frame: Any, folder: Path) -> dict[str, str]:
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw(name, frame, figure)
     file = f"{name.replace('_', '-')}.svg"
-    figure.savefig(folder / file, metadata={"Date": None})
+    page.save(figure, folder / file)
     return {"title": plots.get(name).title, "file": file, "sentence": sentence}
