@@ -2,7 +2,7 @@
 
 import ctypes
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,8 +66,47 @@ def note(context: Any, builder: Any, symbol: str, place: Any, length: Any, what:
 
 
 def leave(context: Any, builder: Any) -> None:
-    """Write a return with an error."""
+    """Write a return with an error, or of code `on_threads`, which has none, a return alone."""
+    if builder.function.function_type.return_type == ir.VoidType():
+        builder.ret_void()
+        return
     context.call_conv.return_user_exc(builder, IndexError, ("index is out of bounds",))
+
+
+def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any, Any, Any, Sequence], None]) -> None:
+    """Write a call of code for `count` parts, on this thread where there is one part, else on the layer's threads.
+
+    `write(builder, first, parts, values)` writes the code of some parts in a row, given the values that they share. It
+    is a function of its own, once for both ways. The layer calls it with the address `first`, for it adds to pointers
+    where a thread's parts begin: NULL is that of the first part, and a step is one byte.
+    """
+    i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
+    shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))
+    pointers = [bytes_.as_pointer(), i64.as_pointer(), i64.as_pointer(), bytes_]
+    function = ir.Function(builder.module, ir.FunctionType(void, pointers), f"{builder.function.name}.parts")
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    inside = ir.IRBuilder(function.append_basic_block())
+    first, parts = inside.ptrtoint(inside.load(function.args[0]), i64), inside.load(function.args[1])
+    struct = inside.load(inside.bitcast(function.args[3], shared.type))
+    write(inside, first, parts, cgutils.unpack_tuple(inside, struct))
+    inside.ret_void()
+
+    places = [cgutils.alloca_once_value(builder, value) for value in (bytes_(None), count, i64(1))]
+    arguments = [*places, builder.bitcast(shared, bytes_)]
+    with builder.if_else(builder.icmp_signed("==", count, i64(1))) as (alone, together):
+        with alone:
+            builder.call(function, arguments)
+        with together:
+            number = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), NUMBER)
+            loop = ir.FunctionType(void, [bytes_] * 5 + [i64, i64, i64])
+            loop = cgutils.get_or_insert_function(builder.module, loop, LOOP)
+            casted = [builder.bitcast(pointer, bytes_) for pointer in (function, *arguments)]
+            builder.call(loop, [*casted, i64(1), i64(1), builder.sext(builder.call(number, []), i64)])
+
+
+LOOP, NUMBER = "numba_parallel_for", "get_num_threads"
+"""Functions of the layer by the names that compiled code has for them once it is loaded."""
 
 
 def layer_module(layer: str) -> str:

@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernels.formula import Float
-from kernels.private.of_numba import cgutils
+from kernels.private.of_numba import cgutils, on_threads
 from kernels.vector.operands import argument
 from kernels.vector.tiles import Cut, Tile
 from kernels.vector.values import Int, Vectors
@@ -248,18 +248,35 @@ class Lane:
 
 
 @intrinsic(prefer_literal=True)
-def emit(typing_context, name, u, width, arguments):
-    """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
+def emit(typing_context, name, bounds, width, arguments):
+    """The code of `programs[name]` for rows of `width` columns, in parts that end at `bounds`, on a thread each.
+
+    `arguments` is the tuple of its other arguments.
+    """
     if not isinstance(name, types.StringLiteral):
         return None
 
     def generate(context, builder, signature, values):
         program = programs[name.literal_value]
-        lane = Lane(context, builder, program, values[2])
-        parts = cgutils.unpack_tuple(builder, values[3]) if len(arguments) else ()
-        names = program.names(len(arguments))
-        operands = [argument(lane, *each) for each in zip(arguments, parts, names, strict=True)]
-        program.row(lane, Int(lane, values[1]), *operands)
+
+        def write(builder, first, parts, values):
+            lane = Lane(context, builder, program, values[1])
+            starts = argument(lane, bounds, values[0], "bounds")
+            unpacked = cgutils.unpack_tuple(builder, values[2]) if len(arguments) else ()
+            names = program.names(len(arguments))
+            operands = [argument(lane, *each) for each in zip(arguments, unpacked, names, strict=True)]
+
+            def part(number, _):
+                lane.loop(starts[number], starts[number + 1], 1, [], row)
+
+            def row(u, _):
+                program.row(lane, u, *operands)
+
+            first = Int(lane, first)
+            lane.loop(first, first + Int(lane, parts), 1, [], part)
+
+        ends = context.make_array(bounds)(context, builder, values[1]).nitems
+        on_threads(builder, builder.sub(ends, I64(1)), values[1:], write)
         return context.get_dummy_value()
 
-    return types.void(name, types.int64, types.int64, arguments), generate
+    return types.void(name, bounds, types.int64, arguments), generate

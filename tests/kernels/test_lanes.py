@@ -80,6 +80,20 @@ def test_a_shape_is_made_once() -> None:
     assert len(gather.made) <= before + 1
 
 
+def test_work_of_a_row_is_written_once_for_one_thread_and_for_many() -> None:
+    written = []
+
+    def row(lane, u, out):
+        written.append(u)
+        lane.blocks(lambda j, _: out.row(u, j).store(out.row(u, j).load()))
+
+    loop, out = RowLoop(row, cut=cut_elements, name="written"), np.arange(90.0).reshape(10, 9)
+    for bounds in ([0, 10], [0, 3, 3, 10], [4, 4]):
+        loop(np.array(bounds), (9, 8), out)
+    assert len(written) == len(gather.made[-1].signatures) == 1
+    np.testing.assert_array_equal(out, np.arange(90.0).reshape(10, 9))
+
+
 def _nothing(lane, u, out):
     pass
 
