@@ -173,6 +173,22 @@ def test_rows_may_change_from_step_to_step():
         assert made.inference["scores"].shape == (rows, 3)
 
 
+def test_all_lengths_of_a_resizable_argument_may_change_and_of_others_the_rows():
+    a, h = graph.variable("a", "csr"), graph.variable("h")
+    made = executor.bind(ops.dot(a, h), shapes={"a": (2, 3), "h": (3, 2)}, resizable=["a"], grad_req={"h": "write"})
+    for rows, columns in ((2, 3), (5, 1), (0, 4), (2, 3)):
+        whole = np.arange(1, rows * columns + 1, dtype=np.float32).reshape(rows, columns)
+        y = np.ones((columns, 2), np.float32)
+        output = made.forward(training=True, a=formats.to_format(whole, "csr"), h=y)[0]
+        np.testing.assert_array_equal(output, whole @ y)
+        gradient = made.backward(heads=np.ones((rows, 2), np.float32))["h"]
+        np.testing.assert_array_equal(formats.to_format(gradient, "dense"), whole.T @ np.ones((rows, 2)))
+    with pytest.raises(BindError, match="Only the number of rows may change"):
+        made.forward(h=np.ones((3, 3), np.float32))
+    with pytest.raises(BindError, match="resizable has b; the arguments are a, h"):
+        executor.bind(ops.dot(a, h), shapes={"a": (2, 3), "h": (3, 2)}, resizable=["b"])
+
+
 def test_a_densifying_node_warns_when_run_and_is_refused_at_bind_when_strict():
     x, _ = batch()
     made = executor.bind(ops.exp(graph.variable("x", "csr")), {"x": x})

@@ -11,7 +11,7 @@
 [[2.0], [2.0], [2.0]]
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from numpy.typing import DTypeLike
@@ -34,6 +34,7 @@ def bind(
     grad_req: str | Mapping[str, str] = "null",
     grad_formats: Mapping[str, str] | None = None,
     convert: bool = False,
+    resizable: Collection[str] = (),
 ) -> Executor:
     """An executor of the graph; its shapes, dtypes and formats are inferred, its memory allocated, here.
 
@@ -42,7 +43,8 @@ def bind(
     `infer`. `grad_req` is write, add (to what is there, sparse gradients too) or null for all float arguments that can
     have a gradient, or by argument, null where left out. `grad_formats` overrides the formats that gradients have by
     the operators' tables: a format, or "fused", which leaves a product X.T @ slope as its factors for an optimizer
-    (`ops.products.Unsummed`). Errors: `GraphError`, and `DensifyError` for what `ops.settings` forbid to make dense.
+    (`ops.products.Unsummed`). Of arguments the number of rows may change from call to call, of those named in
+    `resizable` all lengths. Errors: `GraphError`, and `DensifyError` for what `ops.settings` forbid to make dense.
 
     A steady step allocates nothing but sparse results: dense ones have buffers for the largest batch so far, which
     smaller ones share, and which values of other times share as well.
@@ -54,4 +56,5 @@ def bind(
         grad_req,
         grad_formats or {},
         convert,
+        resizable,
     )

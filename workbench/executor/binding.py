@@ -1,6 +1,6 @@
 """What bind is given, checked and completed: arrays that fit declarations, requests, and the graph with gradients."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,13 +30,13 @@ def complete(
     return known
 
 
-def accepted(facts: Facts, value: Any, convert: bool) -> Any:
+def accepted(facts: Facts, value: Any, convert: bool, resizable: bool = False) -> Any:
     """`value` as the argument's array: of its format and dtype, converted only where that is asked for (`BindError`).
 
-    The number of rows is free, other lengths are the argument's.
+    The number of rows is free, other lengths are the argument's, but of a `resizable` one.
     """
     format, array = formats.enter(value)
-    if array.ndim != len(facts.shape) or array.shape[1:] != facts.shape[1:]:
+    if array.ndim != len(facts.shape) or not (resizable or array.shape[1:] == facts.shape[1:]):
         raise BindError(
             f"{facts.name} has the shape {facts.shape}; {array.shape} came. Only the number of rows may change; bind "
             "anew for another shape."
@@ -49,6 +49,13 @@ def accepted(facts: Facts, value: Any, convert: bool) -> Any:
             f"formats.to_format and formats.astype, declare it so, or bind with convert=True, which converts it."
         )
     return formats.astype(formats.to_format(array, facts.format), facts.dtype, copy=False)
+
+
+def resizable_of(named: Collection[str], inference: Inference) -> frozenset[str]:
+    """Arguments all of whose lengths may change; `BindError` for a name that there is not."""
+    if unknown := sorted(set(named) - set(inference.arguments)):
+        raise BindError(f"resizable has {', '.join(unknown)}; the arguments are {', '.join(inference.arguments)}.")
+    return frozenset(named)
 
 
 def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tuple[dict[str, str], bool]:

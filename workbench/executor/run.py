@@ -1,6 +1,6 @@
 """The executor: a graph with its arrays, run forward and backward."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, final
 
 import numpy as np
@@ -40,11 +40,13 @@ class Executor:
         grad_req: str | Mapping[str, str],
         grad_formats: Mapping[str, str],
         convert: bool,
+        resizable: Collection[str] = (),
     ) -> None:
         self.graph, self.convert = graph, convert
         self.declared = binding.complete(graph, args, given)
         inference = infer(graph, **self.declared)
         self.known: dict[str, Facts] = inference.arguments
+        self.resizable = binding.resizable_of(resizable, inference)
         self.training, self.alike = binding.differentiate(graph, inference, self.declared, grad_req, dict(grad_formats))
         self.requests = dict(self.training.requests)
         self.pool, self.programs = Pool(), {}
@@ -117,12 +119,12 @@ class Executor:
     ) -> list[Any]:
         """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
 
-        The number of their rows may change. Sparse arguments are checked in every call, also those held from before,
-        and once more by a `backward` that reads them: `FormatError` for what cannot be followed. `training` keeps what
-        `backward` reads. `plans` has batch plans by argument, of the arrays that are held then; `lap` gets every `Step`
-        when it is done. Without training `wanted`, places of outputs, computes these alone: the others are None, and so
-        are their values in `outputs`. A call while another thread's is at work is refused, and so is `backward` after
-        another thread's `forward` (`BindError`).
+        The number of their rows may change, of `resizable` ones all lengths. Sparse arguments are checked in every
+        call, also those held from before, and once more by a `backward` that reads them: `FormatError` for what cannot
+        be followed. `training` keeps what `backward` reads. `plans` has batch plans by argument, of the arrays that are
+        held then; `lap` gets every `Step` when it is done. Without training `wanted`, places of outputs, computes these
+        alone: the others are None, and so are their values in `outputs`. A call while another thread's is at work is
+        refused, and so is `backward` after another thread's `forward` (`BindError`).
         """
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
@@ -209,7 +211,7 @@ class Executor:
                 value = self.outside.enter(slot, value, name)
             like = type(value) is type(last) and value.dtype == last.dtype and len(value.shape) == len(last.shape)
             if not like or value.shape[1:] != last.shape[1:]:
-                value = binding.accepted(self.known[name], value, self.convert)
+                value = binding.accepted(self.known[name], value, self.convert, name in self.resizable)
             arrays[slot] = value
         return arrays
 
