@@ -12,6 +12,7 @@ import kernels
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.data.labels import Labels
+from workbench.data.per_class import some_of_each_class
 from workbench.data.stored import StoredRows
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype, kept_or_widened
@@ -235,7 +236,8 @@ def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Datas
     Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
     group. Edges from one part to the other are in neither; `split_rows` gives the rows for a training that sees them.
     Stored rows were shuffled when they were converted: the last share of them is held out, whatever the seed, and those
-    that were not shuffled are refused, as is a part that would be empty (`DataError`).
+    that were not shuffled are refused, as is a part that would be empty (`DataError`). Where `facts` has
+    `trained_per_class`, so many rows of each class are trained on, whatever the share: as many as nodes have labels.
     """
     train, test = split_rows(dataset, held_out, seed)
     return take(dataset, train), take(dataset, test)
@@ -245,6 +247,8 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
     """The numbers of the rows of both parts of `split`, int64."""
     if not 0 < held_out < 1:
         raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
+    if (per_class := dataset.facts.get("trained_per_class")) is not None:
+        return some_of_each_class(dataset.kind, dataset.y, per_class, seed)
     if isinstance(dataset.x, StoredRows):
         _refuse_stored_order(dataset.x)
         order = np.arange(dataset.rows)[::-1]

@@ -72,6 +72,7 @@ def make(
     positive: Any = None,
     classes: Sequence[Any] | None = None,
     unseen: Any = None,
+    per_class: int | None = None,
 ) -> Dataset:
     """The nodes of the graph in `path`, their features from `node_features` (.npz or .mtx), else one-hot.
 
@@ -79,8 +80,9 @@ def make(
     is text of two columns, a node as the edge list calls it and its label. Else nodes of an edge list are whole
     numbers, the places of their labels: from 0 or 1 as `zero_based` says; auto takes the one that fits, where one does.
     Edges are stored both ways unless `directed`, and once: of several the largest weight. `kind`, `positive`, `classes`
-    and `unseen` are those of the data set npz. Refused (`DataError`, with the line): no labels, nodes without one, what
-    is malformed. 1 s a million edges, memory about 150 bytes an edge.
+    and `unseen` are those of the data set npz. Where rows are held out, `per_class` nodes of each class are trained on,
+    as in the usual splits of citation graphs (Yang et al. 2016), by default the usual share. Refused (`DataError`, with
+    the line): no labels, nodes without one, what is malformed. 1 s a million edges, memory about 150 bytes an edge.
     """
     if zero_based not in (True, False, "auto"):
         raise DataError(f"zero_based is {zero_based!r}; it is true, false or auto.")
@@ -99,6 +101,7 @@ def make(
     loops = int((ends[0] == ends[1]).sum())
     reread = {"named": named, "directed": directed}
     facts = {**made.facts, "edges_read": len(weights), "loops_read": loops, "directed": directed, "reread": reread}
+    facts |= {} if per_class is None else {"trained_per_class": per_class}
     return dataclasses.replace(made, graph=graph, facts=facts)
 
 
