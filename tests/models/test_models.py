@@ -32,8 +32,9 @@ def test_the_graph_has_the_parameters_that_the_model_states(model, intercept):
     run, *_ = training_of(model, intercept=intercept)
     scores, loss = model.graph(run.given, intercept=intercept)
     named = {parameter.name for parameter in run.parameters}
-    assert set(scores.arguments()) == {"x", *named}
-    assert set(loss.arguments()) == {"x", "y", *named}
+    taken = {"x", *named, *(one.name for one in model.inputs(run.given, 40))}
+    assert set(scores.arguments()) == taken
+    assert set(loss.arguments()) == {"y", *taken}
     assert ("b" in named) == intercept
     assert any(parameter.touched for parameter in run.parameters)
 

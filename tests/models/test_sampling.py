@@ -76,16 +76,21 @@ def test_no_rows_are_no_pairs():
     assert [part.size for part in pairs_of(X[:0], [USERS, ITEMS])] == [0, 0]
 
 
+def with_unseen() -> models.Complete:
+    bpr = models.get("bpr")
+    return bpr.sampler(models.Given(USERS + ITEMS, 1, facts={"fields": [USERS, ITEMS]}), X)
+
+
 def test_batches_come_again_by_seed_epoch_and_number():
     def batches(seed: int, epoch: int, first: int = 0) -> list:
-        feed = data.Completed(data.Batches(X, rows=4), with_items_unseen(X, [USERS, ITEMS]), seed)
+        feed = data.Completed(data.Batches(X, rows=4), with_unseen(), seed)
         return [batch.x.toarray().tolist() for batch in feed.epoch(epoch, first)]
 
     assert batches(0, 0) == batches(0, 0)
     assert batches(0, 1, 2) == batches(0, 1)[2:]
     assert batches(0, 0) != batches(0, 1)
     assert batches(0, 0) != batches(1, 0)
-    feed = data.Completed(data.Batches(X, rows=4), with_items_unseen(X, [USERS, ITEMS]), 3)
+    feed = data.Completed(data.Batches(X, rows=4), with_unseen(), 3)
     assert (feed.count(), feed.settings()["seed_completed"]) == (3, 3)
 
 

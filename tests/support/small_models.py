@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench import models, train
+from workbench import data, models, train
 from workbench.sweep import problem
 
 
@@ -19,7 +19,8 @@ def training_of(
     setup = train.Setup(**{"model": model.name, "batch_rows": 40, "dtype": "float64", "optimizer": "sgd", **settings})
     trained = x[held_out:]
     trained = trained.toarray() if setup.format == "dense" else trained
-    return train.make_run(setup, trained, y[held_out:], width, problem.facts_of(drawn)), x, y
+    trained_first = data.take(drawn, np.roll(np.arange(rows), -held_out))  # as the nodes of a graph are numbered
+    return train.make_run(setup, trained, y[held_out:], width, problem.facts_of(trained_first)), x, y
 
 
 def settings_for(name: str) -> dict[str, Any]:

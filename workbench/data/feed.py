@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -19,7 +19,8 @@ class Batch:
     """Some rows of the data: arrays and labels by name, R rows each, `rows_index` int64 [R] their numbers in the data.
 
     The last `pad` rows repeat rows of the same epoch to fill the batch; the first `rolled` ones were left over by an
-    earlier epoch. `x` and `y` are the data and the labels where there is one of each.
+    earlier epoch. `x` and `y` are the data and the labels where there is one of each. `others` are what a model reads
+    beside X, of a batch that was completed.
     """
 
     data: Mapping[str, Any]
@@ -27,6 +28,7 @@ class Batch:
     rows_index: np.ndarray
     pad: int = 0
     rolled: int = 0
+    others: Mapping[str, Any] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()
@@ -42,6 +44,11 @@ class Batch:
     def y(self) -> Any:
         """The labels, where there is one array of them."""
         return _only(self.labels, "labels")
+
+    def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
+        """The batch with another X in the place of its own, and `others` beside it."""
+        (name,) = self.data
+        return replace(self, data={name: x}, others=others or {})
 
     @property
     def real_rows(self) -> int:

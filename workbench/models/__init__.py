@@ -49,6 +49,20 @@ class Parameter:
         return "row_sparse" if asked == "fused" and not self.product else asked
 
 
+@dataclass(frozen=True)
+class Input:
+    """An array that the graph of scores takes besides X and parameters, by its name there; batches have it in `others`.
+
+    All its lengths may change from batch to batch; `shape` and `nnz` are about the largest. It is held in `format`
+    where X is sparse, and dense where X is.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    format: str = "dense"
+    nnz: int = 0
+
+
 def glorot(inputs: int, outputs: int) -> float:
     """The deviation that keeps the size of signals and of gradients through a linear layer (Glorot and Bengio 2010)."""
     return math.sqrt(2 / (inputs + outputs))
@@ -63,14 +77,19 @@ def he(inputs: int) -> float:
 class Given:
     """What a model is built for: D `features`, N `width`, its `options` by name, and the `facts` of the data it needs.
 
-    `facts["fields"]` is the numbers of columns of each field, which follow one another; `facts["graph"]` csr
-    [rows, rows] the edges between the rows of the data.
+    `facts["fields"]` is the numbers of columns of each field, which follow one another; `facts["graph"]` the rows of
+    the data as nodes of a graph (`nodes.Nodes`).
     """
 
     features: int
     width: int
     options: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of arrays among the facts: those of the graph."""
+        return self.facts["graph"].nbytes if "graph" in self.facts else 0
 
     def on_columns(self, columns: np.ndarray) -> "Given":
         """The same for X with these columns alone, sorted: int [U]."""
@@ -91,6 +110,10 @@ def weights(given: Given) -> tuple[Parameter, ...]:
     return (Parameter("w", (given.features, given.width), touched=True, product=True),)
 
 
+Complete = Callable[[Any, Any], Any]
+"""`complete(batch, generator)`: a `data.Batch` with X, and what the model reads beside it, as it is trained on."""
+
+
 @dataclass(frozen=True)
 class Model:
     """One model. `scores(x, engine, given)` builds the symbol of its scores [R, outputs] from that of X [R, D].
@@ -100,13 +123,17 @@ class Model:
     row where that is not the width N. `width` is the natural width where the labels do not ask for one. `widths` says
     in words which widths there are, `allows` decides. `quality(scores, targets)` is a number, larger is better, called
     `quality_name`; `measures` are further ones that are shown beside it, by name. `predicts` says in a few words what
-    its scores tell. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where the scores
-    of a row depend on other rows too, `rows_apart` is False: a batch is then never cut to check it. Where its slope
+    its scores tell. `options` are its own, by name. `needs` names what it needs of the data (`NEEDS`). Where its slope
     jumps, as that of rectified units, it `has_kinks`: at a jump float32 and float64 may stand on different sides.
 
+    The `sampler(given, x)` of a model gives of all rows X trained on what completes a batch before a step,
+    `complete(batch, generator)`. `inputs(given, rows)` are what the graph of its scores takes besides X and parameters,
+    which a completed batch has in `others`. Where the scores of a row depend on other rows too, `rows_apart` is False:
+    a batch is never cut to check it, X has other rows than y, about `reads(given, rows)`, and predictions are made on
+    batches that were completed without a generator, by all that they depend on.
+
     A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
-    `sampler(given, x)` gives of all rows X trained on what completes a batch, `complete(batch, generator)`; its
-    `rank(given, arrays)` of its parameters `scores_of(users)`, of all items, on which its measures are taken then.
+    `rank(given, arrays)` gives of its parameters `scores_of(users)`, of all items, on which measures are taken then.
     """
 
     name: str
@@ -127,7 +154,9 @@ class Model:
     rows_apart: bool = True
     has_kinks: bool = False
     has_intercept: bool = True
-    sampler: Callable[[Given, Any], Callable[[Any, np.random.Generator], Any]] | None = None
+    sampler: Callable[[Given, Any], Complete] | None = None
+    inputs: Callable[[Given, int], tuple[Input, ...]] = lambda given, rows: ()
+    reads: Callable[[Given, int], int] = lambda given, rows: rows
     rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None
 
     @property

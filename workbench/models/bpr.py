@@ -12,7 +12,7 @@ import numpy as np
 
 from workbench.graph import Symbol
 from workbench.metrics import ndcg_at, precision_at, recall_at
-from workbench.models import Given, Model, register
+from workbench.models import Complete, Given, Model, register
 from workbench.models.matrix_factorization import affinity, factors
 from workbench.models.two_fields import with_items_unseen
 
@@ -22,9 +22,10 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
     return affinity(x, given)
 
 
-def sampler(given: Given, x: Any) -> Callable[[Any, np.random.Generator], Any]:
+def sampler(given: Given, x: Any) -> Complete:
     """What adds to a batch the items that its users have not."""
-    return with_items_unseen(x, given.facts["fields"])
+    complete = with_items_unseen(x, given.facts["fields"])
+    return lambda batch, generator: batch.with_x(complete(batch.x, generator))
 
 
 def rank(given: Given, arrays: Mapping[str, np.ndarray]) -> Callable[[np.ndarray], np.ndarray]:

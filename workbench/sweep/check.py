@@ -4,6 +4,7 @@ Each stage is checked with the input it really got: scores against the batch and
 scores, the gradient against the slope, the new weights against the gradient and the optimizer's reference.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -70,12 +71,14 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     x = formats.to_format(batch.x, "csr").astype(np.float64)
     touched = np.unique(x.indices)
     _draw(run, touched, generator)
-    scores = run.scores_of(batch.x)
+    scores = run.scores_of(batch)
     run.forward(prepared)
     slope = run.slope()
-    errors = {"forward": _forward(run, scores, x, generator), "loss": _loss(run, scores, slope, batch.y, generator)}
+    others = {name: formats.astype(array, np.float64) for name, array in batch.others.items()}
+    forward = _forward(run, scores, x, others, generator)
+    errors = {"forward": forward, "loss": _loss(run, scores, slope, batch.y, generator)}
     columns = _sampled_columns(x, touched, generator)
-    expected = expected_gradients(run, x, slope.astype(np.float64), columns)
+    expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
     gradients = run.backward()
     rows = {one.name: columns if one.touched else np.arange(len(expected[one.name])) for one in run.parameters}
     for name, reference in expected.items():
@@ -119,24 +122,27 @@ def _sampled_columns(x: Any, touched: np.ndarray, generator: np.random.Generator
     return np.sort(picked[np.cumsum(counts[picked]) <= max(ENTRIES, counts[picked[:1]].sum())])
 
 
-def _scorer(run: Training, x: np.ndarray, used: np.ndarray, gradients: bool) -> executor.Executor:
-    """The model's scores in float64 on rows x [r, U] of the columns `used` alone, dense."""
-    scores, _ = run.model.graph(run.given.on_columns(used), "dense", run.setup.has_intercept)
-    args = {"x": x}
+def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], gradients: bool) -> executor.Executor:
+    """The model's scores in float64 on rows x [r, U] of the columns `used` alone: by BLAS, or of csr X by SciPy."""
+    apart = run.model.rows_apart
+    scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
+    args = {"x": x.toarray() if apart else x, **others}
     for one in run.parameters:
         rows = used if one.touched else np.arange(one.shape[0])
         args[one.name] = np.ascontiguousarray(run.read_rows(rows, one.name), np.float64)
     grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
-    return executor.bind(
-        scores, args, grad_req=grad_req, grad_formats=dict.fromkeys(grad_req, "dense") if gradients else {}
-    )
+    kinds = {name: formats.format_of(args[name]) for name in ("x", *others)}
+    grad_formats = dict.fromkeys(grad_req, "dense") if gradients else {}
+    return executor.bind(scores, args, formats=kinds, grad_req=grad_req, grad_formats=grad_formats)
 
 
-def _forward(run: Training, scores: np.ndarray, x: Any, generator: np.random.Generator) -> float:
-    rows = _sampled(x.shape[0], generator) if run.model.rows_apart else np.arange(x.shape[0])
+def _forward(
+    run: Training, scores: np.ndarray, x: Any, others: Mapping[str, Any], generator: np.random.Generator
+) -> float:
+    rows = _sampled(x.shape[0], generator) if run.model.rows_apart else slice(None)
     part = x[rows]
     used = np.unique(part.indices)
-    return _error(scores[rows], _scorer(run, part[:, used].toarray(), used, gradients=False).forward()[0])
+    return _error(scores[rows], _scorer(run, part[:, used], used, others, gradients=False).forward()[0])
 
 
 def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, generator: np.random.Generator) -> float:
@@ -149,32 +155,42 @@ def _loss(run: Training, scores: np.ndarray, slope: np.ndarray, y: np.ndarray, g
     return _error(slope[rows], expected * (rows.size / len(y)))
 
 
-def expected_gradients(run: Training, x: Any, slope: np.ndarray, columns: np.ndarray) -> dict[str, np.ndarray]:
+def expected_gradients(
+    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any] | None = None
+) -> dict[str, np.ndarray]:
     """Float64 gradients by parameter for the slope [R, outputs]: rows `columns` of touched ones, others whole.
 
     They come from the graph of the scores on dense pieces of X, which have the columns of their rows alone; where all
-    parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N).
+    parameters but the intercept are touched, from rows with an entry in `columns`. O(entries of these rows * N). Of a
+    model whose rows depend on each other, which reads `others` too, they come from all of X by SciPy.
     """
+    if not run.model.rows_apart:
+        return _gradients_at(run, x, slope, columns, others or {})
     touched = [one for one in run.parameters if one.touched]
-    others = [one for one in run.parameters if not one.touched]
+    whole = [one for one in run.parameters if not one.touched]
     totals = {one.name: np.zeros((columns.size, *one.shape[1:])) for one in touched}
-    totals |= {one.name: np.zeros(one.shape) for one in others}
-    only_intercept = {one.name for one in others} <= {"b"} and run.model.rows_apart
+    totals |= {one.name: np.zeros(one.shape) for one in whole}
+    only_intercept = {one.name for one in whole} <= {"b"}
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
-    at_once = ROWS_AT_ONCE if run.model.rows_apart else max(rows.size, 1)
-    for start in range(0, rows.size, at_once):
-        here = rows[start : start + at_once]
-        part = x[here]
-        used = np.union1d(part.indices, columns)
-        bound = _scorer(run, part[:, used].toarray(), used, gradients=True)
-        bound.forward(training=True)
-        gradients = bound.backward(heads=np.ascontiguousarray(slope[here]))
-        places = np.searchsorted(used, columns)
-        for one in run.parameters:
-            totals[one.name] += gradients[one.name][places] if one.touched else gradients[one.name]
-    if only_intercept and others:
+    for start in range(0, rows.size, ROWS_AT_ONCE):
+        here = rows[start : start + ROWS_AT_ONCE]
+        for name, gradient in _gradients_at(run, x[here], slope[here], columns, {}).items():
+            totals[name] += gradient
+    if only_intercept and whole:
         totals["b"] = slope.sum(axis=0)
     return totals
+
+
+def _gradients_at(
+    run: Training, x: Any, slope: np.ndarray, columns: np.ndarray, others: Mapping[str, Any]
+) -> dict[str, np.ndarray]:
+    """Gradients by parameter of these rows x, of touched ones at `columns`."""
+    used = np.union1d(x.indices, columns)
+    bound = _scorer(run, x[:, used], used, others, gradients=True)
+    bound.forward(training=True)
+    gradients = bound.backward(heads=np.ascontiguousarray(slope))
+    places = np.searchsorted(used, columns)
+    return {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
 
 
 def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:

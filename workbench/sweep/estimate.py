@@ -10,8 +10,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from workbench import data, models, optimizers
-from workbench.measure import memory
+from workbench import data, models
 from workbench.measure.rounds import DEVIATION, LOOKS, visible
 from workbench.sweep import grid
 from workbench.sweep.problem import (
@@ -154,18 +153,16 @@ def sight(spec: Spec) -> str:
 def bytes_of(cell: Cell) -> int:
     """Bytes of the arrays of a cell's training by the formulas of the formats; data of files are read for it."""
     rows, features, nnz, width, facts = _sizes(cell)
-    optimizer = optimizers.get(cell.optimizer)
-    settings, stored = ("format", "update", "dtype", "batch_rows"), _stored(cell)
-    parts = memory.predicted_training_bytes(
+    stored = _stored(cell)
+    parts = grid.predicted_bytes(
+        cell,
         rows=rows,
         features=features,
         nnz=nnz,
-        tables=grid.tables_of(cell, features, width, facts),
+        width=width,
+        facts=facts,
         touched=min(features, nnz * min(cell.batch_rows, rows) // max(rows, 1)),
-        states=len(optimizer.states),
-        states_by_row=optimizer.states_by_row,
-        shuffle=cell.shuffle or stored is not None,
-        **{name: getattr(cell, name) for name in settings},
+        stored=stored is not None,
     )
     if stored is not None:
         parts["data"] = data.StoredBatches(stored, None, cell.batch_rows, shuffle=cell.shuffle).nbytes

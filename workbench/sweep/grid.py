@@ -11,9 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from workbench import data, models, settings
-from workbench.measure import stack
-from workbench.measure.memory import Table
+from workbench import data, formats, models, optimizers, settings
+from workbench.measure import memory, stack
 from workbench.sweep.problem import OF_FILE, is_synthetic, parameters_of_file, why_not_of
 from workbench.sweep.sources import source_hash
 from workbench.sweep.spec import FILES, Cell, Spec
@@ -73,14 +72,40 @@ def without_unread(cell: Cell) -> Cell:
     return cell.model_copy(update=dict.fromkeys(unread(cell)))
 
 
-def tables_of(cell: Cell, features: int, width: int, facts: Mapping[str, Any]) -> list[Table]:
-    """The sizes of the parameters of the cell's model, for the prediction of memory."""
-    model = models.get(cell.model)
-    given = models.Given(features, width, model.resolve(cell.model_options), facts)
-    return [
-        Table(one.shape[0], math.prod(one.shape[1:]), one.touched, one.gradient_format(cell.gradient))
-        for one in model.trained(given, setup_of(cell).has_intercept)
-    ]
+def predicted_bytes(
+    cell: Cell, *, rows: int, features: int, nnz: int, width: int, facts: Mapping[str, Any], touched: int, stored: bool
+) -> dict[str, int]:
+    """Bytes of each part of a training of the cell by formula, before it is made.
+
+    `touched` columns of a batch; the data has `facts`, and is `stored` where it is read as it is trained on. What a
+    model reads beside its rows is the part `graph`.
+    """
+    model, optimizer = models.get(cell.model), optimizers.get(cell.optimizer)
+    given, batch_rows = model.given(features, width, cell.model_options, facts), min(cell.batch_rows, rows)
+    read = model.reads(given, batch_rows)
+    whole = max(rows, read)
+    parts = memory.predicted_training_bytes(
+        rows=whole,
+        features=features,
+        nnz=nnz * whole // max(rows, 1),
+        tables=[_table(one, cell.gradient) for one in model.trained(given, setup_of(cell).has_intercept)],
+        touched=touched,
+        states=len(optimizer.states),
+        states_by_row=optimizer.states_by_row,
+        batch_rows=read,
+        shuffle=cell.shuffle or stored,
+        **{name: getattr(cell, name) for name in ("format", "update", "dtype")},
+    )
+    parts["data"] = parts["data"] * rows // whole
+    beside = given.nbytes
+    for one in model.inputs(given, batch_rows):
+        held = "dense" if cell.format == "dense" else one.format
+        beside += formats.predicted_bytes(held, *one.shape, one.nnz, cell.dtype, "int32")
+    return parts | {"graph": beside} if beside else parts
+
+
+def _table(one: models.Parameter, gradient: str) -> memory.Table:
+    return memory.Table(one.shape[0], math.prod(one.shape[1:]), one.touched, one.gradient_format(gradient))
 
 
 def expand(spec: Spec) -> Grid:

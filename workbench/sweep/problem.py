@@ -16,6 +16,7 @@ from workbench import data, formats, models, settings
 from workbench.data import cache, reader_options
 from workbench.data.dataset import split_rows, subgraph
 from workbench.models import NEEDS, Model
+from workbench.models.nodes import Nodes
 from workbench.sweep.spec import FILES, Cell
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
@@ -61,7 +62,8 @@ class Problem:
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:
     """What a data set has of what models may need besides X and labels, by the names of `models.NEEDS`."""
-    return {"fields": dataset.facts.get("fields")}
+    graph = None if dataset.graph is None else Nodes(dataset.x, dataset.graph)
+    return {"fields": dataset.facts.get("fields"), "graph": graph}
 
 
 def is_synthetic(dataset: str) -> bool:

@@ -16,7 +16,7 @@ from workbench.measure.clock import Policy, sample
 from workbench.measure.rounds import NUMBER
 from workbench.measure.stats import quantile_interval
 from workbench.sweep.check import check_step
-from workbench.sweep.grid import setup_of, tables_of, threads_of
+from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
@@ -156,7 +156,7 @@ class _Trial:
     def describe(self, problem: Problem) -> None:
         """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
         x, lengths = problem.x, data.row_lengths(problem.x)
-        size = max(x.shape[0] * x.shape[1], 1)
+        size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(self.cell.batch_rows, x.shape[0])
         model = models.get(self.cell.model)
         given = model.given(x.shape[1], problem.width, self.cell.model_options, problem.facts)
         batch = next(iter(feed_of(batches_of(self.setup, x, problem.y), model, given).epoch(0))).x
@@ -166,7 +166,7 @@ class _Trial:
             "features": x.shape[1],
             "width": problem.width,
             "density_measured": x.nnz / size,
-            "nnz_batch": float(x.nnz / max(x.shape[0], 1) * min(self.cell.batch_rows, x.shape[0])),
+            "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
             "touched": float(np.unique(batch.indices).size),
             "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
             "steps_epoch": -(-x.shape[0] // self.cell.batch_rows),
@@ -175,17 +175,15 @@ class _Trial:
     def predict_bytes(self, problem: Problem) -> None:
         """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
         is_stored = isinstance(problem.x, data.StoredRows)
-        parts = memory.predicted_training_bytes(
+        parts = predicted_bytes(
+            self.cell,
             rows=problem.x.shape[0],
             features=problem.x.shape[1],
             nnz=problem.x.nnz,
+            width=problem.width,
+            facts=problem.facts,
             touched=int(self.row["touched"]),
-            tables=tables_of(self.cell, problem.x.shape[1], problem.width, problem.facts),
-            states=len(optimizers.get(self.cell.optimizer).states),
-            states_by_row=optimizers.get(self.cell.optimizer).states_by_row,
-            batch_rows=self.cell.batch_rows,
-            shuffle=self.setup.shuffle or is_stored,
-            **{name: getattr(self.setup, name) for name in ("format", "update", "dtype")},
+            stored=is_stored,
         )
         if is_stored:
             batches = data.StoredBatches(problem.x, problem.y, self.cell.batch_rows, shuffle=self.cell.shuffle)

@@ -212,9 +212,9 @@ class DeviceRun(Training):
         places = np.searchsorted(self.device.read(gradient.indices), rows)  # synchronize!
         return self._rows_of(gradient.values, places)
 
-    def scores_of(self, x: Any) -> np.ndarray:
+    def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores [R, N] of a batch, on the host."""
-        x = self._in_format(x)
+        x = self._in_format(batch.x)
         with self.session.beside() as work:
             arrays = tuple(self.session.copy(array, work) for array in arrays_of(x))
             if self.setup.format == "coo":

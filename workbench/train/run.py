@@ -1,7 +1,7 @@
 """A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
@@ -11,6 +11,7 @@ from kernels import aligned
 from kernels.plan import BatchPlan
 from workbench import data, executor, formats, graph, optimizers
 from workbench.data import loader
+from workbench.models import Input
 from workbench.ops.products import Unsummed, make_plan
 from workbench.train.events import Laps, StepEvent
 from workbench.train.setup import LAZY, Setup, SetupError
@@ -33,6 +34,8 @@ class Prepared:
     """Seconds of convert and plan."""
     weights: np.ndarray | None = None
     """What the loss of each row counts for [R]; None where all count alike."""
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """What the model reads beside X, by name."""
 
     @property
     def plans(self) -> dict[str, BatchPlan]:
@@ -66,17 +69,28 @@ class Run(Training):
         """The graph bound to the parameters, for batches of the setup's size; `y` tells the targets' shape and type."""
         rows = min(self.setup.batch_rows, self.batches.total)
         arguments = symbol.arguments()
-        shapes = {"x": (rows, self.features), "y": (rows, *y.shape[1:])}
-        dtypes = {"x": self.dtype, "y": y.dtype}
+        inputs = self.model.inputs(self.given, rows)
+        shapes = {"x": (self.model.reads(self.given, rows), self.features), "y": (rows, *y.shape[1:])}
+        shapes |= {one.name: one.shape for one in inputs}
+        dtypes = {"x": self.dtype, "y": y.dtype, **{one.name: self.dtype for one in inputs}}
         return executor.bind(
             symbol,
             self.arrays,
             shapes={name: shape for name, shape in shapes.items() if name in arguments},
             dtypes={name: dtype for name, dtype in dtypes.items() if name in arguments},
-            formats={"x": self.setup.format},
+            formats={"x": self.setup.format, **{one.name: self._format_of(one) for one in inputs}},
             grad_req={name: "write" for name in grad_formats if name in arguments},
             grad_formats={name: format for name, format in grad_formats.items() if name in arguments},
+            resizable=[one.name for one in inputs],
         )
+
+    def _format_of(self, one: Input) -> str:
+        return "dense" if self.setup.format == "dense" else one.format
+
+    def _others(self, batch: data.Batch) -> dict[str, Any]:
+        """What the batch has beside X, as the graph takes it."""
+        inputs = self.model.inputs(self.given, len(batch.rows_index))
+        return {one.name: formats.to_format(batch.others[one.name], self._format_of(one)) for one in inputs}
 
     @cached_property
     def scorer(self) -> executor.Executor:
@@ -121,6 +135,8 @@ class Run(Training):
         """
         if x.shape[1] != self.features:
             raise SetupError(f"The training has {self.features} features; rows of {x.shape[1]} came.")
+        if not self.model.rows_apart:
+            raise SetupError(f"The {self.model.name} model trains on the rows that its graph was given for, no others.")
         if weights is not None and self.model.sampler is not None:
             raise SetupError(f"The {self.model.name} model draws rows for each batch, which have no weights.")
         self.hold(x, y if weights is None else {"label": y, "weight": weights})
@@ -130,16 +146,17 @@ class Run(Training):
     def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan and its values in the plan's order."""
         laps = Laps()
-        x = formats.to_format(batch.x, self.setup.format)
+        x, others = formats.to_format(batch.x, self.setup.format), self._others(batch)
         laps.lap("convert")
         plan = make_plan(x) if self.setup.gradient_rule.plan else None
         if plan:
             plan.in_order(x.data)
         laps.lap("plan")
-        own = 0 if x is batch.x else formats.nbytes(x)
+        own = 0 if x is batch.x and not others else sum(map(formats.nbytes, (x, *others.values())))
         seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
         weights = batch.labels.get("weight")
-        return Prepared(x, batch.labels["label"], plan, own + (plan.nbytes if plan else 0), seconds, weights)
+        own += plan.nbytes if plan else 0
+        return Prepared(x, batch.labels["label"], plan, own, seconds, weights, others)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
         """A batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and plan."""
@@ -154,14 +171,15 @@ class Run(Training):
         loss = self.forward(batch, laps)
         self.update(self.backward(laps))
         laps.lap("update")
-        return StepEvent(self.step, epoch, batch.x.shape[0], loss, laps.seconds, seconds_prepare)
+        return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
 
     def forward(self, batch: Prepared, laps: Laps | None = None) -> float:
         """Run the executor forward; rows that the batch reads catch up before."""
         if self.setup.update == "exact":
             rows = _columns(batch)
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, rows))
-        loss = float(self.executor.forward(True, batch.plans, _filed(laps), x=batch.x, y=batch.y)[0])
+        arrays = {"x": batch.x, "y": batch.y, **batch.others}
+        loss = float(self.executor.forward(True, batch.plans, _filed(laps), **arrays)[0])
         if batch.weights is not None:
             slope = self.slope()
             slope *= batch.weights[:, None]
@@ -196,9 +214,9 @@ class Run(Training):
 
     # Results
 
-    def scores_of(self, x: Any) -> np.ndarray:
+    def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores, computed without the loss in a buffer."""
-        return self.scorer.forward(x=formats.to_format(x, self.setup.format))[0]
+        return self.scorer.forward(x=formats.to_format(batch.x, self.setup.format), **self._others(batch))[0]
 
     def densified(self) -> list[dict]:
         """What is made dense: by the graph, for a standard update, and for batches of the dense baseline."""
@@ -215,11 +233,11 @@ class Run(Training):
 
     @property
     def bytes_held(self) -> int:
-        """Bytes of data (of stored rows the buffer), kept batches, parameters, states, the executor's own."""
+        """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += self.updater.nbytes + self.executor.bytes_buffers
-        return self.batches.nbytes + kept + own
+        return self.batches.nbytes + self.given.nbytes + kept + own
 
 
 def _filed(laps: Laps | None) -> Any:

@@ -1,5 +1,6 @@
 """What every training is: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
 
+import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, final
@@ -25,6 +26,13 @@ def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Giv
     if model.sampler is None:
         return batches
     return data.Completed(batches, model.sampler(given, batches.x), batches.seed)
+
+
+def whole(feed: data.Feed, batch: data.Batch, first: int) -> data.Batch:
+    """A batch to predict, with all that its scores depend on; `first` is the number of the first row of its data."""
+    if not isinstance(feed, data.Completed):
+        return batch
+    return feed.complete(dataclasses.replace(batch, rows_index=batch.rows_index + first), None)
 
 
 class Training(ABC):
@@ -150,15 +158,21 @@ class Training(ABC):
     # Results
 
     @abstractmethod
-    def scores_of(self, x: Any) -> np.ndarray:
+    def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores [R, outputs] of a batch, on the host; the next call may overwrite them."""
 
     @final
-    def predict(self, x: Any) -> np.ndarray:
-        """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format."""
+    def predict(self, x: Any, first: int = 0) -> np.ndarray:
+        """Scores [rows, outputs] of X, in chunks of the batch size, in the setup's format.
+
+        `first` is the number of the first row of X in the data, of which models of a graph take the rows around it: 0
+        for those trained on, their count for those held out. Of these models the numbers of the rows alone count.
+        """
         self.catch_up()
-        batches = data.batches_of(x, None, self.setup.batch_rows)
-        return np.concatenate([self.scores_of(batch.x).copy() for batch in batches.epoch(0)])
+        batches = data.batches_of(x, None, self.setup.batch_rows).epoch(0)
+        if not self.model.rows_apart:
+            batches = (whole(self.feed, batch, first) for batch in batches)
+        return np.concatenate([self.scores_of(batch).copy() for batch in batches])
 
     def catch_up(self) -> None:  # noqa: B027 - only an exact update has rows that lag behind
         """Bring rows up to date that an exact update has left for later."""
@@ -170,10 +184,13 @@ class Training(ABC):
 
     @final
     def qualities(self, x: Any, y: np.ndarray) -> dict[str, float]:
-        """The model's measure of quality and those shown beside it, by name, on held-out X and y."""
+        """The model's measure of quality and those shown beside it, by name, on held-out X and y.
+
+        For a model of a graph the rows held out are the nodes behind those trained on.
+        """
         measures = {self.model.quality_name: self.model.quality, **self.model.measures}
         if self.model.rank is None:
-            scores = self.predict(x)
+            scores = self.predict(x, first=self.batches.total)
             return {name: measure(scores, y) for name, measure in measures.items()}
         self.catch_up()
         arrays = {one.name: self.read_rows(np.arange(one.shape[0]), one.name) for one in self.parameters}

@@ -1,0 +1,115 @@
+"""Graph convolutional network of two layers: classes of nodes from their features and neighbours (Kipf, Welling 2017).
+
+scores = A relu(A (X @ w) + c) @ out + b, with A = D^-1/2 (edges + I) D^-1/2, the normalised adjacency, and X, the
+features of all nodes; `hidden` units. The loss is of the rows trained on, the graph and the features are those of all
+rows, held out or not (transductive). Weight decay is for w alone, as in the paper.
+
+A step reads what its batch depends on: rows within two edges, all of them or as many `neighbors` of each node as are
+drawn (GraphSAGE, Hamilton et al. 2017); with a batch of all rows and all neighbours it is the paper's full batch.
+Predictions read all neighbours. `dropout` leaves that share of the entries of X and of the hidden units out of a step.
+The paper has rows_of_x=sum_1, dropout=0.5, adam with rate 0.01 and decay 0.0005, and 200 epochs. Shuffled, as by
+default, batches are completed anew each epoch; in order they repeat, with what was drawn for the first one.
+
+A batch of R rows with f neighbours a node reads R f^2 rows at most, and no more than there are: with z entries each a
+step takes O(R f^2 (z + 1) hidden) time and O(R f^2 (z + hidden)) memory, whatever the size of the graph.
+"""
+
+from typing import Any
+
+import numpy as np
+
+from workbench import ops
+from workbench.graph import Symbol, variable
+from workbench.metrics import accuracy, f1_macro
+from workbench.models import Complete, Given, Input, Model, Option, Parameter, glorot, register
+from workbench.models.nodes import Around, nodes_of, reach
+
+
+def aggregated(name: str, hidden: Symbol, engine: str) -> Symbol:
+    """The sums over what each node reads; the matrix comes transposed, so that the gradient's is as it is stored."""
+    return ops.get("dot")(variable(name), hidden, transpose_a=True, engine=engine, result="dense")
+
+
+def scores(x: Symbol, engine: str, given: Given) -> Symbol:
+    """The scores [R, N]."""
+    hidden = aggregated("inner", ops.get("dot")(x, variable("w"), engine=engine), engine)
+    hidden = ops.get("relu")(ops.get("add")(hidden, variable("c")))
+    if given.options["dropout"]:
+        hidden = ops.get("multiply")(hidden, variable("kept"))
+    return aggregated("outer", ops.get("dot")(hidden, variable("out")), engine)
+
+
+def parameters(given: Given) -> tuple[Parameter, ...]:
+    """Weights w [D, H], c [H], and out [H, N]."""
+    hidden = given.options["hidden"]
+    return (
+        Parameter("w", (given.features, hidden), touched=True, product=True, deviation=glorot(given.features, hidden)),
+        Parameter("c", (hidden,), decays=False),
+        Parameter("out", (hidden, given.width), deviation=glorot(hidden, given.width), decays=False),
+    )
+
+
+def inputs(given: Given, rows: int) -> tuple[Input, ...]:
+    """The adjacency that each layer reads, and what dropout keeps of the hidden units."""
+    neighbours, second, first = reach(given.facts["graph"], rows, given.options["neighbors"])
+    inner = Input("inner", (first, second), "csr", int(second * (1 + neighbours)))
+    outer = Input("outer", (second, rows), "csr", int(rows * (1 + neighbours)))
+    units = Input("kept", (second, given.options["hidden"]))
+    return (inner, outer, units) if given.options["dropout"] else (inner, outer)
+
+
+def reads(given: Given, rows: int) -> int:
+    """Rows of X within two edges of so many rows, about the most."""
+    return reach(given.facts["graph"], rows, given.options["neighbors"])[2]
+
+
+def sampler(given: Given, x: Any) -> Complete:
+    """What gives a batch the rows around it."""
+    nodes = nodes_of(given.facts, *x.shape)
+    around = Around(nodes, np.dtype(x.dtype), given.options["neighbors"], given.options["rows_of_x"] == "sum_1")
+    rate, hidden = given.options["dropout"], given.options["hidden"]
+    if not rate:
+        return around
+
+    def complete(batch: Any, generator: np.random.Generator | None) -> Any:
+        completed = around(batch, generator)
+        x, others = completed.x, dict(completed.others)
+        others["kept"] = kept((others["outer"].shape[0], hidden), rate, generator).astype(x.dtype)
+        x.data[...] *= kept(x.data.shape, rate, generator)
+        return completed.with_x(x, others)
+
+    return complete
+
+
+def kept(shape: tuple[int, ...], rate: float, generator: np.random.Generator | None) -> np.ndarray:
+    """Zeros with the chance `rate`, else 1 / (1 - rate); ones without a generator."""
+    return np.ones(shape) if generator is None else (generator.random(shape) >= rate) / (1 - rate)
+
+
+register(
+    Model(
+        "graph_convolution",
+        loss="softmax",
+        target="classes",
+        quality_name="accuracy",
+        quality=accuracy,
+        measures={"macro-F1": f1_macro},
+        scores=scores,
+        parameters=parameters,
+        widths="width 2 or more",
+        allows=lambda width: width >= 2,
+        options={
+            "hidden": Option(16, "units of the hidden layer", least=1, most=65_536),
+            "neighbors": Option(0, "neighbours of each node that a step reads, drawn anew; 0 for all", least=0),
+            "rows_of_x": Option("given", "as given, or divided by their sums: sum_1", allowed=("given", "sum_1")),
+            "dropout": Option(0.0, "share of entries and hidden units that a step leaves out", least=0, most=0.99),
+        },
+        needs=("graph",),
+        rows_apart=False,
+        has_kinks=True,
+        sampler=sampler,
+        inputs=inputs,
+        reads=reads,
+        predicts="classes of the nodes of a graph",
+    )
+)

@@ -1,0 +1,190 @@
+"""Rows of data as nodes of a graph: its normalised adjacency, and what two layers read around the rows of a batch."""
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, final
+
+import numpy as np
+import scipy.sparse
+
+import kernels
+from workbench import formats
+from workbench.formats.compressed import assemble, transposed
+from workbench.formats.indices import index_dtype
+from workbench.models.options import ModelError
+
+SHARE_MARKED = 32
+"""From one entry for so many nodes on it is quicker to mark the nodes that are read than to sort the entries."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Nodes:
+    """All rows of the data, those held out too: `x` csr [n, D] their features, `edges` csr [n, n] the edges among them.
+
+    Row i of X that is trained on is node i; rows held out follow in their order. So the graph is that of all rows and
+    their features are seen, while the loss is of the labels trained on alone: transductive learning.
+    """
+
+    x: scipy.sparse.csr_array
+    edges: scipy.sparse.csr_array
+
+    @property
+    def count(self) -> int:
+        """Number of nodes n."""
+        return self.x.shape[0]
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of features, edges and the normalised adjacency."""
+        entries = self.edges.nnz + self.count
+        normalised = formats.predicted_bytes("csr", self.count, self.count, entries, "float32", "int32")
+        return formats.nbytes(self.x) + formats.nbytes(self.edges) + normalised
+
+    @cached_property
+    def adjacency(self) -> scipy.sparse.csr_array:
+        """D^-1/2 (A + I) D^-1/2 csr [n, n], float32, D the sums of the rows of A + I (Kipf and Welling 2017, eq. 2).
+
+        Of a directed graph columns are divided by the roots of their own sums. O(edges). Refused (`ModelError`): edges
+        of negative weight, of which sums have no root.
+        """
+        if self.edges.data.min(initial=0) < 0:
+            raise ModelError(f"An edge has the weight {self.edges.data.min():g}; weights are 0 or more.")
+        whole = (self.edges.astype(np.float64) + scipy.sparse.eye_array(self.count, format="csr")).tocsr()
+        whole.sort_indices()
+        roots = np.sqrt(whole.sum(axis=1)), np.sqrt(whole.sum(axis=0))
+        rows = np.repeat(np.arange(self.count), np.diff(whole.indptr))
+        values = (whole.data / (roots[0][rows] * roots[1][whole.indices])).astype(np.float32)
+        dtype = index_dtype(*whole.shape, whole.nnz)
+        indptr, indices = whole.indptr.astype(dtype, copy=False), whole.indices.astype(dtype, copy=False)
+        return assemble("csr", indptr, indices, values, whole.shape)
+
+    @cached_property
+    def own_places(self) -> np.ndarray:
+        """Where in the adjacency the entry of each node for itself stands, int64 [n]."""
+        rows = np.repeat(np.arange(self.count), np.diff(self.adjacency.indptr))
+        return np.flatnonzero(self.adjacency.indices == rows)
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Around:
+    """What two layers read around the rows of a batch: of each node all neighbours, or `drawn` ones where not 0.
+
+    Called with a batch and a generator, it gives X of the rows that are read, and the adjacency of each layer,
+    transposed, so that gradients are products in the order in which entries are stored: `inner` [read by layer 1, read
+    by layer 2] and `outer` [read by layer 2, R]. Lengths are rounded up by less than an eighth, with empty rows and
+    columns, so that few different ones come. Without a generator all neighbours are read. O(entries read), in time and
+    memory.
+    """
+
+    nodes: Nodes
+    dtype: np.dtype
+    drawn: int = 0
+    is_scaled: bool = False
+    """Whether rows of X are divided by the sums of their absolute values."""
+
+    def __call__(self, batch: Any, generator: np.random.Generator | None) -> Any:
+        """The batch completed."""
+        outer, second = self._layer(batch.rows_index, len(batch.rows_index), generator)
+        inner, first = self._layer(second, outer.shape[0], generator)
+        return batch.with_x(self._features(first, inner.shape[0]), {"inner": inner, "outer": outer})
+
+    def _layer(self, rows: np.ndarray, room: int, generator: np.random.Generator | None) -> tuple[Any, np.ndarray]:
+        """(the transposed rows of the adjacency csr [nodes read, room], the nodes read int64, sorted)."""
+        if self.drawn and generator is not None:
+            indptr, indices, values = self._drawn(rows, generator)
+        else:
+            indptr, indices, values = rows_of(self.nodes.adjacency, rows)
+        read, columns = numbered(indices, self.nodes.count)
+        shape = room, rounded(len(read), self.nodes.count)
+        indptr = with_empty_rows(indptr, room)
+        layer = assemble("csr", indptr, columns.astype(indptr.dtype), values.astype(self.dtype, copy=False), shape)
+        return assemble("csr", *transposed(layer), shape[::-1]), read
+
+    def _drawn(self, rows: np.ndarray, generator: np.random.Generator) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """Rows of the adjacency with `drawn` neighbours each at most: indptr, indices, values.
+
+        The entry of the node itself stays. Of d others c are drawn, one from each of c equal parts of a random rotation
+        of them: each with the chance c / d, none twice. Their values are multiplied by d / c, which keeps the expected
+        sum (Hamilton et al. 2017 draw uniformly and take the mean). O(entries drawn).
+        """
+        adjacency, own = self.nodes.adjacency, self.nodes.own_places[rows]
+        start = adjacency.indptr[rows].astype(np.int64)
+        others = adjacency.indptr[rows + 1] - start - 1
+        counts = np.minimum(others, self.drawn)
+        of_row = np.repeat(np.arange(len(rows)), counts)
+        part = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
+        d, c = others[of_row], counts[of_row]
+        turn = generator.integers(0, np.maximum(others, 1))[of_row]
+        place = (turn + generator.integers(part * d // c, (part + 1) * d // c)) % d
+        place += start[of_row] + (place >= (own - start)[of_row])
+        keys = np.concatenate([of_row, np.arange(len(rows))]), np.concatenate([place, own])
+        order = np.lexsort(keys[::-1])
+        scale = np.concatenate([d / c, np.ones(len(rows))])[order]
+        places = keys[1][order]
+        dtype = adjacency.indptr.dtype
+        indptr = np.concatenate([[0], np.cumsum(counts + 1)]).astype(dtype)
+        return indptr, adjacency.indices[places], adjacency.data[places] * scale
+
+    def _features(self, rows: np.ndarray, room: int) -> scipy.sparse.csr_array:
+        indptr, indices, values = rows_of(self.nodes.x, rows)
+        values = values.astype(self.dtype, copy=False)
+        if self.is_scaled:
+            sums = np.diff(np.concatenate([[0], np.cumsum(np.abs(values), dtype=np.float64)])[indptr])
+            values /= np.repeat(np.where(sums > 0, sums, 1), np.diff(indptr))
+        return assemble("csr", with_empty_rows(indptr, room), indices, values, (room, self.nodes.x.shape[1]))
+
+
+def rows_of(x: scipy.sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """(indptr, indices, values) of these rows, new arrays."""
+    slice_rows: Any = kernels.get("slice_rows")
+    return slice_rows.trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
+
+
+def reach(nodes: Nodes, rows: int, drawn: int) -> tuple[float, int, int]:
+    """(neighbours of a node on average, rows that layer 2 reads for so many rows, and layer 1), about the most."""
+    neighbours = nodes.edges.nnz / max(nodes.count, 1)
+    neighbours = min(neighbours, drawn) if drawn else neighbours
+    second = min(math.ceil(rows * (1 + neighbours)), nodes.count)
+    return neighbours, second, min(math.ceil(second * (1 + neighbours)), nodes.count)
+
+
+def numbered(indices: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(the nodes among the indices int64, sorted, the place of each index among them) of nodes numbered below `count`.
+
+    >>> [part.tolist() for part in numbered(np.array([7, 2, 7]), 9)]
+    [[2, 7], [1, 0, 1]]
+    """
+    if len(indices) * SHARE_MARKED < count:
+        nodes, places = np.unique(indices, return_inverse=True)
+        return nodes.astype(np.int64), places
+    marked = np.zeros(count, bool)
+    marked[indices] = True
+    return np.flatnonzero(marked), (np.cumsum(marked) - 1)[indices]
+
+
+def rounded(length: int, most: int) -> int:
+    """The length rounded up by less than an eighth, and to no more than `most`.
+
+    >>> rounded(1000, 5000), rounded(9, 5000), rounded(4999, 5000)
+    (1024, 9, 5000)
+    """
+    step = 2 ** max(length.bit_length() - 4, 0)
+    return min(math.ceil(length / step) * step, most)
+
+
+def with_empty_rows(indptr: np.ndarray, rows: int) -> np.ndarray:
+    """Row starts of so many rows, those behind the ones that there are empty."""
+    return np.pad(indptr, (0, rows + 1 - len(indptr)), mode="edge")
+
+
+def nodes_of(facts: Mapping[str, Any], rows: int, features: int) -> Nodes:
+    """The nodes of the data, which has as many features, and no fewer nodes than rows (`ModelError`)."""
+    nodes = facts["graph"]
+    if nodes.x.shape[1] != features or rows > nodes.count:
+        of_nodes = f"{nodes.count:,} nodes of {nodes.x.shape[1]:,} features"
+        raise ModelError(f"The graph has {of_nodes}; {rows:,} rows of {features:,} features came, no nodes of it.")
+    return nodes
