@@ -98,11 +98,9 @@ def make(
         wanted = Wanted(kind, positive, read.classes if classes is None and kind != "numbers" else classes, unseen)
         made = dataset_of(NAME, x, read.labels.values, wanted, node_features or path, LICENCE, read.labels.place)
         graph = graph_of(ends, weights, nodes, directed)
-    loops = int((ends[0] == ends[1]).sum())
-    reread = {"named": named, "directed": directed}
-    facts = {**made.facts, "edges_read": len(weights), "loops_read": loops, "directed": directed, "reread": reread}
-    facts |= {} if per_class is None else {"trained_per_class": per_class}
-    return dataclasses.replace(made, graph=graph, facts=facts)
+    counted = {"edges_read": len(weights), "loops_read": int((ends[0] == ends[1]).sum())}
+    asked = {"directed": directed, "trained_per_class": per_class, "reread": {"named": named, "directed": directed}}
+    return dataclasses.replace(made, graph=graph, facts={**made.facts, **counted, **asked})
 
 
 def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool, zero_based: bool | str) -> Read:
