@@ -34,7 +34,7 @@ ALLOWED = {
     },
     "workbench.train": {"formats", "ops", "graph", "executor", "models", "optimizers", "data", "metrics"},
     "workbench.store": {"json_text"},
-    "workbench.analysis": {"store", "measure.rounds"},
+    "workbench.analysis": {"store", "measure.rounds", "option_text"},
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),

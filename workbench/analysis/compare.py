@@ -90,9 +90,13 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
 
 def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:
     """How many contenders the better side of one density was chosen of; rows that trained a worse model are none."""
-    able = [row for row in rows if id(row) not in worse and _times(row, measure)]
-    dense = len(cells.dense_rows(able))
-    return max(dense, len(able) - dense)
+    able = [row for row in rows if id(row) not in worse]
+    return rivals_of([row for row in able if not cells.is_dense(row)], cells.dense_rows(able), measure)
+
+
+def rivals_of(first: Sequence[Row], second: Sequence[Row], measure: str) -> int:
+    """How many contenders with a time the larger of two sides has."""
+    return max(sum(bool(_times(row, measure)) for row in side) for side in (first, second))
 
 
 def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: int = 1) -> Contest:

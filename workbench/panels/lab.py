@@ -17,17 +17,17 @@ from workbench.panels import suited
 from workbench.panels.choices import BY_NAME, ChoiceError
 from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
-from workbench.panels.results import NoResultError, Shown, break_evens, chart, gate, trials, verdict
+from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, trials, verdict
 from workbench.panels.state import LabState, spec_of
 from workbench.sweep import run_folder
-from workbench.sweep.spec import unknown
+from workbench.sweep.spec import unknown, validate
 
 if TYPE_CHECKING:
     from workbench.panels.panel import Panel
 
 __all__ = [
-    "ChoiceError", "LabState", "NoResultError", "Shown", "break_evens", "chart", "gate", "has_front_end", "parameters",
-    "run", "show", "study", "trials", "verdict",
+    "ChoiceError", "LabState", "NoResultError", "Shown", "break_evens", "chart", "drawn", "gate", "has_front_end",
+    "parameters", "run", "show", "study", "study_of", "trials", "verdict",
 ]  # fmt: skip
 
 NAME = "can_sparse_reduce_training_time"
@@ -63,6 +63,15 @@ def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen:
     return LabState(name, values, run_dir)
 
 
+def study_of(spec: Mapping[str, Any], run_dir: str = "") -> LabState:
+    """The study of a sweep that is given as a table: name, axes, contenders, measure, limits (`SpecError`).
+
+    It is as `study` for whoever runs and reads it. Its panel would show choices that are not the sweep's: it has none.
+    """
+    checked = validate(dict(spec))
+    return LabState(checked.name, None, run_dir, checked)
+
+
 def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
     """Show the panel of a study and return it. `show_widgets` None: only if a front end is there, else None comes back.
 
@@ -96,7 +105,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     planned = study.planned
     if planned is None:
         raise ChoiceError(study.problem)
-    sentences = filter(None, (str(planned), planned.without, suited.following(study.choices)))
+    sentences = filter(None, (str(planned), planned.without, study.following))
     tell(" ".join([*sentences, f"The rows are kept in {study.folder}."]))
     if not study.is_current:
         study.start()

@@ -5,6 +5,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+import pandas as pd
+
 from workbench.analysis import advise, breakeven
 from workbench.analysis.advisor import MEASURES
 from workbench.panels import pages, picture
@@ -45,11 +47,13 @@ def _said(text: str) -> Shown:
 def chart(study: LabState, name: str, **controls: Any) -> Shown:
     """A chart with the sentence that says what it shows (`ValueError` lists the known charts and controls)."""
 
-    def make() -> Shown:
-        drawn = picture.draw(name, study.frame, **controls)
-        return Shown(drawn.html, f"{drawn.title}: {drawn.sentence}")
+    return _unless_empty(study, lambda: drawn(name, study.frame, **controls))
 
-    return _unless_empty(study, make)
+
+def drawn(name: str, frame: pd.DataFrame, **controls: Any) -> Shown:
+    """A chart of any frame of the rows that it reads, such as the curves of `analysis.curves`, with its sentence."""
+    made = picture.draw(name, frame, **controls)
+    return Shown(made.html, f"{made.title}: {made.sentence}")
 
 
 def verdict(study: LabState) -> Shown:

@@ -64,8 +64,11 @@ class LabState(traitlets.HasTraits):
     trouble = traitlets.Instance(Trouble, allow_none=True)
     exported = traitlets.Tuple()
 
-    def __init__(self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "") -> None:
+    def __init__(
+        self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "", spec: Spec | None = None
+    ) -> None:
         super().__init__()
+        self._given_spec = spec
         self.name, self.given = name, suited.completed(given or {})
         self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
         self._is_named = bool(run_dir)
@@ -106,8 +109,13 @@ class LabState(traitlets.HasTraits):
         return _stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
-        """The sweep of the present choices (`ChoiceError`)."""
-        return spec_of(self.choices, self.name)
+        """The sweep that was given, else that of the present choices (`ChoiceError`)."""
+        return self._given_spec or spec_of(self.choices, self.name)
+
+    @property
+    def following(self) -> str:
+        """Which choices follow the data set, in words; "" where the sweep was given."""
+        return "" if self._given_spec else suited.following(self.choices)
 
     @property
     def alive(self) -> bool:

@@ -3,6 +3,7 @@
 Matplotlib is loaded when the first chart is asked for, and only its Figure: a chart never opens a window.
 """
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from workbench.analysis import bench, cells, self_trial
@@ -14,8 +15,15 @@ if TYPE_CHECKING:
     from kernels.registry import Registry
     from workbench.plots.chart import Chart
 
-POOLED = {"trials": cells.latest, "bench": bench.latest, "self": self_trial.latest, "profile": lambda frame: frame}
-"""What makes one row a cell of a table's rows."""
+POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
+    "trials": cells.latest,
+    "sizes": cells.latest,
+    "bench": bench.latest,
+    "self": self_trial.latest,
+    "profile": lambda frame: frame,
+    "curves": lambda frame: frame,
+}
+"""What makes one row a cell, by the kind of rows that a chart reads."""
 
 EMPTY = "No rows yet: nothing has been measured."
 
@@ -27,7 +35,7 @@ def _charts() -> "Registry[Chart]":
 
 
 def names(rows: str = "trials") -> list[str]:
-    """Names of the charts of one table's rows: trials, bench, self, or profile."""
+    """Names of the charts of one kind of rows, a key of `POOLED`; sizes are trials at several sizes of tables."""
     return [name for name in _charts().names() if get(name).rows == rows]
 
 

@@ -43,8 +43,8 @@ class Control:
 class Chart:
     """A named picture of rows. `draw` and `table` take exactly the declared controls; that is checked here.
 
-    `rows` names the table of columns it reads: trials, bench, self, or profile, of which a row is the profile of a data
-    set as JSON keeps it.
+    `rows` names what it reads: trials; sizes, which are trials at several sizes of a model's tables; curves of quality
+    (`analysis.curves`); bench; self; or profile, of which a row is the profile of a data set as JSON keeps it.
     """
 
     name: str

@@ -64,6 +64,7 @@ _TABLE = {
         quality number quality on held-out rows, named by quality_name
         quality_name text the model's measure of quality, such as accuracy or r2: larger is better
         measures mapping further measures on held-out rows, by name, as the model states them
+        quality_curve records after epochs: epoch, training seconds so far, each measure on held-out rows by name
         error number largest relative error of the timed call against the float64 reference
         error_allowed number error above which a trial is wrong
         densified records operations that made a dense array of a sparse one, as {op, shape, bytes}

@@ -16,14 +16,13 @@ from workbench.measure.clock import Policy, sample
 from workbench.measure.rounds import NUMBER
 from workbench.measure.stats import quantile_interval
 from workbench.sweep.check import check_step
+from workbench.sweep.curves import Curve, epochs_judged
 from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
-from workbench.train import PHASES, StepEvent, Training, make_run, why_impossible
+from workbench.train import PHASES, Training, make_run, why_impossible
 from workbench.train.training import batches_of, feed_of
-
-CURVE_POINTS = 200
 
 
 class _Ended(Exception):  # noqa: N818 - control flow, not an error
@@ -218,7 +217,7 @@ class _Trial:
     def measure(self, run: Training) -> None:
         """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
         events = run.events()
-        curve = _Curve()
+        curve = Curve()
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         self.row["seconds_first_step"] = time.perf_counter() - first
@@ -245,38 +244,18 @@ class _Trial:
     def train(self, run: Training, problem: Problem) -> None:
         """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality."""
         run.reset()
-        curve = _Curve()
-        start = time.perf_counter()
-        for event in run.events(self.cell.epochs):
-            curve.add(event)
-        seconds = time.perf_counter() - start
+        curve, seconds, points = Curve(), 0.0, []
+        judged = epochs_judged(self.cell.epochs)
+        for epoch in range(self.cell.epochs):
+            start = time.perf_counter()
+            for event in run.epoch(epoch):
+                curve.add(event)
+            run.catch_up()
+            seconds += time.perf_counter() - start
+            if epoch + 1 in judged:
+                points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*problem.held_out)})
         self.seconds_measured += seconds
-        measures = run.qualities(*problem.held_out)
         name = run.model.quality_name
-        self.row |= {"seconds_epoch": seconds / self.cell.epochs, **curve.columns()}
-        self.row |= {"quality": measures.pop(name), "quality_name": name, "measures": measures}
-
-
-class _Curve:
-    """Loss against training seconds, of all steps; thinned when it is written."""
-
-    def __init__(self) -> None:
-        self.events: list[StepEvent] = []
-
-    def add(self, event: StepEvent) -> StepEvent:
-        """Keep the event, and give it back."""
-        self.events.append(event)
-        return event
-
-    def seconds_prepare(self) -> float:
-        """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
-        seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
-        return float(np.mean(seconds)) if seconds else 0.0
-
-    def columns(self) -> dict:
-        """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""
-        seconds = np.cumsum([event.seconds_step for event in self.events])
-        losses = [event.loss for event in self.events]
-        picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
-        points = [[float(seconds[i]), losses[i], self.events[i].step] for i in picked]
-        return {"curve": points, "loss_first": losses[0], "loss_last": losses[-1]}
+        measures = {measure: points[-1][measure] for measure in run.model.measures}
+        self.row |= {"seconds_epoch": seconds / self.cell.epochs, "quality_curve": points, **curve.columns()}
+        self.row |= {"quality": points[-1][name], "quality_name": name, "measures": measures}

@@ -79,9 +79,18 @@ def _items(
     for first in range(0, len(p), at_once):
         keys = p[first : first + at_once] @ q.T + common
         keys += generator.gumbel(size=keys.shape)
-        order = np.argsort(-keys, axis=1)
-        picked += [chosen[:count] for chosen, count in zip(order, counts[first : first + at_once], strict=True)]
+        wanted = counts[first : first + at_once]
+        picked += [chosen[:count] for chosen, count in zip(_largest(keys, int(wanted.max())), wanted, strict=True)]
     return np.concatenate(picked)
+
+
+def _largest(keys: np.ndarray, count: int) -> np.ndarray:
+    """The places of the `count` largest of each row, falling, in O(row + count log count); no two keys are equal."""
+    if count < keys.shape[1]:
+        places = np.argpartition(-keys, count, axis=1)[:, :count]
+        keys = np.take_along_axis(keys, places, axis=1)
+        return np.take_along_axis(places, np.argsort(-keys, axis=1), axis=1)
+    return np.argsort(-keys, axis=1)
 
 
 register(Source("low_rank", make, ORIGIN, LICENCE, gives=("fields",)))

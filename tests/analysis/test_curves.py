@@ -1,0 +1,56 @@
+"""Curves of quality: points of trials and of others in one frame, ends, and pairs of contenders split by split."""
+
+import pytest
+
+from tests.support import rows as maker
+from tests.support.curve_points import point, two
+from workbench import store
+from workbench.analysis import curves
+
+
+def test_trials_that_trained_epochs_become_points_by_seed_and_measure():
+    judged = [{"epoch": 1, "seconds": 0.5, "AUC": 0.6, "log loss": 0.4}, {"epoch": 2, "seconds": 1.0, "AUC": 0.7}]
+    laws = [maker.SPARSE, maker.DENSE]
+    rows = maker.sweep(laws, (0.1,), rounds=2, quality_curve=judged)
+    rows = [row | {"seed": seed} for seed in (1, 2) for row in rows]
+    found = curves.of_trials(store.frame([*rows, *maker.sweep(densities=(0.2,))]))
+    assert set(found["repeat"]) == {1, 2}
+    assert len(found) == 2 * 2 * 3
+    assert found["who"].nunique() == 2, "who names what differs, and no seed"
+    assert curves.measures(found) == ("AUC", "log loss")
+    assert {end for of_who in curves.ends(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
+
+
+def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
+    assert curves.best(two(), "AUC") == "ours"
+    assert curves.best(two(measure="log loss"), "log loss") == "theirs"
+    assert curves.best(two(), "AUC", side="rival") == "theirs"
+    with pytest.raises(ValueError, match="No training of rival has the measure 'AUC'"):
+        curves.best(two().query("side == 'ours'"), "AUC", side="rival")
+
+
+def test_contenders_are_compared_split_by_split():
+    told = curves.compared(two(), "AUC", "ours", "theirs")
+    assert "ours ends with the better AUC, by 0.099 to 0.1" in told
+    assert "ours is 8 times faster to the lesser of both, less 1 %" in told, "its first epoch is good enough"
+    worse = curves.compared(two(measure="log loss"), "log loss", "ours", "theirs")
+    assert "theirs ends with the better log loss" in worse
+
+
+def test_what_cannot_be_told_is_said_so():
+    told = curves.compared(two(repeats=3), "AUC", "ours", "theirs")
+    assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told
+    assert "the time to the lesser of both is undecided, fewer than four repeats reach it" in told
+    level = [point("a", r, value=0.5 + 0.01 * (-1) ** r) for r in range(4)] + [point("b", r) for r in range(4)]
+    assert "their AUC cannot be told apart" in curves.compared(curves.frame(level), "AUC", "a", "b")
+
+
+def test_a_reference_is_no_contender():
+    both = curves.frame([point(), point("click rate", side="reference", seconds=None, epoch=None)])
+    assert list(curves.ends(both, "AUC")) == ["ours"]
+    assert curves.sentences(both, "AUC") == ["ours ends with AUC about 0.5 after about 1 s."]
+
+
+def test_a_point_with_other_columns_is_refused():
+    with pytest.raises(ValueError, match="A point has who; it has epoch, measure"):
+        curves.frame([{"who": "x"}])

@@ -1,0 +1,70 @@
+"""Touched rows against all rows of tables, where the law is known: one line over sizes, and who wins from where."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support import rows as maker
+from tests.support.size_rows import laws, swept
+from workbench import store
+from workbench.analysis import table_size
+
+
+def group(rows: list[dict]):
+    (found,) = table_size.groups(store.frame(rows))
+    return found
+
+
+def test_rows_that_differ_in_the_size_make_one_group_and_others_do_not():
+    one = group(swept())
+    assert [len(line) for line in table_size.lines(one)] == [3, 3]
+    assert [row["gradient"] for row in table_size.lines(one)[0]] == ["dense"] * 3
+    other = store.frame([*swept(), *swept(reading="hashed={}, slope=2.0")])
+    assert [each.label for each in table_size.groups(other)] == ["read with slope=1.5", "read with slope=2.0"]
+
+
+def test_the_winner_changes_with_the_size():
+    found = table_size.contests(group(swept()), "seconds_step")
+    assert [(one.rows, one.contest.verdict) for one in found] == [
+        (1_000, "dense"), (10_000, "level"), (100_000, "sparse")
+    ]  # fmt: skip
+    assert found[-1].contest.ratio.low < 10 < found[-1].contest.ratio.high
+    title, sentence = table_size.headline(group(swept()), "seconds_step")
+    assert title == "Touched rows are faster from 100,000 rows on"
+    assert "Up to 1,000 rows, stay dense" in sentence
+    assert "level, within 10 %, at 10,000 rows" in sentence
+
+
+def test_memory_has_its_own_answer_and_both_are_told():
+    time, memory = table_size.sentences(store.frame(swept()))
+    assert time.startswith("For time, touched rows win from 100,000 rows on")
+    assert memory.startswith("For memory, touched rows win from 100,000 rows on")
+    assert "less memory than CSR ours (dense gradient, standard update)" in memory
+
+
+def test_a_lazy_update_that_trained_a_worse_model_wins_nothing():
+    def worse(size):
+        whole, lazy = laws(size)
+        return whole, replace(lazy, quality=0.8)
+
+    found = table_size.contests(group(swept(laws_at=worse)), "seconds_step")
+    assert {one.contest.verdict for one in found} == {"undecided"}
+
+
+def test_where_all_rows_do_not_fit_touched_rows_win_by_running():
+    rows = [
+        maker.unfit(row) | {"features": row["features"]}
+        if row["gradient"] == "dense" and row["features"] > 50_000
+        else row
+        for row in swept()
+    ]
+    sentence = table_size.headline(group(rows), "seconds_step")[1]
+    assert "at 100,000 rows only touched rows run: CSR ours (dense gradient, standard update) needs 82 GB" in sentence
+
+
+@pytest.mark.parametrize("kept", ["dense", "row_sparse"])
+def test_one_side_alone_is_no_answer(kept):
+    rows = [row for row in swept() if row["gradient"] == kept]
+    title, sentence = table_size.headline(group(rows), "seconds_step")
+    assert title.startswith("No comparison: ")
+    assert "there is no answer yet" in sentence

@@ -1,0 +1,220 @@
+"""Quality against training seconds, of ours and of others: a frame with a row for each point of each training.
+
+Its columns are `COLUMNS`: `who` trained, on which `side` (ours, rival, or reference: a level that is no training),
+`repeat`, which pairs trainings of the same split of the data, the `epoch`, training `seconds` so far, and the `value`
+of a `measure` on held-out rows. `of_trials` makes it of trial rows; whoever trains another library adds its points.
+
+>>> points = [{"who": "als", "side": "rival", "repeat": 0, "epoch": 1, "seconds": 2.0, "measure": "AUC", "value": 0.7}]
+>>> frame(points)["value"].tolist()
+[0.7]
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+from scipy import stats
+
+from workbench import settings
+from workbench.analysis import cells, words
+from workbench.measure.rounds import LOOKS, Ratio, mean_interval, ratio_of
+
+COLUMNS = ("who", "side", "repeat", "epoch", "seconds", "measure", "value")
+SMALLER = ("log loss", "RMSE", "MAE")
+"""Measures of which less is better."""
+NEAR = 0.01
+"""A quality is reached where all but this share of it is."""
+REPEATED = ("seed",)
+"""Settings that tell repeats from each other, and no contender from another."""
+
+
+class End(NamedTuple):
+    """Where a training ended: its seconds, and the value of the measure there."""
+
+    seconds: float
+    value: float
+
+
+Ends = Mapping[int, End]
+"""Those of one contender by repeat."""
+
+
+def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
+    """Points as a frame with exactly these columns; ValueError for a point that has others."""
+    points = list(points)
+    for point in points:
+        if set(point) != set(COLUMNS):
+            raise ValueError(f"A point has {', '.join(sorted(point))}; it has {', '.join(sorted(COLUMNS))}.")
+    return pd.DataFrame({name: [point[name] for point in points] for name in COLUMNS})
+
+
+def of_trials(trials: pd.DataFrame) -> pd.DataFrame:
+    """The points of trial rows that trained epochs, as `ours`; those of one cell are of its last round.
+
+    A contender is named by its model, its update, and the settings in which rows with that model differ.
+    """
+    rows = [row for row in cells.records(cells.latest(trials)) if row["status"] == "ok" and row["quality_curve"]]
+    names = [
+        name for name in (*cells.LINE, *cells.BEST, *cells.GROUP) if name not in ("model", "rows_trained", "rows_total")
+    ]
+    points = []
+    for row in rows:
+        alike = [other for other in rows if other["model"] == row["model"]]
+        varied = [name for name in names if len({other[name] for other in alike}) > 1 and name not in REPEATED]
+        points += _points(row, _name(row, varied))
+    return frame(points)
+
+
+def _name(row: Mapping[str, Any], varied: list[str]) -> str:
+    """The contender in words."""
+    told = [] if row["update"] == "standard" and "update" not in varied else [f"{row['update']} update"]
+    others = [name for name in varied if name not in ("update", "gradient")]
+    say = {setting.column or setting.name: setting for setting in settings.SETTINGS}
+    for name in others:
+        spoken = say[name].say(row[name]) if name in say else str(row[name])
+        told.append(f"{name.replace('_', ' ')} {row[name]:g}" if isinstance(row[name], float) else spoken)
+    return ", ".join([row["model"], *filter(None, told)])
+
+
+def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
+    for point in row["quality_curve"]:
+        known = {
+            "who": who,
+            "side": "ours",
+            "repeat": row["seed"],
+            "epoch": point["epoch"],
+            "seconds": point["seconds"],
+        }
+        for measure, value in point.items():
+            if measure not in ("epoch", "seconds"):
+                yield known | {"measure": measure, "value": value}
+
+
+def measures(curves: pd.DataFrame) -> tuple[str, ...]:
+    """The measures that trainings have, in the order met."""
+    return tuple(dict.fromkeys(curves.loc[curves["side"] != "reference", "measure"]))
+
+
+def ends(curves: pd.DataFrame, measure: str) -> dict[str, Ends]:
+    """Where each training of each contender ended."""
+    trained = curves[(curves["measure"] == measure) & (curves["side"] != "reference")]
+    last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
+    found: dict[str, dict[int, End]] = {}
+    for (who, repeat), row in last.iterrows():
+        found.setdefault(who, {})[repeat] = End(float(row["seconds"]), float(row["value"]))
+    return found
+
+
+def best(curves: pd.DataFrame, measure: str, side: str | None = None) -> str:
+    """The contender whose trainings end best, by their mean; of one side alone where it is named (ValueError: none)."""
+    of_side = curves if side is None else curves[curves["side"] == side]
+    found = ends(of_side, measure)
+    if not found:
+        raise ValueError(
+            f"No training of {side or 'any side'} has the measure {measure!r}; there is: {measures(curves)}."
+        )
+    sign = -1 if measure in SMALLER else 1
+    return max(found, key=lambda who: sign * _mean([end.value for end in found[who].values()]))
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
+    """Seconds after which a contender first had the goal of each repeat; repeats in which it never had are left out."""
+    mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
+    found = {}
+    for repeat, points in mine.groupby("repeat"):
+        if repeat in goals:
+            good = points["value"] <= goals[repeat] if measure in SMALLER else points["value"] >= goals[repeat]
+            if good.any():
+                found[repeat] = float(points.loc[good, "seconds"].min())
+    return found
+
+
+def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
+    """For each repeat that both have the worse of both ends, less 1 %."""
+    worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
+    return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
+
+
+def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
+    """What each contender ends with, then how the best of ours compares with each other contender."""
+    found = ends(curves, measure)
+    if not found:
+        return [f"No training has the measure {measure}."]
+    said = [f"{who} ends with {measure} {_told(found[who])}." for who in found]
+    mine = curves[curves["side"] == "ours"]
+    if mine.empty:
+        return said
+    leader = best(mine, measure)
+    return said + [compared(curves, measure, leader, other) for other in found if other != leader]
+
+
+def _told(of_who: Ends) -> str:
+    value, seconds = (
+        words.measured(*_interval([getattr(end, part) for end in of_who.values()]), tell)
+        for part, tell in (("value", _exact), ("seconds", words.seconds))
+    )
+    return f"{value} after {seconds}"
+
+
+def _exact(value: float, digits: int = 3) -> str:
+    return words.number(value, max(digits, 3))
+
+
+def _interval(values: list[float]) -> tuple[float, float, float]:
+    mean = mean_interval(values)
+    return mean.value, mean.low, mean.high
+
+
+def compared(curves: pd.DataFrame, measure: str, first: str, second: str) -> str:
+    """Two contenders by their repeats in pairs: quality at the end, and the time until both have the lesser of both."""
+    found = ends(curves, measure)
+    least = goals(found[first], found[second], measure)
+    times = [seconds_to(curves, who, measure, least) for who in (second, first)]
+    told = (_of_quality(found, measure, first, second), _of_time(_ratio(*times), first, second))
+    return f"{first} and {second}: {'; '.join(told)}."
+
+
+def difference(first: Ends, second: Ends) -> Ratio | None:
+    """The mean of first - second over the repeats that both have, with its 95 % interval; None below four of them.
+
+    Student's t of the differences, which come from the same splits (Student 1908).
+    """
+    apart = np.array([first[repeat].value - second[repeat].value for repeat in sorted(first.keys() & second.keys())])
+    if len(apart) < LOOKS[0]:
+        return None
+    half = float(stats.t.isf(0.025, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5)
+    mean = float(apart.mean())
+    return Ratio(mean, mean - half, mean + half, len(apart), 1)
+
+
+def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | None:
+    """First / second by repeat, as rounds of one run are compared."""
+    sides = ({("repeats", repeat): value for repeat, value in side.items() if value > 0} for side in (first, second))
+    return ratio_of(*sides)
+
+
+def _of_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
+    apart = difference(found[first], found[second])
+    if apart is None:
+        return f"which ends with the better {measure} is undecided, fewer than four repeats of both"
+    if apart.low <= 0 <= apart.high:
+        return f"their {measure} cannot be told apart ({words.span(apart.low, apart.high, _exact)})"
+    is_first = (apart.value > 0) != (measure in SMALLER)
+    low, high = sorted(map(abs, (apart.low, apart.high)))
+    size = words.span(low, high, lambda end: words.number(end, 2))
+    return f"{first if is_first else second} ends with the better {measure}, by {size}"
+
+
+def _of_time(ratio: Ratio | None, first: str, second: str) -> str:
+    if ratio is None or ratio.rounds < LOOKS[0]:
+        return "the time to the lesser of both is undecided, fewer than four repeats reach it"
+    if ratio.verdict in ("undecided", "level"):
+        known = "level, within 10 %" if ratio.verdict == "level" else f"undecided, {words.times(ratio)}"
+        return f"the time to the lesser of both, less 1 %, is {known}"
+    faster = first if ratio.verdict == "sparse" else second
+    return f"{faster} is {words.gain(ratio)} faster to the lesser of both, less 1 %"

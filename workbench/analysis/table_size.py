@@ -1,0 +1,156 @@
+"""Gradients of the touched rows against dense ones, by the size of a model's tables: from which size on they win.
+
+A table has a row for each feature: weights, embeddings, factors. With a dense gradient and a standard update a step
+goes through all of its rows, with a row-sparse or fused gradient and a lazy or exact update through those that the
+batch touches. Verdicts are those of `compare.contest`; here its "dense" side is the former.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench import option_text
+from workbench.analysis import cells, words
+from workbench.analysis.compare import REMEDY, Contest, contest, rivals_of, trained_worse
+from workbench.analysis.told import MEASURES, did_not
+
+Row = Mapping[str, Any]
+
+SIZES = ("hashed", "items", "users", "values", "features")
+"""Parameters of data sets that set the size of the tables; rows that differ in these alone make one line."""
+ROWS = "table_rows"
+"""The column, added here, of the rows of a table."""
+
+
+class AtSize(NamedTuple):
+    """The contest at one size: the rows of each table, and who wins there."""
+
+    rows: int
+    contest: Contest
+
+
+def groups(frame: pd.DataFrame) -> list[cells.Group]:
+    """Cells alike but for the size of the tables and the configuration, largest first; rows have `table_rows`."""
+    pooled = cells.latest(frame).copy()
+    pooled[ROWS] = pooled["features"]
+    pooled["features"] = pd.NA
+    pooled["reading"] = pooled["reading"].map(_without_sizes)
+    return cells.groups(pooled)
+
+
+def _without_sizes(reading: Any) -> str | None:
+    """The line of options without those that set the size; None where none is left."""
+    if not isinstance(reading, str):
+        return None
+    try:
+        options = option_text.parsed(reading)
+    except ValueError:  # rows may come from anywhere
+        return reading
+    return option_text.written({name: value for name, value in options.items() if name not in SIZES}) or None
+
+
+def takes_all(row: Row) -> bool:
+    """Whether a step goes through all rows of the tables."""
+    return bool(row["gradient"] == "dense")
+
+
+def lines(group: cells.Group) -> list[list[Row]]:
+    """Rows of each configuration by size, those that take all rows first; cells of unknown size are left out."""
+    by_line: dict[tuple, list[Row]] = {}
+    for row in group.rows:
+        by_line.setdefault(tuple(cells.line_of(row).values()), []).append(row)
+    sized = [[row for row in rows if row[ROWS]] for rows in by_line.values()]
+    ordered = [sorted(rows, key=lambda row: row[ROWS]) for rows in sized if rows]
+    return sorted(ordered, key=lambda rows: not takes_all(rows[0]))
+
+
+def contests(group: cells.Group, measure: str) -> list[AtSize]:
+    """The best configuration of touched rows against the best of all rows, at each size, rising.
+
+    One that trained to a worse model by its lazy update may not win. O(rows * rounds).
+    """
+    return [AtSize(size, _at(rows, measure)) for size, rows in _by_size(group)]
+
+
+def _by_size(group: cells.Group) -> Iterator[tuple[int, list[Row]]]:
+    sizes = sorted({row[ROWS] for row in group.rows if row[ROWS]})
+    yield from ((int(size), [row for row in group.rows if row[ROWS] == size]) for size in sizes)
+
+
+def _at(rows: Sequence[Row], measure: str) -> Contest:
+    worse = {id(row) for row, _ in trained_worse(rows)}
+    touched = [row for row in rows if not takes_all(row) and id(row) not in worse]
+    whole = [row for row in rows if takes_all(row)]
+    return contest(touched, whole, measure, rivals_of(touched, whole, measure))
+
+
+def sentences(frame: pd.DataFrame) -> list[str]:
+    """From which size on touched rows win, in time and in memory, for each group of cells that has several sizes."""
+    found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
+    heads = {group.label: f"{group.label[:1].upper()}{group.label[1:]}: " if len(found) > 1 else "" for group in found}
+    return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
+
+
+def headline(group: cells.Group, measure: str) -> tuple[str, str]:
+    """From which size on touched rows win in a measure, short enough for a title, and in full."""
+    name, verb, better = MEASURES[measure]
+    found = contests(group, measure)
+    if not any(one.contest.ratio for one in found):
+        why = next((one.contest.why for one in found if one.contest.why), "nothing was compared")
+        return f"No comparison: {why}", f"For {name} there is no answer yet: {why}. To decide it: {_remedy(why)}."
+    compared = [one for one in found if one.contest.ratio]
+    won, lost = ([one for one in compared if one.contest.verdict == side] for side in ("sparse", "dense"))
+    rest = _rest(found)
+    if not won:
+        return _without_win(found, lost, rest, measure)
+    first, last = won[0], won[-1]
+    best = f"{words.line(last.contest.known[0])} {verb} {words.gain(last.contest.known[2])} {better}"
+    most = f"{best} than {words.line(last.contest.known[1])} at {_rows(last)}"
+    if any(one.rows > first.rows for one in lost):
+        both = f"touched rows win at {_sizes(won)}, all rows at {_sizes(lost)}"
+        return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the size: {both}; {most}{rest}."
+    where = "at every size measured" if len(won) == len(found) else f"from {_rows(first)} on"
+    least = f", and {words.gain(first.contest.known[2])} at {_rows(first)}" if first is not last else ""
+    dense = f" Up to {_rows(lost[-1])}, stay dense." if lost else ""
+    full = f"For {name}, touched rows win {where}: {most}{least}{rest}.{dense}"
+    return f"Touched rows {_plural(verb)} {better} {where}", full
+
+
+def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, measure: str) -> tuple[str, str]:
+    name = MEASURES[measure][0]
+    if lost:
+        where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
+        gain = f"{words.gain(lost[-1].contest.known[2])} {MEASURES[measure][2]} at {_rows(lost[-1])}"
+        return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {gain}{rest}."
+    return f"No winner in {name}", f"For {name} touched rows and all rows have no winner{rest}."
+
+
+def _rest(found: Sequence[AtSize]) -> str:
+    """Sizes that are level or undecided, with the reason and the remedy; it goes on a sentence."""
+    parts = []
+    if level := [one for one in found if one.contest.verdict == "level"]:
+        parts.append(f"level, within 10 %, at {_sizes(level)}")
+    for why in dict.fromkeys(one.contest.why for one in found if one.contest.verdict == "undecided"):
+        open_ = [one for one in found if one.contest.verdict == "undecided" and one.contest.why == why]
+        parts.append(f"undecided at {_sizes(open_)} ({why}; to decide it: {_remedy(why)})")
+    for one in found:
+        if not one.contest.ratio and one.contest.verdict == "sparse" and one.contest.dense:
+            parts.append(f"at {_rows(one)} only touched rows run: {did_not(one.contest.dense)}")
+    return "".join(f"; {part}" for part in parts)
+
+
+def _remedy(why: str) -> str:
+    return REMEDY.get(why, "measure both")
+
+
+def _plural(verb: str) -> str:
+    return {"is": "are", "needs": "need"}[verb]
+
+
+def _sizes(some: Sequence[AtSize]) -> str:
+    return f"{words.join(f'{one.rows:,}' for one in some)} rows"
+
+
+def _rows(one: AtSize) -> str:
+    return f"{one.rows:,} rows"

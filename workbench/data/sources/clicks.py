@@ -1,0 +1,145 @@
+"""Synthetic click log: categories of skewed popularity, and clicks by single values and by pairs of them.
+
+A row is one time that something was shown: in each of some columns one value, hashed into that column's part of the
+features, as advertisement logs are. The log odds of a click are main effects of the values plus products of factors of
+each two of them (Rendle 2010), so a model of pairs has something to find that a linear one cannot.
+"""
+
+import numpy as np
+from scipy.stats import rankdata
+
+from workbench.data.contract import Source, register
+from workbench.data.dataset import Dataset
+from workbench.data.errors import DataError
+from workbench.data.labels import Labels
+from workbench.data.synthetic import LICENCE, ORIGIN, Popularity
+from workbench.formats.compressed import assemble
+from workbench.formats.indices import index_dtype
+
+FEWEST = 10
+"""Values of the column that has the fewest."""
+SHIFT = 3.0
+"""That of the popularity of values, as of `power_law`."""
+HALVINGS = 60
+
+
+def make(
+    rows: int = 40_000,
+    columns: int = 8,
+    values: int = 10_000,
+    hashed: int | None = None,
+    slope: float = 1.1,
+    rate: float = 0.1,
+    main: float = 0.7,
+    pairs: float = 0.7,
+    rank: int = 2,
+    seed: int = 0,
+) -> Dataset:
+    """[rows, features], `columns` ones a row; classes 0 and 1, which is a click.
+
+    The columns have 10 to `values` values, in equal steps of the logarithm, of popularity (j + 3)**-`slope`. With
+    `hashed` each column has so many features, and values may share one; without it each value has its own. The rows and
+    clicks are the same whatever `hashed` is. `rate` is the share of clicks that the log odds are shifted to; `main` and
+    `pairs` are the standard deviations of the main effects and of all products of factors of length `rank`. Facts: the
+    numbers of `values` of the columns, and what the probabilities that clicks were drawn with get: `log_loss_truth` in
+    nats, and `auc_truth`. O(rows * columns * rank).
+    """
+    _check(rows=rows, columns=columns, values=values, rank=rank, hashed=1 if hashed is None else hashed)
+    _check_rate(rate, slope, main, pairs)
+    generator = np.random.default_rng(seed)
+    counts = np.geomspace(min(FEWEST, values), values, columns).round().astype(np.int64)
+    taken = np.stack([_drawn(count, rows, slope, generator) for count in counts])
+    odds = main * _of_values(taken, counts, generator) + pairs * _of_pairs(taken, counts, rank, generator)
+    chance = _chances(odds, rate)
+    y = (generator.random(rows) < chance).astype(np.int64)
+    facts = {"values": counts.tolist(), **_truth(chance, y)}
+    labels = Labels("classes", ("0", "1"), positive="1")
+    return Dataset("clicks", _one_hot(taken, counts, hashed), y, labels, ORIGIN, LICENCE, facts=facts)
+
+
+def _check(**counts: int) -> None:
+    for name, value in counts.items():
+        if value < 1:
+            raise DataError(f"{name} is {value}; it is 1 or more.")
+
+
+def _check_rate(rate: float, slope: float, main: float, pairs: float) -> None:
+    if not 0 < rate < 1:
+        raise DataError(f"rate is {rate}; it is a share of clicks, above 0 and below 1.")
+    if min(slope, main, pairs) < 0:
+        raise DataError(f"slope is {slope}, main is {main} and pairs is {pairs}; each is 0 or more.")
+
+
+def _drawn(count: int, rows: int, slope: float, generator: np.random.Generator) -> np.ndarray:
+    """A value for each row by popularity, int64 [rows]; which values are popular is drawn, too."""
+    popular = Popularity(count, slope, SHIFT).draw(np.zeros(rows, np.int64), generator)
+    return generator.permutation(count)[popular]
+
+
+def _of_values(taken: np.ndarray, counts: np.ndarray, generator: np.random.Generator) -> np.ndarray:
+    """The sums of the main effects [rows], of mean 0 and deviation 1."""
+    effects = (generator.standard_normal(count)[of_row] for count, of_row in zip(counts, taken, strict=True))
+    return _standardised(sum(effects, np.zeros(taken.shape[1])))
+
+
+def _of_pairs(taken: np.ndarray, counts: np.ndarray, rank: int, generator: np.random.Generator) -> np.ndarray:
+    """The sums of the products of each two factors [rows], of mean 0 and deviation 1; a single column has no pair.
+
+    The sum over pairs is half of (sum of all, squared, less the sum of the squares) (Rendle 2010, lemma 3.1).
+    """
+    whole, squares = np.zeros((taken.shape[1], rank)), np.zeros((taken.shape[1], rank))
+    for count, of_row in zip(counts, taken, strict=True):
+        factors = generator.standard_normal((count, rank))[of_row]
+        whole += factors
+        squares += factors**2
+    return _standardised(((whole**2 - squares) / 2).sum(axis=1))
+
+
+def _standardised(scores: np.ndarray) -> np.ndarray:
+    deviation = scores.std()
+    return (scores - scores.mean()) / deviation if deviation > 1e-9 else np.zeros_like(scores)
+
+
+def _chances(odds: np.ndarray, rate: float) -> np.ndarray:
+    """Probabilities of these log odds, shifted so that their mean is `rate`."""
+    low, high = -50.0 - odds.max(), 50.0 - odds.min()
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _logistic(odds + middle).mean() < rate else (low, middle)
+    return _logistic(odds + high)
+
+
+def _logistic(odds: np.ndarray) -> np.ndarray:
+    return 0.5 * (1 + np.tanh(odds / 2))
+
+
+def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
+    """What those get that know the probabilities: mean log loss in nats, and area under the ROC curve (Hanley 1982)."""
+    loss = -np.log(np.where(y == 1, chance, 1 - chance)).mean()
+    clicks, others = int(y.sum()), int((1 - y).sum())
+    ranks = float(rankdata(chance)[y == 1].sum())
+    auc = (ranks - clicks * (clicks + 1) / 2) / (clicks * others) if clicks and others else None
+    return {"log_loss_truth": float(loss), "auc_truth": auc}
+
+
+def _one_hot(taken: np.ndarray, counts: np.ndarray, hashed: int | None):
+    """csr [rows, features] of ones: the parts of the columns follow each other."""
+    widths = counts if hashed is None else np.full(len(counts), hashed)
+    starts = np.cumsum(widths) - widths
+    places = taken if hashed is None else np.stack([_hashed(of_row, hashed, c) for c, of_row in enumerate(taken)])
+    (columns, rows), features = taken.shape, int(widths.sum())
+    dtype = index_dtype(rows, features, rows * columns)
+    indices = (places + starts[:, None]).T.astype(dtype).reshape(-1)
+    indptr = columns * np.arange(rows + 1, dtype=dtype)
+    return assemble("csr", indptr, indices, np.ones(rows * columns, np.float32), (rows, features))
+
+
+def _hashed(values: np.ndarray, buckets: int, column: int) -> np.ndarray:
+    """The bucket of each value of a column, int64 [rows] (SplitMix64: Steele, Lea, Flood 2014)."""
+    mixed = values.astype(np.uint64) + np.uint64((column + 1) * 0x9E3779B97F4A7C15 % 2**64)
+    mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return ((mixed ^ (mixed >> np.uint64(31))) % np.uint64(buckets)).astype(np.int64)
+
+
+register(Source("clicks", make, ORIGIN, LICENCE))

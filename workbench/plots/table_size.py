@@ -1,0 +1,110 @@
+"""Seconds an epoch, or memory, against the rows of a model's tables: touched rows alone, or all rows in each step."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import cells, table_size, words
+from workbench.analysis.intervals import Interval, interval_of
+from workbench.plots import style
+from workbench.plots.chart import Chart, Control, message, register
+
+MEASURES = {"time": ("seconds_step", "time an epoch"), "memory": ("bytes_peak", "memory at the peak")}
+"""What may be shown: the column that is judged, and the axis."""
+EXACT = "#009E73"
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, measure: str) -> str:
+    """Both axes logarithmic, whiskers are intervals of the rounds; configurations that take all rows are black."""
+    shown = _pick(frame, group)
+    column, label = MEASURES[measure]
+    drawn = [points for rows in table_size.lines(shown) if (points := _points(rows, column))]
+    if not drawn:
+        return message(figure, style.nothing(shown.rows, f"has a {measure}"))
+    axes = figure.add_subplot()
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    style.log_axis(axes.xaxis, lambda value: f"{value:,.0f}", "rows of each table (features of the data)")
+    style.log_axis(axes.yaxis, words.seconds if measure == "time" else words.bytes_, label)
+    for points in drawn:
+        _line(axes, points)
+    lost = [row for row in shown.rows if row["status"] not in cells.NUMBERED]
+    style.count_lost(axes, shown.rows if measure == "time" else [], lost)
+    title, sentence = table_size.headline(shown, column)
+    style.finish(figure, axes, title, shown, "whiskers: intervals of the rounds")
+    return sentence
+
+
+def _pick(frame: pd.DataFrame, label: str | None) -> cells.Group:
+    found = table_size.groups(frame)
+    return next((group for group in found if group.label == label), found[0])
+
+
+def _labels(frame: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(group.label for group in table_size.groups(frame))
+
+
+Point = tuple[cells.Row, Interval]
+
+
+def _points(rows: Sequence[cells.Row], column: str) -> list[Point]:
+    """Rows with a number and its interval, of a step's seconds those of an epoch."""
+    known = [(row, interval_of(row, column)) for row in rows if row["status"] in cells.NUMBERED]
+    return [(row, _of_epoch(row, interval, column)) for row, interval in known if interval and interval.value > 0]
+
+
+def _of_epoch(row: cells.Row, known: Interval, column: str) -> Interval:
+    steps = row["steps_epoch"] if column == "seconds_step" else 1
+    return Interval(steps * known.value, steps * known.low, steps * known.high, known.why)
+
+
+def _line(axes: Axes, points: Sequence[Point]) -> None:
+    x, known = [row[table_size.ROWS] for row, _ in points], [interval for _, interval in points]
+    ends = [[k.value - k.low for k in known], [k.high - k.value for k in known]]
+    row = points[0][0]
+    axes.errorbar(x, [k.value for k in known], yerr=ends, label=words.short_line(row), capsize=3, **_look(row))
+
+
+def _look(row: cells.Row) -> dict[str, Any]:
+    """That of the configuration; black where it takes all rows, as dense does everywhere."""
+    look = style.look(row)
+    if table_size.takes_all(row):
+        return look | {"color": style.DENSE, "markerfacecolor": style.DENSE, "marker": "P"}
+    return look | {"color": EXACT, "marker": "s"} if row["update"] == "exact" else look
+
+
+def table(frame: pd.DataFrame, *, group: str | None, measure: str) -> pd.DataFrame:
+    """One row a cell: configuration, rows of its tables, the measure, status."""
+    column = MEASURES[measure][0]
+    rows = [row for rows in table_size.lines(_pick(frame, group)) for row in rows]
+    return pd.DataFrame([_described(row, column) for row in rows])
+
+
+def _described(row: cells.Row, column: str) -> dict[str, str]:
+    measured = words.measured_quantity(row, column) if row["status"] in cells.NUMBERED else ""
+    result = row["status"] if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
+    what = "time a step" if column == "seconds_step" else "peak memory"
+    return {
+        "configuration": words.line(row),
+        "table rows": f"{row[table_size.ROWS]:,}",
+        what: measured,
+        "result": result,
+    }
+
+
+register(
+    Chart(
+        "table_size",
+        "Cost against the size of the tables",
+        draw,
+        table,
+        (
+            Control("group", "cells alike but for size and configuration", _labels, lambda frame: _labels(frame)[0]),
+            Control("measure", "what is drawn against the size", tuple(MEASURES), "time"),
+        ),
+        rows="sizes",
+    )
+)

@@ -1,0 +1,42 @@
+"""What a trial keeps of a training as it goes: its losses step by step, and after which epochs its quality is told."""
+
+import numpy as np
+
+from workbench.train import StepEvent
+
+CURVE_POINTS = 200
+QUALITY_POINTS = 12
+
+
+def epochs_judged(epochs: int) -> set[int]:
+    """After which of so many epochs the quality is told, beside the clock: at most `QUALITY_POINTS`, the last always.
+
+    >>> sorted(epochs_judged(3)), len(epochs_judged(100)), max(epochs_judged(100))
+    ([1, 2, 3], 12, 100)
+    """
+    return {int(epoch) for epoch in np.linspace(1, epochs, min(epochs, QUALITY_POINTS)).round()}
+
+
+class Curve:
+    """Loss against training seconds, of all steps; thinned when it is written."""
+
+    def __init__(self) -> None:
+        self.events: list[StepEvent] = []
+
+    def add(self, event: StepEvent) -> StepEvent:
+        """Keep the event, and give it back."""
+        self.events.append(event)
+        return event
+
+    def seconds_prepare(self) -> float:
+        """Mean seconds that a batch took to slice, convert and plan in the steps that did so."""
+        seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
+        return float(np.mean(seconds)) if seconds else 0.0
+
+    def columns(self) -> dict:
+        """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""
+        seconds = np.cumsum([event.seconds_step for event in self.events])
+        losses = [event.loss for event in self.events]
+        picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
+        points = [[float(seconds[i]), losses[i], self.events[i].step] for i in picked]
+        return {"curve": points, "loss_first": losses[0], "loss_last": losses[-1]}
