@@ -32,15 +32,24 @@ def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
 def test_contenders_are_compared_split_by_split():
     told = curves.compared(two(), "AUC", "ours", "theirs")
     assert "ours ends with the better AUC, by 0.099 to 0.1" in told
-    assert "ours is 8 times faster to the lesser of both, less 1 %" in told, "its first epoch is good enough"
+    assert "ours is 8 times faster to within 1 % of the lesser of both ends" in told, "its first epoch is good enough"
     worse = curves.compared(two(measure="log loss"), "log loss", "ours", "theirs")
     assert "theirs ends with the better log loss" in worse
+
+
+def test_the_best_of_ours_is_set_beside_the_best_rival():
+    title, sentence = curves.headline(two(), "AUC")
+    assert title == "ours ends with the best AUC, 0.778 to 0.916"
+    assert sentence == curves.compared(two(), "AUC", "ours", "theirs")
+    alone = curves.frame([point()])
+    assert curves.headline(alone, "AUC")[1] == "ours ends with AUC about 0.5 after about 1 s."
 
 
 def test_what_cannot_be_told_is_said_so():
     told = curves.compared(two(repeats=3), "AUC", "ours", "theirs")
     assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told
-    assert "the time to the lesser of both is undecided, fewer than four repeats reach it" in told
+    assert "the time to within 1 % of the lesser of both ends is undecided, fewer than four repeats" in told
+    assert curves.sentences(two(repeats=3), "AUC")[-1].startswith("Fewer than four repeats: which is better")
     level = [point("a", r, value=0.5 + 0.01 * (-1) ** r) for r in range(4)] + [point("b", r) for r in range(4)]
     assert "their AUC cannot be told apart" in curves.compared(curves.frame(level), "AUC", "a", "b")
 
@@ -48,7 +57,20 @@ def test_what_cannot_be_told_is_said_so():
 def test_a_reference_is_no_contender():
     both = curves.frame([point(), point("click rate", side="reference", seconds=None, epoch=None)])
     assert list(curves.ends(both, "AUC")) == ["ours"]
-    assert curves.sentences(both, "AUC") == ["ours ends with AUC about 0.5 after about 1 s."]
+    ended, level, few = curves.sentences(both, "AUC")
+    assert ended == "ours ends with AUC about 0.5 after about 1 s."
+    assert level == "click rate: AUC 0.5, with no training."
+    assert few.startswith("Fewer than four repeats: ")
+    assert curves.unbeaten(both, "AUC") == ["click rate"]
+
+
+def test_a_reference_is_to_be_beaten_and_a_bound_is_not():
+    levels = [point("known", side=side, value=value) for side, value in (("reference", 0.6), ("bound", 0.99))]
+    both = curves.frame([*two().to_dict("records"), *(level | {"who": level["side"]} for level in levels)])
+    assert curves.levels(both, "AUC") == {"reference": 0.6, "bound": 0.99}
+    assert curves.unbeaten(both, "AUC") == []
+    of_loss = curves.frame([one | {"measure": "RMSE"} for one in both.to_dict("records")])
+    assert curves.unbeaten(of_loss, "RMSE") == ["reference"]
 
 
 def test_a_point_with_other_columns_is_refused():

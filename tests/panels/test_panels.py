@@ -6,6 +6,7 @@ from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, notebook
 from workbench.sweep import run_folder
+from workbench.sweep.spec import SpecError
 
 
 def test_run_starts_the_sweep_of_the_choices(here, opened, monkeypatch):
@@ -180,3 +181,18 @@ def test_names_that_papermill_set_and_nobody_knows_are_refused():
     namespace["In"][-1] = "# Parameters\ndensities = [0.1]\nshow_widgets = False\n"
     assert lab.parameters(namespace) == {"densities": [0.1]}
     assert notebook.injected(namespace["In"]) == ["densities", "show_widgets"]
+
+
+def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkeypatch):
+    started = []
+    monkeypatch.setattr(run_folder, "start", lambda spec, folder: started.append((spec, folder)))
+    spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
+    study = lab.study_of(spec, "somewhere")
+    assert str(study.planned).startswith("8 trials; Run takes ")
+    assert study.following == ""
+    study.start()
+    [(came, folder)] = started
+    assert came.axes["reading"] == ("hashed=10", "hashed=20")
+    assert folder == here / "somewhere"
+    with pytest.raises(SpecError, match="unknown axis 'hashed'"):
+        lab.study_of({"name": "sizes", "axes": {"hashed": 10}})

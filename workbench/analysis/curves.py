@@ -1,8 +1,9 @@
 """Quality against training seconds, of ours and of others: a frame with a row for each point of each training.
 
-Its columns are `COLUMNS`: `who` trained, on which `side` (ours, rival, or reference: a level that is no training),
-`repeat`, which pairs trainings of the same split of the data, the `epoch`, training `seconds` so far, and the `value`
-of a `measure` on held-out rows. `of_trials` makes it of trial rows; whoever trains another library adds its points.
+Its columns are `COLUMNS`: `who` trained, on which `side` (ours or rival; or a level that is no training: a reference is
+to be beaten, a bound cannot be), `repeat`, which pairs trainings of the same split of the data, the `epoch`, training
+`seconds` so far, and the `value` of a `measure` on held-out rows. `of_trials` makes it of trial rows; whoever trains
+another library adds its points.
 
 >>> points = [{"who": "als", "side": "rival", "repeat": 0, "epoch": 1, "seconds": 2.0, "measure": "AUC", "value": 0.7}]
 >>> frame(points)["value"].tolist()
@@ -18,13 +19,16 @@ from scipy import stats
 
 from workbench import settings
 from workbench.analysis import cells, words
-from workbench.measure.rounds import LOOKS, Ratio, mean_interval, ratio_of
+from workbench.measure.rounds import LOOKS, Ratio, Rounds, mean_interval, ratio_of
 
 COLUMNS = ("who", "side", "repeat", "epoch", "seconds", "measure", "value")
+TRAINED = ("ours", "rival")
+"""Sides that are trainings."""
 SMALLER = ("log loss", "RMSE", "MAE")
 """Measures of which less is better."""
 NEAR = 0.01
 """A quality is reached where all but this share of it is."""
+FEW = "fewer than four repeats"
 REPEATED = ("seed",)
 """Settings that tell repeats from each other, and no contender from another."""
 
@@ -58,7 +62,7 @@ def of_trials(trials: pd.DataFrame) -> pd.DataFrame:
     names = [
         name for name in (*cells.LINE, *cells.BEST, *cells.GROUP) if name not in ("model", "rows_trained", "rows_total")
     ]
-    points = []
+    points: list[dict[str, Any]] = []
     for row in rows:
         alike = [other for other in rows if other["model"] == row["model"]]
         varied = [name for name in names if len({other[name] for other in alike}) > 1 and name not in REPEATED]
@@ -93,12 +97,12 @@ def _points(row: Mapping[str, Any], who: str) -> Iterable[dict[str, Any]]:
 
 def measures(curves: pd.DataFrame) -> tuple[str, ...]:
     """The measures that trainings have, in the order met."""
-    return tuple(dict.fromkeys(curves.loc[curves["side"] != "reference", "measure"]))
+    return tuple(dict.fromkeys(curves.loc[curves["side"].isin(TRAINED), "measure"]))
 
 
-def ends(curves: pd.DataFrame, measure: str) -> dict[str, Ends]:
+def ends(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
     """Where each training of each contender ended."""
-    trained = curves[(curves["measure"] == measure) & (curves["side"] != "reference")]
+    trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}
     for (who, repeat), row in last.iterrows():
@@ -122,6 +126,21 @@ def _mean(values: list[float]) -> float:
     return sum(values) / len(values)
 
 
+def levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
+    """The means over the repeats of what is no training: references and bounds, or those of one side."""
+    of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
+    of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
+    return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}
+
+
+def unbeaten(curves: pd.DataFrame, measure: str) -> list[str]:
+    """References that the best of ours does not beat, by its mean."""
+    mine = curves[curves["side"] == "ours"]
+    sign = -1 if measure in SMALLER else 1
+    least = sign * _mean([end.value for end in ends(mine, measure)[best(mine, measure)].values()])
+    return [who for who, value in levels(curves, measure, "reference").items() if sign * value >= least]
+
+
 def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int, float]) -> dict[int, float]:
     """Seconds after which a contender first had the goal of each repeat; repeats in which it never had are left out."""
     mine = curves[(curves["who"] == who) & (curves["measure"] == measure)]
@@ -140,25 +159,42 @@ def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
 
 
+def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
+    """Who ends best, short enough for a title, and the best of ours beside the best of the others, in full."""
+    found = ends(curves, measure)
+    first = best(curves, measure)
+    title = f"{first} ends with the best {measure}, {_told_value(found[first])}"
+    mine = [who for who in found if curves.loc[curves["who"] == who, "side"].iloc[0] == "ours"]
+    if len(found) < 2 or not mine:
+        return title, f"{first} ends with {measure} {_told(found[first])}."
+    leader = best(curves, measure, "ours")
+    others = curves[curves["who"] != leader]
+    second = best(others, measure, "rival" if "rival" in set(others["side"]) else "ours")
+    return title, compared(curves, measure, leader, second)
+
+
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
-    """What each contender ends with, then how the best of ours compares with each other contender."""
+    """What each contender ends with, the levels, then how the best of ours compares with each other contender."""
     found = ends(curves, measure)
     if not found:
         return [f"No training has the measure {measure}."]
     said = [f"{who} ends with {measure} {_told(found[who])}." for who in found]
-    mine = curves[curves["side"] == "ours"]
-    if mine.empty:
+    said += [f"{who}: {measure} {_exact(value)}, with no training." for who, value in levels(curves, measure).items()]
+    if "ours" not in set(curves["side"]):
         return said
-    leader = best(mine, measure)
+    if min(map(len, found.values())) < LOOKS[0]:
+        return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is undecided."]
+    leader = best(curves, measure, "ours")
     return said + [compared(curves, measure, leader, other) for other in found if other != leader]
 
 
 def _told(of_who: Ends) -> str:
-    value, seconds = (
-        words.measured(*_interval([getattr(end, part) for end in of_who.values()]), tell)
-        for part, tell in (("value", _exact), ("seconds", words.seconds))
-    )
-    return f"{value} after {seconds}"
+    seconds = words.measured(*_interval([end.seconds for end in of_who.values()]), words.seconds)
+    return f"{_told_value(of_who)} after {seconds}"
+
+
+def _told_value(of_who: Ends) -> str:
+    return words.measured(*_interval([end.value for end in of_who.values()]), _exact)
 
 
 def _exact(value: float, digits: int = 3) -> str:
@@ -194,14 +230,17 @@ def difference(first: Ends, second: Ends) -> Ratio | None:
 
 def _ratio(first: Mapping[int, float], second: Mapping[int, float]) -> Ratio | None:
     """First / second by repeat, as rounds of one run are compared."""
-    sides = ({("repeats", repeat): value for repeat, value in side.items() if value > 0} for side in (first, second))
-    return ratio_of(*sides)
+    return ratio_of(_rounds(first), _rounds(second))
+
+
+def _rounds(values: Mapping[int, float]) -> Rounds:
+    return {("repeats", repeat): value for repeat, value in values.items() if value > 0}
 
 
 def _of_quality(found: Mapping[str, Ends], measure: str, first: str, second: str) -> str:
     apart = difference(found[first], found[second])
     if apart is None:
-        return f"which ends with the better {measure} is undecided, fewer than four repeats of both"
+        return f"which ends with the better {measure} is undecided, {FEW} of both"
     if apart.low <= 0 <= apart.high:
         return f"their {measure} cannot be told apart ({words.span(apart.low, apart.high, _exact)})"
     is_first = (apart.value > 0) != (measure in SMALLER)
@@ -211,10 +250,11 @@ def _of_quality(found: Mapping[str, Ends], measure: str, first: str, second: str
 
 
 def _of_time(ratio: Ratio | None, first: str, second: str) -> str:
+    where = "to within 1 % of the lesser of both ends"
     if ratio is None or ratio.rounds < LOOKS[0]:
-        return "the time to the lesser of both is undecided, fewer than four repeats reach it"
+        return f"the time {where} is undecided, {FEW}"
     if ratio.verdict in ("undecided", "level"):
         known = "level, within 10 %" if ratio.verdict == "level" else f"undecided, {words.times(ratio)}"
-        return f"the time to the lesser of both, less 1 %, is {known}"
+        return f"the time {where} is {known}"
     faster = first if ratio.verdict == "sparse" else second
-    return f"{faster} is {words.gain(ratio)} faster to the lesser of both, less 1 %"
+    return f"{faster} is {words.gain(ratio)} faster {where}"

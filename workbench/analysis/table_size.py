@@ -52,7 +52,7 @@ def _without_sizes(reading: Any) -> str | None:
 
 def takes_all(row: Row) -> bool:
     """Whether a step goes through all rows of the tables."""
-    return bool(row["gradient"] == "dense")
+    return bool(row["gradient"] == "dense" or row["update"] == "standard")
 
 
 def lines(group: cells.Group) -> list[list[Row]]:
@@ -74,8 +74,9 @@ def contests(group: cells.Group, measure: str) -> list[AtSize]:
 
 
 def _by_size(group: cells.Group) -> Iterator[tuple[int, list[Row]]]:
-    sizes = sorted({row[ROWS] for row in group.rows if row[ROWS]})
-    yield from ((int(size), [row for row in group.rows if row[ROWS] == size]) for size in sizes)
+    for size in sorted({row[ROWS] for row in group.rows if row[ROWS]}):
+        rows: list[Row] = [row for row in group.rows if row[ROWS] == size]
+        yield int(size), rows
 
 
 def _at(rows: Sequence[Row], measure: str) -> Contest:
