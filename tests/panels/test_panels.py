@@ -188,7 +188,7 @@ def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkey
     monkeypatch.setattr(run_folder, "start", lambda spec, folder: started.append((spec, folder)))
     spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
     study = lab.study_of(spec, "somewhere")
-    assert str(study.planned).startswith("8 trials; Run takes ")
+    assert str(study.planned).startswith("8 to 24 trials; Run takes ")
     assert study.following == ""
     study.start()
     [(came, folder)] = started
