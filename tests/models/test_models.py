@@ -97,6 +97,7 @@ def test_a_trial_checks_its_step_trains_and_holds_about_what_was_predicted(model
     assert row["error"] < row["error_allowed"]
     assert row["quality_name"] == model.quality_name
     assert set(row["measures"]) == set(model.measures)
+    assert row["quality_curve"][0]["epoch"] == 1
     assert row["quality_curve"][-1][model.quality_name] == row["quality"]
     assert 0.6 < row["bytes_predicted"] / row["bytes_held"] < 2.5  # of a tiny set most are of batches, which pass
 

@@ -70,7 +70,6 @@ def test_a_trial_fills_its_row():
     assert unknown == outside | {"index_dtype", "bytes_needed"} | not_given | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48
-    assert [point["epoch"] for point in row["quality_curve"]] == [1, 2]
     assert row["density_measured"] == pytest.approx(0.1, rel=0.05)
     assert row["curve"][-1][2] == 2 * row["steps_epoch"]
     assert 0 < row["error"] < row["error_allowed"]
