@@ -42,7 +42,7 @@ ALLOWED = {
     },
     "workbench.bench": {
         *("formats", "ops", "graph", "executor", "optimizers", "data", "bridges", "measure", "store", "sweep"),
-        *("models", "train"),
+        *("models", "train", "metrics"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.panels": {

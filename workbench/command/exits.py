@@ -46,11 +46,16 @@ class Commands(Group):
             interrupted(ctx)
 
 
+def typed(ctx: Any) -> str:
+    """The command as it was typed."""
+    return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
+
+
 def interrupted(ctx: Any, state: str = "Interrupted") -> None:
     """End with status 130, and say with which command to go on."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
     how = "Go on with" if arguments and arguments[0] in RESUMED else "Start again with"
-    typer.secho(f"{state}. {how}: {shlex.join(['workbench', *arguments])}", err=True)
+    typer.secho(f"{state}. {how}: {typed(ctx)}", err=True)
     raise typer.Exit(INTERRUPTED)
 
 

@@ -6,7 +6,7 @@ Matplotlib is loaded when the first chart is asked for, and only its Figure: a c
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
-from workbench.analysis import bench, cells, self_trial
+from workbench.analysis import bench, cells, fit, self_trial
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -19,6 +19,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "trials": cells.latest,
     "sizes": cells.latest,
     "bench": bench.latest,
+    "fit": fit.latest,
     "self": self_trial.latest,
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,

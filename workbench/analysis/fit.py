@@ -1,0 +1,191 @@
+"""Trainings to a held-out quality, from their rows: the target of each case, and each contender's time to it."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+from workbench import store
+from workbench.analysis import words
+from workbench.analysis.bench import geometric_mean
+from workbench.analysis.cells import records
+from workbench.analysis.goal import Goal
+from workbench.measure.rounds import Ratio, ratio_of
+
+Row = Mapping[str, Any]
+CASE = ("case", "held_out", "machine", "threads")
+"""Columns that rows of one case agree in."""
+
+BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
+"""The model of the sets of yes or no, the ratios wanted there of each set and of all, and that wanted of softmax."""
+
+
+@dataclass(frozen=True)
+class Entry:
+    """What is known of one contender of a case: its rows of settings, and of rounds those to the case's target."""
+
+    name: str
+    settings: Sequence[Row]
+    rounds: Sequence[Row]
+    larger_is_better: bool = False
+
+    @property
+    def is_ours(self) -> bool:
+        """Whether it is one of ours, sparse or dense."""
+        return self.settings[0]["side"] == "ours"
+
+    @property
+    def is_dense(self) -> bool:
+        """Whether it is the dense baseline of ours."""
+        return bool(self.settings[0]["is_dense"])
+
+    @property
+    def by_round(self) -> dict[tuple[Any, int], float]:
+        """Seconds to the target by (run, round)."""
+        return {(row["run"], row["round"]): row["seconds"] for row in self.rounds if _is_number(row["seconds"])}
+
+    @property
+    def seconds(self) -> tuple[float, float, float] | None:
+        """(median, least, most) of the rounds; None where the target was not reached."""
+        found = list(self.by_round.values())
+        return (float(np.median(found)), min(found), max(found)) if found else None
+
+    @property
+    def best(self) -> Row | None:
+        """The row of the setting that the rounds were run with, else of the one that came furthest; None without."""
+        known = [row for row in self.settings if _is_number(row["value_best"])]
+        used = self.rounds[-1]["setting"] if self.rounds else None
+        sign = -1 if self.larger_is_better else 1
+        return min(known, key=lambda row: (row["setting"] != used, sign * row["value_best"]), default=None)
+
+    @property
+    def state(self) -> str:
+        """Why there are no seconds, in a few words; "" where there are."""
+        if self.seconds:
+            return ""
+        ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
+        if ended is None:
+            failed = [row for row in self.settings if row["status"] == "failed"]
+            limit = f"not reached in {words.seconds(self.settings[0]['seconds_limit'])}"
+            return f"failed: {failed[0]['reason']}" if failed and self.best is None else limit
+        needed = ended["bytes_needed"]
+        return f"would need {words.bytes_(needed)}" if _is_number(needed) else ended["reason"]
+
+
+@dataclass(frozen=True)
+class Found:
+    """A case: a row with its facts, the target, and its contenders in the order they were first written."""
+
+    row: Row
+    target: float | None
+    entries: Sequence[Entry]
+
+    @property
+    def name(self) -> str:
+        """The case."""
+        return str(self.row["case"])
+
+    @property
+    def quality(self) -> str:
+        """The target in words."""
+        sign = "≥" if self.row["larger_is_better"] else "≤"
+        return "" if self.target is None else f"{self.row['measure']} {sign} {words.number(self.target, 4)}"
+
+    def fastest(self, kind: str) -> Entry | None:
+        """The fastest that reached the target of a kind: sparse, dense (both ours) or rival."""
+        able = [entry for entry in self.entries if kind_of(entry) == kind and entry.seconds]
+        return min(able, key=lambda entry: (entry.seconds or (0.0,))[0], default=None)
+
+    @property
+    def ratio(self) -> Ratio | None:
+        """Seconds of the fastest rival by those of the fastest sparse one of ours; None where either has none."""
+        sparse, rival = self.fastest("sparse"), self.fastest("rival")
+        return ratio_of(rival.by_round, sparse.by_round) if sparse and rival else None
+
+
+def kind_of(entry: Entry) -> str:
+    """sparse, dense or rival."""
+    return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
+
+
+def latest(frame: pd.DataFrame) -> pd.DataFrame:
+    """The newest row of each key, of a frame whose rows are in the order they were written."""
+    return store.FIT.frame({row["key"]: row for row in records(frame)}.values())
+
+
+def found_in(frame: pd.DataFrame) -> list[Found]:
+    """The cases of a frame, in the order they were first written. O(rows)."""
+    by_case: dict[tuple, list[Row]] = {}
+    for row in records(latest(frame)):
+        by_case.setdefault(tuple(row[name] for name in CASE), []).append(row)
+    return [_found(rows) for rows in by_case.values()]
+
+
+def _found(rows: Sequence[Row]) -> Found:
+    newest: dict[str, list[Row]] = {"settings": [], "rounds": []}
+    for row in rows:
+        newest[row["stage"]].append(row)
+    target = newest["rounds"][-1]["target"] if newest["rounds"] else None
+    larger = any(row["larger_is_better"] is True for row in rows)
+    names = dict.fromkeys(row["contender"] for row in newest["settings"])
+    entries = [
+        Entry(
+            name,
+            [row for row in newest["settings"] if row["contender"] == name],
+            [row for row in newest["rounds"] if row["contender"] == name and row["target"] == target],
+            larger,
+        )
+        for name in names
+    ]
+    known = next((row for row in rows if _is_number(row["features"])), rows[0])
+    return Found(known, target, entries)
+
+
+def times(ratio: Ratio | None) -> str:
+    """A ratio with its interval.
+
+    >>> times(Ratio(2.04, 1.5, 2.8))
+    '2.04 x (1.5 to 2.8)'
+    """
+    if ratio is None:
+        return ""
+    low, high = words.number(ratio.low, 2), "∞" if np.isinf(ratio.high) else words.number(ratio.high, 2)
+    return f"{words.number(ratio.value)} x ({low} to {high})"
+
+
+def goals(found: Sequence[Found]) -> list[Goal]:
+    """What is wanted of the cases, and what came of it."""
+    binary = [case for case in found if case.row["model"] == BINARY]
+    text = [case for case in found if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
+    return [
+        _each("each set of yes or no, against the fastest rival", binary, EACH),
+        _together("sets of yes or no together, geometric mean", binary, TOGETHER),
+        _each("softmax on the standard library, against the fastest rival", text, SOFTMAX),
+    ]
+
+
+def _each(what: str, cases: Sequence[Found], wanted: float) -> Goal:
+    lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
+    known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
+    if lost:
+        return Goal(what, f"≥ {wanted:g} x", f"sparse does not reach the target of {words.join(lost)}", False)
+    if not known:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    measured = "; ".join(f"{words.number(value)} x {name}" for value, name in known)
+    return Goal(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
+
+
+def _together(what: str, cases: Sequence[Found], wanted: float) -> Goal:
+    known = [case.ratio.value for case in cases if case.ratio]
+    mean = geometric_mean(known)
+    if mean is None:
+        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
+    is_whole = len(known) == len(cases)
+    measured = f"{words.number(mean)} x over {len(known)} of {words.plural(len(cases), 'set')}"
+    return Goal(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
+
+
+def _is_number(value: Any) -> bool:
+    return value is not None and value == value and value is not pd.NA

@@ -1,0 +1,111 @@
+"""A case: a data set and a model, named as a sweep's cell names them, and the rows held out. How to add one: a line."""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from workbench import data, models
+from workbench.bench.fit.contract import Rows
+from workbench.bench.fit.judge import Judge, some_users
+from workbench.bench.shapes import BenchError
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import HELD_OUT, facts_of, make_problem, targets
+from workbench.sweep.spec import Cell
+
+
+@dataclass(frozen=True)
+class Case:
+    """What is trained, as the `settings` of a cell say it; `held_out` is a share of the rows, or the path of a file."""
+
+    name: str
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    held_out: float | str = HELD_OUT
+
+    @property
+    def cell(self) -> Cell:
+        """The cell of these settings; its epochs are 0, since what is held out is said by `held_out`."""
+        return Cell(**self.settings)
+
+    @property
+    def model(self) -> str:
+        """The model's name."""
+        return self.cell.model
+
+
+def judge_of(case: Case, threads: int) -> Judge:
+    """The rows trained on and those held out; `DataError` and `ModelError` where the data does not suit the model."""
+    cell, model = case.cell, models.get(case.model)
+    problem = make_problem(cell)
+    if isinstance(problem.x, data.StoredRows):
+        raise BenchError("Contenders take rows in memory; stored rows are read from disk: give the file they are from.")
+    trained, rest = _parts(case, problem.dataset)
+    rows = Rows(
+        model=case.model,
+        x=trained.x,
+        y=targets(trained, model, problem.width, "float32"),
+        width=problem.width,
+        has_intercept=setup_of(cell).has_intercept,
+        threads=threads,
+        settings=dict(case.settings),
+        facts=facts_of(trained),
+        seed=cell.seed,
+    )
+    model.given(trained.features, problem.width, cell.model_options, rows.facts)  # which refuses data that lacks a fact
+    judge = Judge(rows, rest.x, targets(rest, model, problem.width, "float32"))
+    if judge.larger_is_better:
+        return Judge(rows, some_users(rest.x, rows.facts["fields"], cell.seed), judge.y)
+    return judge
+
+
+def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset]:
+    """What is trained on, and what is held out: a share of the rows, or another file read as the first was."""
+    if isinstance(case.held_out, str):
+        return whole, data.load(whole.name, like=whole, path=case.held_out)
+    return data.split(whole, case.held_out, case.cell.seed)
+
+
+def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
+    """The case of a user's data; `held_out` is a share, or the path of a file (`BenchError` for neither)."""
+    path = settings.get("path")
+    what = os.path.basename(str(path)) if path else str(settings.get("dataset"))
+    name = f"{what}, {settings['model']}"
+    try:
+        share = float(held_out)
+    except ValueError:
+        if not os.path.exists(held_out):
+            raise BenchError(f"held-out is {held_out!r}; it is a share of the rows, or a file that exists.") from None
+        return Case(name, settings, os.path.expanduser(held_out))
+    if not 0 < share < 1:
+        raise BenchError(f"held-out is {held_out}; a share is above 0 and below 1, such as 0.2.")
+    return Case(name, settings, share)
+
+
+def _drawn(model: str, **settings: Any) -> dict[str, Any]:
+    return {"model": model, **settings}
+
+
+_POWER = {"dataset": "power_law", "rows": 40_000, "features": 100_000, "density": 0.0003}
+_RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
+
+CASES = (
+    Case("standard library, logistic", _drawn("logistic", dataset="stdlib")),
+    Case("power law, logistic", _drawn("logistic", **_POWER)),
+    Case("standard library, softmax", _drawn("softmax", dataset="stdlib")),
+    Case("power law, multilabel", _drawn("multilabel", **_POWER, width=10)),
+    Case("power law, factorization machine", _drawn("factorization_machine_logistic", **_POWER)),
+    Case("low rank, matrix factorization", _drawn("matrix_factorization", **_RATINGS)),
+    Case("low rank, bpr", _drawn("bpr", **_RATINGS, width=32)),
+    Case("power law, embedding_mlp", _drawn("embedding_mlp", **_POWER)),
+)
+QUICK = ("power law, logistic", "low rank, matrix factorization")
+
+
+def chosen(names: tuple[str, ...] = (), quick: bool = False) -> list[Case]:
+    """The cases of these names, all or the quick ones without any; `BenchError` lists the known."""
+    known = [case.name for case in CASES]
+    for name in names:
+        if name not in known:
+            raise BenchError(f"There is no case {name!r}; there is: {'; '.join(known)}.")
+    wanted = names or (QUICK if quick else tuple(known))
+    return [case for case in CASES if case.name in wanted]

@@ -1,0 +1,57 @@
+"""Our own trainings: sparse batches, step by step, and the dense baseline. How to add one: a line at the end."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from workbench import formats, models
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+from workbench.sweep.grid import setup_of
+from workbench.sweep.spec import Cell
+from workbench.train import Training, make_run
+from workbench.train.completion import complete
+
+RATES = {"sgd": (1.0, 3.0, 10.0, 30.0), "adagrad": (0.03, 0.1, 0.3, 1.0)}
+BATCH_ROWS = 64
+
+
+def values(model: str) -> list[dict[str, Any]]:
+    """For scores X @ W both rules at one number of rows a batch, else AdaGrad at two."""
+    if models.get(model).is_product:
+        each = [grid(optimizer=(name,), rate=rates, batch_rows=(BATCH_ROWS,)) for name, rates in RATES.items()]
+        return [value for values in each for value in values]
+    return grid(optimizer=("adagrad",), rate=RATES["adagrad"], batch_rows=(BATCH_ROWS, 8 * BATCH_ROWS))
+
+
+def scorer_of(run: Training) -> Scorer:
+    """The scores of a training as it stands."""
+    if run.model.rank is None:
+        return run.predict
+    run.catch_up()
+    arrays = {one.name: run.read_rows(np.arange(one.shape[0]), one.name) for one in run.parameters}
+    return run.model.rank(run.given, arrays)
+
+
+def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
+    """A contender that trains with these settings of a cell; what they leave open is completed."""
+
+    def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+        own = {"optimizer": value["optimizer"], "learning_rate": value["rate"], "batch_rows": value["batch_rows"]}
+        cell = Cell(**complete({**rows.settings, **chosen, **own}, fastest=True)[0])
+        x = formats.to_format(rows.x, "dense") if is_dense else rows.x
+        run = make_run(setup_of(cell), x, rows.y, rows.width, rows.facts)
+        done, due = 0, rows.rows_point
+        for event in run.events():
+            done += event.rows
+            if done >= due:
+                due = done + rows.rows_point
+                yield scorer_of(run)
+
+    bytes_needed = (lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0)
+    every = tuple(models.names())
+    return Contender(name, "ours", every, values, steps, bytes_needed=bytes_needed, is_dense=is_dense)
+
+
+register(of_ours("ours, sparse", format="csr"))
+register(of_ours("ours, dense", is_dense=True, format="dense"))

@@ -1,0 +1,144 @@
+"""What a contender is: what it can train, the settings it is tried with, and how it goes on from point to point."""
+
+import importlib.util
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import scipy.sparse
+
+from kernels.registry import Registry
+from workbench.bench.shapes import BenchError
+
+TRIED = 8
+"""Settings that every contender is tried with."""
+POINTS_EPOCH = 8
+"""Points of an epoch at which a training that goes step by step may be judged."""
+
+Scorer = Callable[[Any], np.ndarray]
+"""Gives the scores [R, outputs] of rows X csr; of a model that orders items those of users [n], of all items."""
+
+Value = Mapping[str, Any]
+"""One setting: numbers, or a choice, by name."""
+
+
+def grid(**axes: tuple) -> list[dict[str, Any]]:
+    """Every combination of the values of these axes.
+
+    >>> grid(optimizer=("sgd",), rate=(0.1, 1.0))
+    [{'optimizer': 'sgd', 'rate': 0.1}, {'optimizer': 'sgd', 'rate': 1.0}]
+    """
+    return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """What is trained on: X csr [R, D] float32, `y` as the loss of `model` takes it, width N, facts of the data.
+
+    `settings` are those of the case as a cell of a sweep has them; libraries may use `threads` threads.
+    """
+
+    model: str
+    x: scipy.sparse.csr_array
+    y: np.ndarray
+    width: int
+    has_intercept: bool
+    threads: int
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    seed: int = 0
+
+    @property
+    def rows_point(self) -> int:
+        """Rows after which a training is at its next point."""
+        return max(1, self.x.shape[0] // POINTS_EPOCH)
+
+    @property
+    def bytes_dense(self) -> int:
+        """Bytes that X would need dense, in its type."""
+        return self.x.shape[0] * self.x.shape[1] * self.x.dtype.itemsize
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """The options of the model by name, defaults where the case names none."""
+        from workbench import models
+
+        return models.get(self.model).resolve(self.settings.get("model_options"))
+
+
+@dataclass(frozen=True)
+class Contender:
+    """A way to train. It has either `steps`, which goes on without end and gives a scorer at each point, or `refit`.
+
+    `refit(rows, value, iterations)` trains anew with that many iterations at most, and gives the scorer and whether it
+    was done before. All that either does is timed; what it imports, and what is compiled, is not.
+    `values(model)` are the settings that are tried, `TRIED` of them. `needs` is the
+    package that it imports, `install` the line that gets it. `bytes_needed(rows)` is what it holds at least;
+    `why_not(rows)` says why it cannot train these rows.
+    """
+
+    name: str
+    side: str
+    models: tuple[str, ...]
+    values: Callable[[str], list[dict[str, Any]]]
+    steps: Callable[[Rows, Value], Iterator[Scorer]] | None = None
+    refit: Callable[[Rows, Value, int], tuple[Scorer, bool]] | None = None
+    needs: str = ""
+    install: str = ""
+    bytes_needed: Callable[[Rows], int] = lambda rows: 0
+    why_not: Callable[[Rows], str] = lambda rows: ""
+    is_dense: bool = False
+    """Whether it is the dense baseline of ours."""
+
+    def __post_init__(self) -> None:
+        if (self.steps is None) == (self.refit is None):
+            raise BenchError(f"The contender {self.name} has either steps or refit.")
+        for model in self.models:
+            if len(self.values(model)) != TRIED:
+                raise BenchError(
+                    f"The contender {self.name} tries {len(self.values(model))} settings; all try {TRIED}."
+                )
+
+    @property
+    def unavailable(self) -> str:
+        """Why it cannot take part here, or ""; nothing is imported."""
+        if not self.needs or importlib.util.find_spec(self.needs):
+            return ""
+        return f"{self.needs} is not installed: {self.install}."
+
+    def is_at_end(self, model: str, value: Value) -> bool:
+        """Whether a number of the setting is at an end of what was tried: a better one may lie beyond.
+
+        Told is of numbers that were tried at three values or more, all else being equal.
+        """
+        return any(_is_end(name, value, self.values(model)) for name in value)
+
+
+def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
+    alike = {one[name] for one in tried if {**one, name: value[name]} == value}
+    return len(alike) > 2 and value[name] in (min(alike), max(alike))
+
+
+_contenders: Registry[Contender] = Registry("contender", ("workbench.bench.fit.contenders",), BenchError)
+register, names, get = _contenders.register, _contenders.names, _contenders.get
+
+
+def contenders_of(model: str, only: tuple[str, ...] = ()) -> list[Contender]:
+    """Those that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
+    able = sorted((one for one in map(get, names()) if model in one.models), key=_place)
+    for name in only:
+        if name not in [one.name for one in able]:
+            known = "; ".join(one.name for one in able)
+            raise BenchError(f"No contender {name!r} trains the model {model}; there is: {known}.")
+    return [one for one in able if not only or one.name in only]
+
+
+def _place(contender: Contender) -> tuple[bool, bool, str]:
+    return contender.side != "ours", contender.is_dense, contender.name
+
+
+def origin(contender: Contender) -> str:
+    """The module that registered it."""
+    return _contenders.origin(contender.name)

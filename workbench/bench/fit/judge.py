@@ -1,0 +1,100 @@
+"""The one measure that all contenders of a case are held to, from their scores on rows held out."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from workbench import metrics, models
+from workbench.bench.fit.contract import Rows, Scorer
+from workbench.models.two_fields import pairs_of
+from workbench.train import ranking
+
+NEAR = 0.01
+"""The target is reached within this share of the best that any contender reached."""
+USERS = 1000
+"""Users whose items held out are looked for among all items: of more, so many are drawn."""
+
+
+def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> float:
+    return metrics.cross_entropy(scipy.special.softmax(scores.astype(np.float64), axis=1), labels)
+
+
+LOSSES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
+    "logistic": ("log loss", metrics.logit_loss),
+    "softmax": ("cross-entropy", _cross_entropy),
+    "squared": ("mean squared error", metrics.mse),
+}
+"""The name of what is measured, and the measure, by the loss that a model is trained on."""
+
+
+def target_of(best: float, larger_is_better: bool) -> float:
+    """The value to reach where `best` is the best that was reached.
+
+    >>> target_of(0.5, False), target_of(0.5, True)
+    (0.505, 0.495)
+    """
+    return best * (1 - NEAR if larger_is_better else 1 + NEAR)
+
+
+def is_reached(value: float, target: float, larger_is_better: bool) -> bool:
+    """Whether a value is as good as the target; never where it is not a number."""
+    return value >= target if larger_is_better else value <= target
+
+
+@dataclass(frozen=True, eq=False)
+class Judge:
+    """Measures a scorer on rows held out: X csr [R, D] and `y`; what orders items is held to `x_trained`, too."""
+
+    rows: Rows
+    x: Any
+    y: np.ndarray
+
+    @property
+    def model(self) -> models.Model:
+        """The model that is trained."""
+        return models.get(self.rows.model)
+
+    @property
+    def name(self) -> str:
+        """What is measured."""
+        return self.model.quality_name if self.larger_is_better else LOSSES[self.model.loss][0]
+
+    @property
+    def larger_is_better(self) -> bool:
+        """Whether it is a quality, as of an order, and not a loss."""
+        return self.model.rank is not None
+
+    def value(self, scorer: Scorer) -> float:
+        """The measure; O(scores)."""
+        if self.larger_is_better:
+            return self._of_order(scorer)[self.name]
+        with np.errstate(over="ignore", invalid="ignore"):
+            return LOSSES[self.model.loss][1](self._scores(scorer), self.y)
+
+    def measures(self, scorer: Scorer) -> dict[str, float]:
+        """All measures of quality of the model by name."""
+        if self.larger_is_better:
+            return self._of_order(scorer)
+        scores = self._scores(scorer)
+        every = {self.model.quality_name: self.model.quality, **self.model.measures}
+        return {name: float(measure(scores, self.y)) for name, measure in every.items()}
+
+    def _scores(self, scorer: Scorer) -> np.ndarray:
+        return np.asarray(scorer(self.x)).reshape(self.x.shape[0], -1)
+
+    def _of_order(self, scorer: Scorer) -> dict[str, float]:
+        every = {self.model.quality_name: self.model.quality, **self.model.measures}
+        return ranking.measured(scorer, every, self.rows.facts["fields"], self.rows.x, self.x)
+
+
+def some_users(x: Any, fields: Any, seed: int) -> Any:
+    """The rows of X csr that are of `USERS` users drawn by the seed, all where there are no more."""
+    user = pairs_of(x, fields)[0]
+    users = np.unique(user)
+    if users.size <= USERS:
+        return x
+    drawn = np.random.default_rng(seed).choice(users, USERS, replace=False)
+    return x[np.flatnonzero(np.isin(user, drawn))]

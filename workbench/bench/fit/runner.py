@@ -1,0 +1,274 @@
+"""Runs cases: every contender with every setting, then the best setting of each in rounds; a row for each.
+
+Rows are on the disk before the next training starts; what is stopped is resumed by starting it again.
+"""
+
+import functools
+import hashlib
+import json
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numba
+
+from workbench import store
+from workbench.bench.fit.cases import Case
+from workbench.bench.fit.contract import Contender, contenders_of, get, origin
+from workbench.bench.fit.judge import is_reached, target_of
+from workbench.bench.shapes import BenchError
+from workbench.measure import closure, machine, memory
+from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
+from workbench.measure.rounds import turned
+from workbench.measure.stack import stack
+from workbench.sweep import sources
+from workbench.sweep.spec import Cell
+
+WORK = "workbench.bench.fit.child:answers"
+LIBRARIES = ("torch", "scikit-learn", "implicit")
+SECONDS_START = 120.0
+"""Seconds for data, imports, and what is compiled."""
+SECONDS_JUDGE = 30.0
+"""Seconds that judging a point may take, beside those of the training."""
+FINAL = ("ok", "unsupported", "memory", "timeout")
+MACHINE, LOG = "machine.json", "log.txt"
+
+Row = dict[str, Any]
+Told = Callable[[str, float], None]
+"""Hears what is done now, and the share of the whole that is over."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """How long a setting is trained at most, rounds of the best setting, and threads of all libraries."""
+
+    seconds: float = 20.0
+    rounds: int = 4
+    threads: int | None = None
+
+    def __post_init__(self) -> None:
+        most = numba.config.NUMBA_NUM_THREADS
+        if self.threads is not None and not 1 <= self.threads <= most:
+            raise BenchError(f"threads is {self.threads}; this process can use 1 to {most}.")
+
+    @property
+    def count(self) -> int:
+        """Threads: those asked for, or all cores."""
+        return self.threads or numba.config.NUMBA_NUM_THREADS
+
+
+@dataclass
+class Training:
+    """One training as its process told of it."""
+
+    number: int
+    points: list[list[float]] = field(default_factory=list)
+    columns: Row = field(default_factory=lambda: {"status": "ok", "reason": ""})
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a process is asked for: a contender of a case, settings by number, and where there is one the target."""
+
+    case: Case
+    contender: Contender
+    values: Sequence[tuple[int, dict[str, float]]]
+    target: float | None = None
+    ladder: Sequence[int] = ()
+
+
+class Runner:
+    """Measures cases into a folder of results."""
+
+    def __init__(self, folder: Path, policy: Policy, told: Told = lambda what, share: None) -> None:
+        self.folder, self.policy, self.told = folder, policy, told
+        self.file = folder / store.FIT.file
+        self.run_id = time.strftime("%Y-%m-%dT%H:%M:%S")
+        self.bytes_limit = int(0.85 * memory.available_bytes())
+        self.over, self.total = 0, 1
+
+    def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> None:
+        """Measure what the folder has no rows of yet."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
+        rows = store.FIT.read(self.file) if self.file.exists() else []
+        self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
+        each = [(case, contenders_of(case.model, only)) for case in cases]
+        self.total = sum(len(contenders) for _, contenders in each) * (1 + self.policy.rounds)
+        for case, contenders in each:
+            tried = {one.name: self.try_settings(case, one) for one in contenders}
+            self.rounds(case, {one.name: one for one in contenders}, tried)
+
+    def try_settings(self, case: Case, contender: Contender) -> list[Row]:
+        """A row for each setting of a contender, those that are there already among them."""
+        self._tell(f"{case.name}: {contender.name}, settings")
+        numbered = list(enumerate(contender.values(case.model)))
+        keys = [self._key(case, contender, "settings", value) for _, value in numbered]
+        found = [self.known[key] for key in keys if key in self.known]
+        rest = [pair for pair in numbered if keys[pair[0]] not in self.known]
+        if contender.unavailable and rest:
+            columns = {"status": "unsupported", "reason": contender.unavailable}
+            return [*found, self._append(case, contender, "settings", keys[rest[0][0]], {}, columns)]
+        while rest:  # in another process again what is left after a setting that did not end well
+            done = []
+            for training, facts in self._trainings(Asked(case, contender, rest)):
+                done.append(training.number)
+                value = numbered[training.number][1]
+                columns = facts | curve_columns(training, facts)
+                found.append(self._append(case, contender, "settings", keys[training.number], value, columns))
+                if columns["status"] in ("memory", "unsupported"):
+                    return found
+            rest = [pair for pair in rest if pair[0] not in done]
+        return found
+
+    def rounds(self, case: Case, contenders: dict[str, Contender], tried: dict[str, list[Row]]) -> None:
+        """Rounds in turned order of those that reached the target with a setting, each with its best."""
+        target, larger = target_among([row for rows in tried.values() for row in rows])
+        best = {name: soonest(rows, target, larger) for name, rows in tried.items()}
+        names = [name for name, found in best.items() if found]
+        self.over += (len(contenders) - len(names)) * self.policy.rounds
+        for number in range(self.policy.rounds):
+            keys = {name: self._key(case, contenders[name], "round", number, target, *best[name]) for name in names}
+            if all(key in self.known for key in keys.values()):
+                self.over += len(names)
+                continue  # else all of them again: those of a round are neighbours in time
+            for name in turned(names, number):
+                self._tell(f"{case.name}: {name}, round {number + 1} of {self.policy.rounds}")
+                known = {"target": target, "round": number}
+                self._round(case, contenders[name], best[name], keys[name], known)
+
+    def _round(self, case: Case, contender: Contender, best: Any, key: str, known: Row) -> None:
+        (value, iterations), target = best, known["target"]
+        ladder = [int(iterations)] if contender.refit is not None else []
+        for training, facts in self._trainings(Asked(case, contender, [(0, value)], target, ladder)):
+            columns = facts | curve_columns(training, facts)
+            reached = reached_at(training.points, target, facts.get("larger_is_better", False))
+            columns |= known | {"seconds": reached[0] if reached else None}
+            self._append(case, contender, "rounds", key, value, columns)
+
+    def _trainings(self, asked: Asked) -> Iterator[tuple[Training, Row]]:
+        """Each training that came to an end, the last by whatever ended the process, and the facts of the data."""
+        facts: Row = {}
+        training = Training(asked.values[0][0])
+        is_open = True
+        try:
+            for answer in self._answers(asked):
+                facts = answer.get("facts", facts)
+                if "setting" in answer:
+                    training, is_open = Training(answer["setting"]), True
+                training.points += [answer["point"]] if "point" in answer else []
+                if ending := answer.get("done", answer.get("ended")):
+                    training.columns |= ending
+                    is_open = False
+                    yield training, facts
+        except Ended as ended:
+            training.columns |= {name: ended.row[name] for name in ("status", "reason")}
+            if is_open:
+                yield training, facts
+
+    def _answers(self, asked: Asked) -> Iterator[Row]:
+        """Each answer of a process; `Ended` where it ends badly, or is silent for too long."""
+        request = {
+            "case": asdict(asked.case),
+            "contender": asked.contender.name,
+            "values": asked.values,
+            "target": asked.target,
+            "ladder": list(asked.ladder),
+            "seconds": self.policy.seconds,
+            "threads": self.policy.count,
+            "bytes_limit": self.bytes_limit,
+        }
+        process, connection = start(fork_server(), WORK, request, self.folder / LOG)
+        since, limit = time.monotonic(), SECONDS_START
+
+        def why_end() -> Row:
+            return why_too_long(since, limit) or child.why_too_large(self.bytes_limit, self.bytes_limit)
+
+        with Child(process, connection) as child:
+            for answer in child.answers(why_end):
+                yield answer
+                since = time.monotonic()
+                limit = SECONDS_START if "facts" in answer else self.policy.seconds + SECONDS_JUDGE
+
+    def _append(self, case: Case, contender: Contender, stage: str, key: str, value: Row, columns: Row) -> Row:
+        cell = case.cell
+        row = store.FIT.new_row(
+            key=key,
+            time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            run=self.run_id,
+            case=case.name,
+            dataset=cell.dataset,
+            path=cell.path,
+            model=cell.model,
+            held_out=str(case.held_out),
+            contender=contender.name,
+            side=contender.side,
+            is_dense=contender.is_dense,
+            stage=stage,
+            setting=value,
+            tried=len(contender.values(case.model)),
+            is_at_end=contender.is_at_end(case.model, value) if value else None,
+            seconds_limit=self.policy.seconds,
+            threads=self.policy.count,
+            seed=cell.seed,
+            machine=machine.machine_id(),
+            versions=machine.versions(),
+            source=source_hash(case, contender),
+            **columns,
+        )
+        store.FIT.append(self.file, row)
+        return row
+
+    def _key(self, case: Case, contender: Contender, *more: Any) -> str:
+        policy = {"seconds": self.policy.seconds, "threads": self.policy.count}
+        parts = [asdict(case), contender.name, policy, source_hash(case, contender), stack(*LIBRARIES), *more]
+        return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
+
+    def _tell(self, what: str) -> None:
+        self.told(what, self.over / max(self.total, 1))
+        self.over += 1
+
+
+@functools.cache
+def _source(contender: str, dataset: str, model: str) -> str:
+    roots = {"workbench.bench.fit.child", "workbench.measure.serve", origin(get(contender))}
+    roots |= closure.registered("data set", [dataset]) | closure.registered("model", [model])
+    if get(contender).side == "ours":
+        roots |= sources.roots_of(Cell(dataset=dataset, model=model, gradient="fused"))
+    return closure.own().digest(roots)
+
+
+def source_hash(case: Case, contender: Contender) -> str:
+    """Hash of the code that makes the data and trains."""
+    return _source(contender.name, case.cell.dataset, case.model)
+
+
+def curve_columns(training: Training, facts: Row) -> Row:
+    """The columns of a training that follow from its points; what was cut off for time has those before."""
+    values = [value for _, value, _ in training.points if value is not None]
+    best = (max if facts.get("larger_is_better") else min)(values, default=None)
+    return training.columns | {"curve": training.points, "value_best": best}
+
+
+def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
+    """The value to reach, within 1 % of the best of all rows, and whether larger is better (NaN without any)."""
+    known = [row for row in rows if row["value_best"] is not None]
+    larger = any(row["larger_is_better"] for row in known)
+    best = (max if larger else min)((row["value_best"] for row in known), default=float("nan"))
+    return target_of(best, larger), larger
+
+
+def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
+    """The first point that is as good as the target: seconds, value, number; None where none is."""
+    return next(
+        (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
+    )
+
+
+def soonest(rows: Sequence[Row], target: float, larger_is_better: bool) -> tuple[Row, float] | None:
+    """(setting, number of the point) that reached the target in the least time; None where none did."""
+    found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
+    reached = [(point[0], setting, point[2]) for point, setting in found if point]
+    return min(reached, key=lambda each: each[0])[1:] if reached else None

@@ -1,0 +1,114 @@
+"""The training loop of PyTorch that its contenders share: shuffled once an epoch, cut into batches."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from kernels.rivals.torch_sparse import INSTALL, pytorch
+from workbench import models
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+
+OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad"}
+RATES = {"sgd": (3.0, 10.0, 30.0, 100.0), "adagrad": (0.03, 0.1, 0.3, 1.0)}
+BATCH_ROWS = 256
+RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
+LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
+"""PyTorch's loss by the name of ours."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Rows as an EmbeddingBag takes them: `ids` and `values` [z], `offsets` [R + 1]."""
+
+    ids: Any
+    values: Any
+    offsets: Any
+
+    @property
+    def rows(self) -> int:
+        """R."""
+        return len(self.offsets) - 1
+
+    def row_of(self) -> Any:
+        """The row of each entry, int64 [z]."""
+        torch = pytorch()
+        return torch.repeat_interleave(torch.arange(self.rows), self.offsets.diff())
+
+
+def batch_of(x: Any, start: int, stop: int) -> Batch:
+    """Rows `start` to `stop` of X csr, over its own memory but for the offsets."""
+    torch = pytorch()
+    first, last = x.indptr[start], x.indptr[stop]
+    ids, values = torch.from_numpy(x.indices[first:last]), torch.from_numpy(x.data[first:last])
+    return Batch(ids, values, torch.from_numpy(x.indptr[start : stop + 1] - first))
+
+
+def bag(rows: Rows, width: int, sparse: bool, deviation: float = 0.0) -> Any:
+    """A table [D, width] whose weighted sums of a row's entries are looked up; normal with that deviation."""
+    torch = pytorch()
+    table = torch.nn.EmbeddingBag(rows.x.shape[1], width, mode="sum", include_last_offset=True, sparse=sparse)
+    torch.nn.init.normal_(table.weight, std=deviation) if deviation else torch.nn.init.zeros_(table.weight)
+    return table
+
+
+def look_up(table: Any, batch: Batch) -> Any:
+    """X @ W of a batch, [R, width]."""
+    return table(batch.ids, batch.offsets, per_sample_weights=batch.values)
+
+
+def values(model: str) -> list[dict[str, Any]]:
+    """As ours, with four times the rows a batch, which take it little longer than fewer."""
+    if models.get(model).is_product:
+        each = [grid(optimizer=(name,), rate=rates, batch_rows=(BATCH_ROWS,)) for name, rates in RATES.items()]
+        return [value for values in each for value in values]
+    return grid(optimizer=("adagrad",), rate=RATES["adagrad"], batch_rows=(BATCH_ROWS, 8 * BATCH_ROWS))
+
+
+Net = Callable[[Rows, bool], tuple[Any, Callable[[Batch], Any]]]
+"""Makes of rows, and whether gradients are sparse, the module and what gives its scores [R, N] of a batch."""
+
+
+def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterator[Scorer]:
+    """Epochs of a net; whatever prepares rows for it is done here, and timed."""
+    torch = pytorch()
+    torch.manual_seed(rows.seed)
+    module, forward = net(rows, sparse)
+    measured = getattr(torch.nn, LOSSES[loss])()
+    optimizer = getattr(torch.optim, OPTIMIZERS[value["optimizer"]])(module.parameters(), lr=value["rate"])
+    size, count, done = value["batch_rows"], rows.x.shape[0], 0
+    generator = np.random.default_rng(rows.seed)
+    while True:
+        order = generator.permutation(count)
+        x, y = rows.x[order], torch.from_numpy(rows.y[order])
+        for start in range(0, count, size):
+            stop = min(start + size, count)
+            optimizer.zero_grad()
+            measured(forward(batch_of(x, start, stop)), y[start:stop]).backward()
+            optimizer.step()
+            done += stop - start
+            if done >= rows.rows_point:
+                done = 0
+                yield lambda x: scores(forward, x)
+
+
+def scores(forward: Callable[[Batch], Any], x: Any) -> np.ndarray:
+    """The scores of X csr, 4,096 rows at once."""
+    torch, every = pytorch(), []
+    with torch.no_grad():
+        for start in range(0, x.shape[0], 4096):
+            every.append(forward(batch_of(x, start, min(start + 4096, x.shape[0]))).numpy())
+    return np.concatenate(every)
+
+
+def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") -> None:
+    """Register a net with sparse and with dense gradients of its tables; `what` follows PyTorch's name."""
+    for sparse in (True, False):
+        kind = "sparse" if sparse else "dense"
+
+        def steps(rows: Rows, value: Value, sparse: bool = sparse) -> Iterator[Scorer]:
+            return train(rows, value, net, loss, sparse)
+
+        name = f"PyTorch {what or trained[0]}, {kind} gradient"
+        register(Contender(name, models=trained, values=values, steps=steps, **RIVAL))

@@ -1,0 +1,130 @@
+"""Held-out loss, or quality, against seconds of training: each contender of a case with its best setting."""
+
+from typing import Any
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import words
+from workbench.analysis.fit import Entry, Found, found_in, kind_of
+from workbench.plots import style
+from workbench.plots.chart import Chart, Control, message, register
+
+OURS = (("#0072B2", "o"), ("#009E73", "s"), ("#56B4E9", "D"), ("#7A5195", "h"))
+RIVALS = (
+    *(("#D55E00", "v"), ("#E69F00", "^"), ("#CC79A7", ">"), ("#8C6D31", "<"), ("#A6192E", "X")),
+    *(("#F0A07C", "1"), ("#B07AA1", "2"), ("#9C755F", "3")),
+)
+"""Colours and markers: ours cool and full, rivals warm, triangles and crosses; dense of ours is black."""
+ROOM = 1.15
+"""How far above the starts of half of the lines the axis reaches: a line that starts worse is cut there."""
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
+    """Lines of the measure at each point judged, time logarithmic; the dashed line is the target."""
+    found = _of(frame, case)
+    drawn = [(entry, curve) for entry in found.entries if (curve := curve_of(entry)).size]
+    if not drawn:
+        return message(figure, f"No contender of {found.name} has a point yet.")
+    axes = figure.add_subplot()
+    looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(RIVALS)}
+    for entry, curve in drawn:
+        colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
+        line = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
+        face = colour if entry.is_ours else "white"
+        every = max(len(curve) // 12, 1)
+        axes.plot(*curve.T, label=_label(entry), markerfacecolor=face, markevery=every, markersize=5, **line)
+    if found.target is not None:
+        axes.axhline(found.target, color=style.GREY, linestyle=":", label=f"target: {found.quality}")
+    axes.set_xscale("log")
+    style.log_axis(axes.xaxis, words.seconds, "seconds of training")
+    axes.set_ylabel(f"{found.row['measure']} on rows held out", fontsize=style.NORMAL)
+    _limit(axes, found, [curve for _, curve in drawn])
+    title, sentence = _finding(found)
+    below = f"{found.name}: {found.row['rows']:,} rows x {found.row['features']:,} features"
+    style.framed(figure, axes, title, below)
+    return sentence
+
+
+def curve_of(entry: Entry) -> np.ndarray:
+    """Seconds and measure of the best setting [points, 2], those of fits anew in the order of their seconds."""
+    points = (entry.best or {}).get("curve") or []
+    curve = np.array([point[:2] for point in points], dtype=np.float64).reshape(-1, 2)
+    curve = curve[np.isfinite(curve).all(axis=1)]
+    return curve[np.argsort(curve[:, 0], kind="stable")]
+
+
+def _label(entry: Entry) -> str:
+    return f"{entry.name}: {told(entry)}"
+
+
+def told(entry: Entry) -> str:
+    """Seconds to the target with the range of the rounds, or why there are none."""
+    if entry.seconds is None:
+        return entry.state
+    median, least, most = (words.seconds(one, 2) for one in entry.seconds)
+    return f"{median} ({least} to {most})"
+
+
+def _limit(axes: Axes, found: Found, curves: list[np.ndarray]) -> None:
+    """Keep what starts far off from squeezing the rest."""
+    values = np.concatenate([curve[:, 1] for curve in curves])
+    start = float(np.median([curve[0, 1] for curve in curves]))
+    if found.row["larger_is_better"] is True:
+        axes.set_ylim(bottom=0.0, top=ROOM * float(values.max()))
+        return
+    low = float(values.min())
+    axes.set_ylim(low - 0.05 * (start - low), low + ROOM * max(start - low, 1e-9))
+
+
+def _finding(found: Found) -> tuple[str, str]:
+    """The title, and the sentence."""
+    sparse, rival, ratio = found.fastest("sparse"), found.fastest("rival"), found.ratio
+    if sparse is None or rival is None:
+        missing = "a rival" if sparse else "a sparse training of ours"
+        text = f"{found.name}: the target is not reached by {missing}"
+        return text, f"{text}."
+    if ratio is None:
+        text = f"{found.name}: {sparse.name} and {rival.name} were measured in different runs"
+        return text, f"{text}."
+    sign = "undecided" if ratio.low <= 1 <= ratio.high else "sooner" if ratio.value > 1 else "later"
+    what = f"{found.name}: {sparse.name} reaches {found.quality}"
+    factor = words.gain(ratio)
+    end = f"{factor} {sign} than" if sign != "undecided" else "about as soon as"
+    return f"{what} {end} {rival.name}", f"{what} in {told(sparse)}, {rival.name} in {told(rival)}."
+
+
+def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
+    """The contenders of a case: seconds, best value, the setting, whether it is at an end of what was tried."""
+    found = _of(frame, case)
+    columns = ("contender", "seconds to the target", f"best {found.row['measure']}", "setting", "at an end")
+    return pd.DataFrame([_line(entry) for entry in found.entries], columns=columns)
+
+
+def _line(entry: Entry) -> tuple[str, ...]:
+    best: Any = entry.best
+    if best is None:
+        return entry.name, told(entry), "", "", ""
+    setting = ", ".join(f"{name} {words.number(value)}" for name, value in best["setting"].items())
+    return (
+        entry.name,
+        told(entry),
+        words.number(best["value_best"], 4),
+        f"{setting}, of {best['tried']}",
+        "yes" if best["is_at_end"] else "",
+    )
+
+
+def _of(frame: pd.DataFrame, case: str | None) -> Found:
+    every = found_in(frame)
+    return next((found for found in every if found.name == case), every[0])
+
+
+def _names(frame: pd.DataFrame) -> tuple[str, ...]:
+    return tuple(found.name for found in found_in(frame))
+
+
+CONTROL = Control("case", "data set and model", _names, lambda frame: _names(frame)[0])
+register(Chart("fit_curves", "Held-out loss against seconds", draw, table, (CONTROL,), rows="fit"))

@@ -1,0 +1,87 @@
+"""The page of trainings to a held-out quality: a table of cases, goals, a chart and the contenders of each."""
+
+import re
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench import plots, store
+from workbench.analysis import fit, words
+from workbench.analysis.fit import Found
+from workbench.plots.fit_curves import told
+from workbench.reports import page
+from workbench.reports.texts import written, written_frame
+
+FILE = "bench-fit.md"
+FIGURE_INCHES = (9.0, 6.0)
+COLUMNS = ("case", "rows x features", "quality", "sparse", "dense", "fastest rival", "its seconds", "rival / sparse")
+OUTCOME = {True: "met", False: "missed", None: "not measured"}
+
+
+def write(folder: str | Path, command: str = "") -> Path:
+    """Write the page and its charts beside the rows of a folder; returns its path."""
+    folder = Path(folder)
+    frame = written_frame(store.FIT.frame(store.FIT.read(folder)))
+    found = fit.found_in(frame)
+    wanted = fit.goals(found)
+    met = [goal.met for goal in wanted if goal.met is not None]
+    content = {
+        "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
+        "cases": page.table_of(COLUMNS, map(line, found)),
+        "goals": page.table_of(
+            ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
+        ),
+        "parts": [_part(case, frame, folder) for case in found],
+        "method": method(found),
+        "machine": page.table_of(("what", "value"), page.flat(written(page.record(folder / "machine.json")))),
+        "command": command or f"workbench bench fit --results {folder}",
+    }
+    path = folder / FILE
+    path.write_text(page.templates().get_template(f"{FILE.replace('bench-fit', 'fit')}.jinja").render(content), "utf-8")
+    return path
+
+
+def line(found: Found) -> list[str]:
+    """A case in the table: sizes, target, seconds of sparse, of dense or the bytes it would need, the fastest rival."""
+    row, rival = found.row, found.fastest("rival")
+    size = f"{row['rows']:,} x {row['features']:,}"
+    sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
+    fastest = [rival.name, told(rival)] if rival else ["none reached it", ""]
+    return [found.name, size, found.quality, sparse, dense, *fastest, fit.times(found.ratio)]
+
+
+def _ours(found: Found, kind: str) -> str:
+    entries = [entry for entry in found.entries if fit.kind_of(entry) == kind]
+    fastest = found.fastest(kind) or next(iter(entries), None)
+    if fastest is None:
+        return "not asked for"
+    return told(fastest)
+
+
+def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
+    figure = Figure(figsize=FIGURE_INCHES)
+    sentence = plots.draw("fit_curves", frame, figure, case=case.name)
+    file = f"fit-{re.sub(r'[^a-z0-9]+', '-', case.name.lower()).strip('-')}.svg"
+    figure.savefig(folder / file, metadata={"Date": None})
+    shown = plots.table("fit_curves", frame, case=case.name)
+    return {
+        "title": case.name,
+        "file": file,
+        "sentence": sentence,
+        "table": page.table_of(shown.columns, shown.to_numpy().tolist()),
+    }
+
+
+def method(found: list[Found]) -> str:
+    """What holds of all cases, in words."""
+    rows = [row for case in found for entry in case.entries for row in entry.settings]
+    limits = sorted({row["seconds_limit"] for row in rows})
+    threads = sorted({row["threads"] for row in rows})
+    tried = sorted({row["tried"] for row in rows})
+    each = ", ".join(f"{words.number(limit)} s" for limit in limits)
+    return (
+        f"Each contender tries {', '.join(map(str, tried))} settings of at most {each}, on "
+        f"{', '.join(map(str, threads))} threads, in processes of its own."
+    )
