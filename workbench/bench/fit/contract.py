@@ -10,10 +10,13 @@ import numpy as np
 import scipy.sparse
 
 from kernels.registry import Registry
+from workbench import models
 from workbench.bench.shapes import BenchError
 
-TRIED = 8
+TRIED = 10
 """Settings that every contender is tried with."""
+BATCHES = (256, 1024)
+"""Rows a batch."""
 POINTS_EPOCH = 8
 """Points of an epoch at which a training that goes step by step may be judged."""
 
@@ -22,6 +25,21 @@ Scorer = Callable[[Any], np.ndarray]
 
 Value = Mapping[str, Any]
 """One setting: numbers, or a choice, by name."""
+
+
+def by_rate(model: str) -> list[dict[str, Any]]:
+    """What trainings in batches try: of scores X @ W two rules, else AdaGrad with more rates.
+
+    The numbers of rows a batch are the same for ours and for others, and so are the rates.
+    """
+    if not models.get(model).is_product:
+        return grid(optimizer=("adagrad",), batch_rows=BATCHES, rate=(0.03, 0.1, 0.2, 0.4, 0.8))
+    few, many = BATCHES
+    return [
+        *grid(optimizer=("sgd",), batch_rows=(few,), rate=(3.0, 10.0, 30.0)),
+        *grid(optimizer=("sgd",), batch_rows=(many,), rate=(10.0, 30.0, 100.0)),
+        *grid(optimizer=("adagrad",), batch_rows=(few,), rate=(0.03, 0.1, 0.3, 1.0)),
+    ]
 
 
 def grid(**axes: tuple) -> list[dict[str, Any]]:
@@ -63,8 +81,6 @@ class Rows:
     @property
     def options(self) -> dict[str, Any]:
         """The options of the model by name, defaults where the case names none."""
-        from workbench import models
-
         return models.get(self.model).resolve(self.settings.get("model_options"))
 
 
@@ -96,10 +112,8 @@ class Contender:
         if (self.steps is None) == (self.refit is None):
             raise BenchError(f"The contender {self.name} has either steps or refit.")
         for model in self.models:
-            if len(self.values(model)) != TRIED:
-                raise BenchError(
-                    f"The contender {self.name} tries {len(self.values(model))} settings; all try {TRIED}."
-                )
+            if (tried := len(self.values(model))) != TRIED:
+                raise BenchError(f"The contender {self.name} tries {tried} settings; all try {TRIED}.")
 
     @property
     def unavailable(self) -> str:

@@ -7,12 +7,9 @@ from typing import Any
 import numpy as np
 
 from kernels.rivals.torch_sparse import INSTALL, pytorch
-from workbench import models
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad"}
-RATES = {"sgd": (3.0, 10.0, 30.0, 100.0), "adagrad": (0.03, 0.1, 0.3, 1.0)}
-BATCH_ROWS = 256
 RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
 LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
 """PyTorch's loss by the name of ours."""
@@ -56,14 +53,6 @@ def bag(rows: Rows, width: int, sparse: bool, deviation: float = 0.0) -> Any:
 def look_up(table: Any, batch: Batch) -> Any:
     """X @ W of a batch, [R, width]."""
     return table(batch.ids, batch.offsets, per_sample_weights=batch.values)
-
-
-def values(model: str) -> list[dict[str, Any]]:
-    """As ours, with four times the rows a batch, which take it little longer than fewer."""
-    if models.get(model).is_product:
-        each = [grid(optimizer=(name,), rate=rates, batch_rows=(BATCH_ROWS,)) for name, rates in RATES.items()]
-        return [value for values in each for value in values]
-    return grid(optimizer=("adagrad",), rate=RATES["adagrad"], batch_rows=(BATCH_ROWS, 8 * BATCH_ROWS))
 
 
 Net = Callable[[Rows, bool], tuple[Any, Callable[[Batch], Any]]]
@@ -111,4 +100,4 @@ def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") 
             return train(rows, value, net, loss, sparse)
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"
-        register(Contender(name, models=trained, values=values, steps=steps, **RIVAL))
+        register(Contender(name, models=trained, values=by_rate, steps=steps, **RIVAL))

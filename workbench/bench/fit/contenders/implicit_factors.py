@@ -56,7 +56,7 @@ def refit_bpr(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
 
 
 _RIVAL = {"side": "rival", "models": ("bpr",), "needs": "implicit", "install": INSTALL}
-_ALS = grid(regularization=(0.01, 0.1, 1.0, 10.0), confidence=(1.0, 10.0))
-_BPR = grid(rate=(0.01, 0.03, 0.1, 0.3), regularization=(0.001, 0.03))
+_ALS = grid(regularization=(0.01, 0.1, 1.0, 10.0, 100.0), confidence=(1.0, 10.0))
+_BPR = grid(rate=(0.01, 0.03, 0.1, 0.2, 0.4), regularization=(0.001, 0.03))
 register(Contender("implicit AlternatingLeastSquares", values=lambda model: _ALS, refit=refit_als, **_RIVAL))
 register(Contender("implicit BayesianPersonalizedRanking", values=lambda model: _BPR, refit=refit_bpr, **_RIVAL))

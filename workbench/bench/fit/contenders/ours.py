@@ -6,22 +6,11 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
 from workbench.train import Training, make_run
 from workbench.train.completion import complete
-
-RATES = {"sgd": (1.0, 3.0, 10.0, 30.0), "adagrad": (0.03, 0.1, 0.3, 1.0)}
-BATCH_ROWS = 64
-
-
-def values(model: str) -> list[dict[str, Any]]:
-    """For scores X @ W both rules at one number of rows a batch, else AdaGrad at two."""
-    if models.get(model).is_product:
-        each = [grid(optimizer=(name,), rate=rates, batch_rows=(BATCH_ROWS,)) for name, rates in RATES.items()]
-        return [value for values in each for value in values]
-    return grid(optimizer=("adagrad",), rate=RATES["adagrad"], batch_rows=(BATCH_ROWS, 8 * BATCH_ROWS))
 
 
 def scorer_of(run: Training) -> Scorer:
@@ -50,7 +39,7 @@ def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
 
     bytes_needed = (lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0)
     every = tuple(models.names())
-    return Contender(name, "ours", every, values, steps, bytes_needed=bytes_needed, is_dense=is_dense)
+    return Contender(name, "ours", every, by_rate, steps, bytes_needed=bytes_needed, is_dense=is_dense)
 
 
 register(of_ours("ours, sparse", format="csr"))

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from kernels.rivals.torch_sparse import pytorch
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, register
-from workbench.bench.fit.torch_loop import RIVAL, values
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
+from workbench.bench.fit.torch_loop import RIVAL
 
 
 def steps(sparse: bool, rows: Rows, value: Value) -> Iterator[Scorer]:
@@ -43,4 +43,4 @@ def _scores(p: np.ndarray, q: np.ndarray, users: np.ndarray) -> Any:
 
 for _sparse in (True, False):
     _name = f"PyTorch bpr, {'sparse' if _sparse else 'dense'} gradient"
-    register(Contender(_name, models=("bpr",), values=values, steps=partial(steps, _sparse), **RIVAL))
+    register(Contender(_name, models=("bpr",), values=by_rate, steps=partial(steps, _sparse), **RIVAL))

@@ -8,7 +8,7 @@ import numpy as np
 from workbench.bench.fit.contenders.sklearn_sgd import log_probabilities
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
 
-STRENGTHS = grid(C=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0))
+STRENGTHS = grid(C=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 BYTES_NUMBER = 8
 
 
@@ -53,5 +53,5 @@ _solver("liblinear", ("logistic",))
 _solver("lbfgs", ("logistic", "softmax"))
 _solver("saga", ("logistic", "softmax"))
 _solver("newton-cholesky", ("logistic", "softmax"), bytes_needed=hessian)
-ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0))
+ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 register(Contender("scikit-learn Ridge sparse_cg", "rival", ("linear",), lambda model: ALPHAS, refit=refit_ridge))

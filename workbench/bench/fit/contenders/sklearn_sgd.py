@@ -80,21 +80,16 @@ def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
             yield model.predict
 
 
-def _one_output(rows: Rows) -> str:
+def _several(rows: Rows) -> str:
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
-STRENGTHS = grid(strength=(1e-6, 3e-6, 1e-5, 1e-4), average=(False, True))
-RATES = grid(rate=(0.001, 0.003, 0.01, 0.03), average=(False, True))
+STRENGTHS = grid(strength=(1e-6, 1e-5, 3e-5, 1e-4, 1e-3), average=(False, True))
+RATES = grid(rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=(False, True))
 
-register(Contender("scikit-learn SGDClassifier", "rival", ("logistic", "softmax"), lambda model: STRENGTHS, steps))
+NAME = "scikit-learn"
+register(Contender(f"{NAME} SGDClassifier", "rival", ("logistic", "softmax"), lambda model: STRENGTHS, steps))
+register(Contender(f"{NAME} OneVsRest", "rival", ("multilabel",), lambda model: STRENGTHS, steps_of_each_class))
 register(
-    Contender(
-        "scikit-learn OneVsRest SGDClassifier", "rival", ("multilabel",), lambda model: STRENGTHS, steps_of_each_class
-    )
-)
-register(
-    Contender(
-        "scikit-learn SGDRegressor", "rival", ("linear",), lambda model: RATES, steps_of_numbers, why_not=_one_output
-    )
+    Contender(f"{NAME} SGDRegressor", "rival", ("linear",), lambda model: RATES, steps_of_numbers, why_not=_several)
 )
