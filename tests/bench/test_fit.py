@@ -1,0 +1,239 @@
+"""Time to a held-out quality: what is timed and judged, what contenders learn, what a run stores and goes on with."""
+
+import itertools
+import math
+import warnings
+
+import numpy as np
+import pytest
+import scipy.special
+from typer.testing import CliRunner
+
+from tests.support import fit_rows
+from workbench import store
+from workbench.bench.fit import cases, child, contract, course, judge, runner
+from workbench.bench.shapes import BenchError
+from workbench.command import cli
+from workbench.command import fit as command
+from workbench.measure.child import Ended
+
+TRAINED = [(name, model) for name in contract.names() for model in contract.get(name).models]
+
+
+def ticking(step=1.0):
+    """A clock that goes on by `step` at each look."""
+    times = itertools.count()
+    return lambda: step * next(times)
+
+
+# The course of a training
+
+
+def test_judging_is_not_timed():
+    now = [0.0]
+
+    def scorers():
+        while True:
+            now[0] += 1.0
+            yield None
+
+    def judged(scorer):
+        now[0] += 100.0
+        return 1.0 / now[0]
+
+    points = course.of_steps(scorers(), judged, course.Leave(3.0), lambda: now[0])
+    assert [point.seconds for point in points] == [1.0, 2.0, 3.0]
+
+
+def test_points_close_to_the_one_before_are_not_judged():
+    judged = []
+    leave = course.Leave(40.0)
+    list(course.of_steps(itertools.repeat(None), lambda scorer: judged.append(0) or 1 / len(judged), leave, ticking()))
+    assert 20 < len(judged) < 40  # at 20 s on every second one
+
+
+def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
+    found = list(course.of_refits(lambda most: (None, most >= 3), lambda scorer: 1.0, course.Leave(100.0), ticking()))
+    assert [(point.seconds, point.number) for point in found] == [(1.0, 1), (1.0, 2), (1.0, 3)]
+
+
+@pytest.mark.parametrize(
+    ("values", "kept"),
+    [
+        ([3, 2, 1, 0.5], 3),  # at the target
+        ([3, math.nan, 2], 2),  # lost
+        ([3, 2, *[2.5] * 20], 8),  # no gain for six points and more than half of the time
+    ],
+)
+def test_a_training_is_left(values, kept):
+    given = iter(values)
+    leave = course.Leave(1000.0, target=1.0)
+    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0)))) == kept
+
+
+def test_of_a_quality_more_is_better():
+    leave = course.Leave(1000.0, target=0.4, larger_is_better=True)
+    given = iter([0.1, 0.3, 0.4, 0.9])
+    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking()))) == 3
+    assert judge.target_of(0.5, True) < 0.5 < judge.target_of(0.5, False)
+
+
+# What is judged
+
+
+def test_the_measure_of_classes_is_the_cross_entropy_of_the_softmax():
+    toy = fit_rows.judge_for("softmax")
+    scores = np.random.default_rng(0).normal(size=(len(toy.y), 3))
+    expected = -np.log(scipy.special.softmax(scores, axis=1)[np.arange(len(toy.y)), toy.y]).mean()
+    assert toy.value(lambda x: scores) == pytest.approx(expected)
+
+
+def test_scores_as_a_vector_are_judged_as_a_column():
+    toy = fit_rows.judge_for("logistic")
+    flat = np.linspace(-1, 1, len(toy.y))
+    assert toy.value(lambda x: flat) == toy.value(lambda x: flat[:, None])
+    assert set(toy.measures(lambda x: flat)) == {"accuracy", "AUC", "log loss"}
+
+
+def test_of_many_users_some_are_looked_at(monkeypatch):
+    toy = fit_rows.judge_for("bpr")
+    fields = toy.rows.facts["fields"]
+    monkeypatch.setattr(judge, "USERS", 5)
+    users = np.unique(judge.some_users(toy.x, fields, 0).indices[::2])
+    assert len(users) == 5
+
+
+# Contenders
+
+
+@pytest.mark.parametrize(("name", "model"), TRAINED)
+def test_a_contender_learns(name, model):
+    contender, toy = contract.get(name), fit_rows.judge_for(model)
+    if contender.unavailable:
+        pytest.skip(contender.unavailable)
+    value = contender.values(model)[1 if "PyTorch" in name or "ours" in name else 2]
+    if "batch_rows" in value:
+        value = {**value, "batch_rows": 16, "rate": 0.3, "optimizer": "adagrad"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the library that it is
+        if contender.steps is not None:
+            found = fit_rows.losses(toy, contender.steps(toy.rows, value), 17)
+        else:
+            found = np.array([toy.value(contender.refit(toy.rows, value, count)[0]) for count in (1, 8)])
+    assert np.isfinite(found).all()
+    trained = found[-1] - found[0]
+    assert (trained >= 0 if toy.larger_is_better else trained < 0) or model in ("bpr", "pruned_mlp")
+
+
+def test_ours_and_a_rival_are_tried_with_as_many_settings():
+    assert {len(contract.get(name).values(model)) for name, model in TRAINED} == {contract.TRIED}
+    with pytest.raises(BenchError, match="tries 1 settings"):
+        contract.Contender("few", "rival", ("logistic",), lambda model: [{"rate": 1.0}], lambda rows, value: iter(()))
+
+
+def test_the_end_of_what_was_tried_is_told():
+    contender = contract.get("ours, sparse")
+    first, *_ = contender.values("logistic")
+    assert contender.is_at_end("logistic", first)
+    assert not contender.is_at_end("logistic", {**first, "rate": 10.0})
+
+
+def test_names_that_are_not_known_are_told_the_known():
+    with pytest.raises(BenchError, match=r"there is: ours, sparse; ours, dense; .*liblinear"):
+        contract.contenders_of("logistic", ("nobody",))
+    with pytest.raises(BenchError, match=r"no case 'x'; there is: standard library, logistic"):
+        cases.chosen(("x",))
+
+
+def test_dense_that_does_not_fit_says_the_bytes():
+    toy = fit_rows.judge_for("logistic")
+    found = child.refused(contract.get("ours, dense"), toy.rows, 100)
+    assert (found["status"], found["bytes_needed"]) == ("memory", 120 * 40 * 4)
+
+
+def test_the_slice_for_warming_up_has_every_class(monkeypatch):
+    monkeypatch.setattr(child, "ROWS_WARM", 1)
+    assert set(child.slice_of(fit_rows.judge_for("softmax").rows).y) == {0, 1, 2}
+
+
+# Cases of the user's
+
+
+def test_a_file_is_a_case_and_another_file_is_held_out(tmp_path):
+    lines = [f"{number % 2} {1 + number % 2}:1 {3 + number % 5}:1\n" for number in range(40)]
+    for name in ("train", "later"):
+        (tmp_path / name).write_text("".join(lines[: 40 if name == "train" else 10]))
+    case = command.case_of(str(tmp_path / "train"), str(tmp_path / "later"), model="logistic")
+    found = cases.judge_of(case, 1)
+    assert (found.rows.x.shape[0], found.x.shape, found.y.shape) == (40, (10, found.rows.x.shape[1]), (10, 1))
+    share = cases.judge_of(command.case_of(str(tmp_path / "train"), "0.25", model="logistic"), 1)
+    assert (share.rows.x.shape[0], share.x.shape[0]) == (30, 10)
+
+
+@pytest.mark.parametrize("held_out", ["1.5", "no-file"])
+def test_held_out_that_is_neither_share_nor_file_is_refused(held_out):
+    with pytest.raises(BenchError, match="share"):
+        cases.case_of({"dataset": "stdlib", "model": "logistic"}, held_out)
+
+
+# Runs
+
+
+POINTS = {"ours, sparse": [[1.0, 0.6, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
+
+
+class Told(runner.Runner):
+    """A runner whose processes are told: the points of each setting by the name of the contender."""
+
+    asked: list
+    end = None
+
+    def _answers(self, asked):
+        self.asked.append((asked.contender.name, [number for number, _ in asked.values], asked.target))
+        yield {"facts": {**fit_rows.FACTS, **fit_rows.MEASURED}}
+        for number, _ in asked.values:
+            yield {"setting": number}
+            yield from ({"point": point} for point in POINTS[asked.contender.name])
+            if number == self.end:
+                raise Ended({"status": "timeout", "reason": "It took longer than 5 s."})
+            yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0}}
+
+
+def run_of(tmp_path, rounds=2, end=None):
+    made = Told(tmp_path, runner.Policy(5.0, rounds))
+    made.asked, made.end = [], end
+    case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
+    made.run([case], tuple(POINTS))
+    return made.asked, store.FIT.read(tmp_path)
+
+
+def test_a_run_tries_every_setting_then_rounds_in_turn_and_has_nothing_to_do_again(tmp_path):
+    asked, rows = run_of(tmp_path)
+    names = list(POINTS)
+    assert [name for name, *_ in asked] == [*names, *names, *names[::-1]]
+    assert [target for *_, target in asked] == [None, None, *[pytest.approx(0.505)] * 4]
+    assert [row["seconds"] for row in rows if row["stage"] == "rounds"] == [2.0, 3.0, 3.0, 2.0]
+    assert len(rows) == 2 * contract.TRIED + 4
+    again, same = run_of(tmp_path)
+    assert (again, len(same)) == ([], len(rows))
+    more, _ = run_of(tmp_path, rounds=3)
+    assert [name for name, *_ in more] == names
+
+
+def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_process(tmp_path):
+    asked, rows = run_of(tmp_path, rounds=1, end=3)
+    assert [numbers for _, numbers, target in asked if target is None][:2] == [list(range(10)), list(range(4, 10))]
+    cut = [row for row in rows if row["status"] == "timeout"]
+    assert [len(row["curve"]) for row in cut] == [2, 1]
+    assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
+
+
+def test_the_command_lists_known_names_and_helps():
+    for arguments, told in (
+        (["--case", "x"], "power law, bpr"),
+        (["--data", "no-such-data"], "Data sets: "),
+        (["--data", "stdlib", "--model", "x"], "softmax"),
+    ):
+        found = CliRunner().invoke(cli.app, ["bench", "fit", *arguments])
+        assert told.split(", bpr")[0] in f"{found.output}{found.exception}", arguments
+    assert "--held-out" in CliRunner().invoke(cli.app, ["bench", "fit", "--help"], env={"COLUMNS": "200"}).output

@@ -1,0 +1,47 @@
+"""Synthetic rows of trainings to a held-out quality, and a small set for each model to train on."""
+
+import numpy as np
+
+from workbench import models, store
+from workbench.bench.fit.contract import Rows
+from workbench.bench.fit.judge import Judge
+from workbench.sweep.problem import drawn_for, facts_of, targets
+
+CASE = {"case": "toy, logistic", "dataset": "toy", "model": "logistic", "held_out": "0.2"}
+FACTS = {"rows": 80, "rows_held_out": 20, "features": 50, "nnz": 400, "width": 1, "bytes_dense": 16_000}
+MEASURED = {"measure": "log loss", "larger_is_better": False}
+
+
+def row(contender, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side="ours", **more):
+    """A row that is ok unless `more` says otherwise."""
+    curve = [list(point) for point in curve]
+    best = min((point[1] for point in curve), default=None)
+    number = more.get("round", 0)
+    known = {"key": f"{contender} {stage} {number} {more.get('setting')}", "run": "one", "status": "ok", "tried": 1}
+    known |= {"contender": contender, "side": side, "is_dense": False, "stage": stage, "setting": {"rate": 1.0}}
+    known |= {"curve": curve, "value_best": best, "seconds_limit": 5.0, "threads": 2, "machine": "m"}
+    return store.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
+
+
+def rounds(contender, seconds, side="ours", target=0.505, **more):
+    """The row of its setting, and one a round with these seconds to the target."""
+    each = [
+        row(contender, "rounds", side=side, round=number, seconds=one, target=target, **more)
+        for number, one in enumerate(seconds)
+    ]
+    return [row(contender, side=side, **more), *each]
+
+
+def judge_for(model, rows=160):
+    """A small problem of a model, the last quarter of its rows held out."""
+    entry = models.get(model)
+    width = next(width for width in (3, 1) if entry.allows(width))
+    drawn = drawn_for(entry, width, rows=rows, features=40, density=0.2, seed=0, users=12, items=10)
+    y, cut = targets(drawn, entry, width, "float32"), 3 * rows // 4
+    given = Rows(model, drawn.x[:cut], y[:cut], width, False, 1, {"model": model}, facts_of(drawn))
+    return Judge(given, drawn.x[cut:], y[cut:])
+
+
+def losses(judge, scorers, count):
+    """The values of the first scorers, each taken before the next one is made."""
+    return np.array([judge.value(scorer) for scorer, _ in zip(scorers, range(count), strict=False)])
