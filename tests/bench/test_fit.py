@@ -228,6 +228,13 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
     assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
 
 
+def test_rounds_are_of_ours_and_of_the_soonest_rivals():
+    best = {
+        name: (seconds, {}, 1) for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0}.items()
+    }
+    assert runner.in_rounds(best, {name: name == "ours" for name in best}) == ["ours", "a", "b", "c"]
+
+
 def test_the_command_lists_known_names_and_helps():
     for arguments, told in (
         (["--case", "x"], "power law, bpr"),

@@ -36,6 +36,11 @@ def test_rounds_to_another_target_do_not_count():
     assert case.fastest("sparse").seconds == (7.0, 7.0, 7.0)
 
 
+def test_what_reached_the_target_without_rounds_has_the_seconds_it_was_tried_with():
+    (case,) = found(*OURS, row("other", side="rival"))
+    assert (case.entries[1].seconds, case.entries[1].state) == (None, "about 2 s, tried once")
+
+
 def test_goals_are_met_missed_or_not_measured():
     each, together, softmax = fit.goals(found(*OURS, *RIVALS))
     assert (each.met, together.met, softmax.met) == (True, False, None)

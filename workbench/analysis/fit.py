@@ -30,6 +30,7 @@ class Entry:
     settings: Sequence[Row]
     rounds: Sequence[Row]
     larger_is_better: bool = False
+    target: float | None = None
 
     @property
     def is_ours(self) -> bool:
@@ -53,18 +54,32 @@ class Entry:
         return (float(np.median(found)), min(found), max(found)) if found else None
 
     @property
-    def best(self) -> Row | None:
-        """The row of the setting that the rounds were run with, else of the one that came furthest; None without."""
-        known = [row for row in self.settings if _is_number(row["value_best"])]
-        used = self.rounds[-1]["setting"] if self.rounds else None
+    def seconds_once(self) -> float | None:
+        """Seconds of the soonest setting, tried once; None where none reached the target."""
+        return min((point[0] for row in self.settings if (point := self._reached(row))), default=None)
+
+    def _reached(self, row: Row) -> Sequence[float] | None:
         sign = -1 if self.larger_is_better else 1
-        return min(known, key=lambda row: (row["setting"] != used, sign * row["value_best"]), default=None)
+        values = (point for point in row["curve"] or [] if _is_number(point[1]) and self.target is not None)
+        return next((point for point in values if sign * point[1] <= sign * (self.target or 0.0)), None)
+
+    @property
+    def best(self) -> Row | None:
+        """The row of the setting that was soonest at the target, else of the one that came furthest; None without."""
+        known = [row for row in self.settings if _is_number(row["value_best"])]
+        reached = [(point[0], row) for row in known if (point := self._reached(row))]
+        if reached:
+            return min(reached, key=lambda each: each[0])[1]
+        sign = -1 if self.larger_is_better else 1
+        return min(known, key=lambda row: sign * row["value_best"], default=None)
 
     @property
     def state(self) -> str:
         """Why there are no seconds, in a few words; "" where there are."""
         if self.seconds:
             return ""
+        if self.seconds_once is not None:
+            return f"about {words.seconds(self.seconds_once, 2)}, tried once"
         ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
         if ended is None:
             failed = [row for row in self.settings if row["status"] == "failed"]
@@ -136,6 +151,7 @@ def _found(rows: Sequence[Row]) -> Found:
             [row for row in newest["settings"] if row["contender"] == name],
             [row for row in newest["rounds"] if row["contender"] == name and row["target"] == target],
             larger,
+            target,
         )
         for name in names
     ]

@@ -32,7 +32,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     looks = {"sparse": iter(OURS), "dense": iter([(style.DENSE, "P")]), "rival": iter(RIVALS)}
     for entry, curve in drawn:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
-        line = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
+        line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
         face = colour if entry.is_ours else "white"
         every = max(len(curve) // 12, 1)
         axes.plot(*curve.T, label=_label(entry), markerfacecolor=face, markevery=every, markersize=5, **line)

@@ -7,7 +7,7 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -27,15 +27,20 @@ from workbench.sweep import sources
 from workbench.sweep.spec import Cell
 
 WORK = "workbench.bench.fit.child:answers"
+PRELOAD = "workbench.bench.fit.preload"
 LIBRARIES = ("torch", "scikit-learn", "implicit")
 SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 30.0
 """Seconds that judging a point may take, beside those of the training."""
+RIVALS = 3
+"""Rivals that run rounds: those that were soonest at the target when settings were tried."""
 FINAL = ("ok", "unsupported", "memory", "timeout")
 MACHINE, LOG = "machine.json", "log.txt"
 
 Row = dict[str, Any]
+Best = tuple[float, Row, float]
+"""Seconds to the target, the setting, and the number of the point."""
 Told = Callable[[str, float], None]
 """Hears what is done now, and the share of the whole that is over."""
 
@@ -126,8 +131,9 @@ class Runner:
     def rounds(self, case: Case, contenders: dict[str, Contender], tried: dict[str, list[Row]]) -> None:
         """Rounds in turned order of those that reached the target with a setting, each with its best."""
         target, larger = target_among([row for rows in tried.values() for row in rows])
-        best = {name: soonest(rows, target, larger) for name, rows in tried.items()}
-        names = [name for name, found in best.items() if found]
+        reached = {name: soonest(rows, target, larger) for name, rows in tried.items()}
+        best = {name: found for name, found in reached.items() if found}
+        names = in_rounds(best, {name: contenders[name].side == "ours" for name in best})
         self.over += (len(contenders) - len(names)) * self.policy.rounds
         for number in range(self.policy.rounds):
             keys = {name: self._key(case, contenders[name], "round", number, target, *best[name]) for name in names}
@@ -139,8 +145,8 @@ class Runner:
                 known = {"target": target, "round": number}
                 self._round(case, contenders[name], best[name], keys[name], known)
 
-    def _round(self, case: Case, contender: Contender, best: Any, key: str, known: Row) -> None:
-        (value, iterations), target = best, known["target"]
+    def _round(self, case: Case, contender: Contender, best: Best, key: str, known: Row) -> None:
+        (_, value, iterations), target = best, known["target"]
         ladder = [int(iterations)] if contender.refit is not None else []
         for training, facts in self._trainings(Asked(case, contender, [(0, value)], target, ladder)):
             columns = facts | curve_columns(training, facts)
@@ -180,7 +186,7 @@ class Runner:
             "threads": self.policy.count,
             "bytes_limit": self.bytes_limit,
         }
-        process, connection = start(fork_server(), WORK, request, self.folder / LOG)
+        process, connection = start(fork_server([PRELOAD]), WORK, request, self.folder / LOG)
         since, limit = time.monotonic(), SECONDS_START
 
         def why_end() -> Row:
@@ -267,8 +273,14 @@ def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_bette
     )
 
 
-def soonest(rows: Sequence[Row], target: float, larger_is_better: bool) -> tuple[Row, float] | None:
-    """(setting, number of the point) that reached the target in the least time; None where none did."""
+def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
+    """Those that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
+    rivals = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
+    return [name for name in best if is_ours[name] or name in rivals[:RIVALS]]
+
+
+def soonest(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
+    """(seconds, setting, number of the point) that reached the target in the least time; None where none did."""
     found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
     reached = [(point[0], setting, point[2]) for point, setting in found if point]
-    return min(reached, key=lambda each: each[0])[1:] if reached else None
+    return min(reached, key=lambda each: each[0]) if reached else None
