@@ -35,8 +35,8 @@ def rounds(contender, seconds, side="ours", target=0.505, **more):
 def judge_for(model, rows=160):
     """A small problem of a model, the last quarter of its rows held out."""
     entry = models.get(model)
-    width = next(width for width in (3, 1) if entry.allows(width))
-    drawn = drawn_for(entry, width, rows=rows, features=40, density=0.2, seed=0, users=12, items=10)
+    width = 1 if model == "linear" else next(width for width in (3, 1) if entry.allows(width))
+    drawn = drawn_for(entry, width, rows=rows, features=40, density=0.2, seed=0, users=30, items=40)
     y, cut = targets(drawn, entry, width, "float32"), 3 * rows // 4
     given = Rows(model, drawn.x[:cut], y[:cut], width, False, 1, {"model": model}, facts_of(drawn))
     return Judge(given, drawn.x[cut:], y[cut:])
