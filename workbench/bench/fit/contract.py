@@ -36,8 +36,8 @@ def by_rate(model: str) -> list[dict[str, Any]]:
         return grid(optimizer=("adagrad",), batch_rows=BATCHES, rate=(0.03, 0.1, 0.2, 0.4, 0.8))
     few, many = BATCHES
     return [
-        *grid(optimizer=("sgd",), batch_rows=(few,), rate=(3.0, 10.0, 30.0)),
-        *grid(optimizer=("sgd",), batch_rows=(many,), rate=(10.0, 30.0, 100.0)),
+        *grid(optimizer=("sgd",), batch_rows=(few,), rate=(0.3, 1.0, 3.0, 10.0)),
+        *grid(optimizer=("sgd",), batch_rows=(many,), rate=(30.0, 100.0)),
         *grid(optimizer=("adagrad",), batch_rows=(few,), rate=(0.03, 0.1, 0.3, 1.0)),
     ]
 
