@@ -18,7 +18,13 @@ def row(contender, stage="settings", curve=((1.0, 0.7, 1), (2.0, 0.5, 2)), side=
     best = min((point[1] for point in curve), default=None)
     number = more.get("round", 0)
     known = {"key": f"{contender} {stage} {number} {more.get('setting')}", "run": "one", "status": "ok", "tried": 1}
-    known |= {"contender": contender, "side": side, "is_dense": False, "stage": stage, "setting": {"rate": 1.0}}
+    known |= {
+        "contender": contender,
+        "side": side,
+        "is_dense": False,
+        "stage": stage,
+        "setting": {"optimizer": "sgd", "rate": 1.0},
+    }
     known |= {"curve": curve, "value_best": best, "seconds_limit": 5.0, "threads": 2, "machine": "m"}
     return store.FIT.new_row(**CASE | FACTS | MEASURED | known | more)
 

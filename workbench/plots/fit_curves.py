@@ -107,7 +107,7 @@ def _line(entry: Entry) -> tuple[str, ...]:
     best: Any = entry.best
     if best is None:
         return entry.name, told(entry), "", "", ""
-    setting = ", ".join(f"{name} {words.number(value)}" for name, value in best["setting"].items())
+    setting = ", ".join(f"{name} {_word(value)}" for name, value in best["setting"].items())
     return (
         entry.name,
         told(entry),
@@ -115,6 +115,11 @@ def _line(entry: Entry) -> tuple[str, ...]:
         f"{setting}, of {best['tried']}",
         "yes" if best["is_at_end"] else "",
     )
+
+
+def _word(value: Any) -> str:
+    """A number with its digits, a choice as it is."""
+    return str(value) if isinstance(value, str | bool) else words.number(value)
 
 
 def _of(frame: pd.DataFrame, case: str | None) -> Found:
