@@ -89,11 +89,11 @@ def _finding(found: Found) -> tuple[str, str]:
     if ratio is None:
         text = f"{found.name}: {sparse.name} and {rival.name} were measured in different runs"
         return text, f"{text}."
-    sign = "undecided" if ratio.low <= 1 <= ratio.high else "sooner" if ratio.value > 1 else "later"
     what = f"{found.name}: {sparse.name} reaches {found.quality}"
-    factor = words.gain(ratio)
-    end = f"{factor} {sign} than" if sign != "undecided" else "about as soon as"
-    return f"{what} {end} {rival.name}", f"{what} in {told(sparse)}, {rival.name} in {told(rival)}."
+    sentence = f"{what} in {told(sparse)}, {rival.name} in {told(rival)}."
+    if ratio.low <= 1 <= ratio.high:
+        return f"{found.name}: undecided between {sparse.name} and {rival.name}", sentence
+    return f"{what} {words.gain(ratio)} {'sooner' if ratio.value > 1 else 'later'} than {rival.name}", sentence
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
