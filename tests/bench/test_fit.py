@@ -98,7 +98,7 @@ def test_scores_as_a_vector_are_judged_as_a_column():
 def test_of_many_users_some_are_looked_at(monkeypatch):
     toy = fit_rows.judge_for("bpr")
     fields = toy.rows.facts["fields"]
-    monkeypatch.setattr(judge, "USERS", 5)
+    monkeypatch.setattr(judge, "SCORES", 5 * fields[1])
     users = np.unique(judge.some_users(toy.x, fields, 0).indices[::2])
     assert len(users) == 5
 

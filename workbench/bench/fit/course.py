@@ -17,8 +17,10 @@ from typing import NamedTuple
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value
 from workbench.bench.fit.judge import is_reached
 
-APART = 1.05
-"""Seconds of a point by those of the point judged before it: the time to a target is known to this factor."""
+APART, APART_ORDER = 1.05, 1.2
+"""Seconds of a point by those of the point judged before it, at least: the time to a target is known to this factor.
+
+The second is of an order, of which judging takes longer."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
 WITHOUT_GAIN, LEAST = 0.6, 6
@@ -68,7 +70,8 @@ def of_steps(
         start = clock()
         scorer = next(points)
         seconds += clock() - start
-        if seconds < APART * judged and seconds < leave.seconds:
+        apart = APART_ORDER if leave.larger_is_better else APART
+        if seconds < apart * judged and seconds < leave.seconds:
             continue
         judged = seconds
         point = Point(float(seconds), measured(scorer), number)

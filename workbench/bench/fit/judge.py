@@ -14,8 +14,8 @@ from workbench.train import ranking
 
 NEAR = 0.01
 """The target is reached within this share of the best that any contender reached."""
-USERS = 1000
-"""Users whose items held out are looked for among all items: of more, so many are drawn."""
+SCORES = 1 << 23
+"""Scores of an order that are looked at: of more users than have so many with all items, so many are drawn."""
 
 
 def _cross_entropy(scores: np.ndarray, labels: np.ndarray) -> float:
@@ -91,10 +91,10 @@ class Judge:
 
 
 def some_users(x: Any, fields: Any, seed: int) -> Any:
-    """The rows of X csr that are of `USERS` users drawn by the seed, all where there are no more."""
-    user = pairs_of(x, fields)[0]
+    """The rows of X csr that are of users drawn by the seed, as many as have `SCORES`; all where there are no more."""
+    user, most = pairs_of(x, fields)[0], max(1, SCORES // fields[1])
     users = np.unique(user)
-    if users.size <= USERS:
+    if users.size <= most:
         return x
-    drawn = np.random.default_rng(seed).choice(users, USERS, replace=False)
+    drawn = np.random.default_rng(seed).choice(users, most, replace=False)
     return x[np.flatnonzero(np.isin(user, drawn))]
