@@ -232,6 +232,14 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
     assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
 
 
+def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
+    monkeypatch.setitem(POINTS, "scikit-learn SGDClassifier", [])
+    asked, rows = run_of(tmp_path, rounds=1, end=0)
+    assert len([row for row in rows if row["contender"] == "scikit-learn SGDClassifier"]) == 1
+    again, _ = run_of(tmp_path, rounds=1)
+    assert again == []
+
+
 def test_rounds_are_of_ours_and_of_the_soonest_rivals():
     best = {
         name: (seconds, {}, 1) for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0}.items()

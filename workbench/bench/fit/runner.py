@@ -31,7 +31,7 @@ PRELOAD = "workbench.bench.fit.preload"
 LIBRARIES = ("torch", "scikit-learn", "implicit")
 SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
-SECONDS_JUDGE = 30.0
+SECONDS_JUDGE = 15.0
 """Seconds that judging a point may take, beside those of the training."""
 RIVALS = 3
 """Rivals that run rounds: those that were soonest at the target when settings were tried."""
@@ -113,6 +113,8 @@ class Runner:
         keys = [self._key(case, contender, "settings", value) for _, value in numbered]
         found = [self.known[key] for key in keys if key in self.known]
         rest = [pair for pair in numbered if keys[pair[0]] not in self.known]
+        if any(is_hopeless(row) or row["status"] in ("memory", "unsupported") for row in found):
+            return found
         if contender.unavailable and rest:
             columns = {"status": "unsupported", "reason": contender.unavailable}
             return [*found, self._append(case, contender, "settings", keys[rest[0][0]], {}, columns)]
@@ -123,7 +125,7 @@ class Runner:
                 value = numbered[training.number][1]
                 columns = facts | curve_columns(training, facts)
                 found.append(self._append(case, contender, "settings", keys[training.number], value, columns))
-                if columns["status"] in ("memory", "unsupported"):
+                if columns["status"] in ("memory", "unsupported") or is_hopeless(columns):
                     return found
             rest = [pair for pair in rest if pair[0] not in done]
         return found
@@ -256,6 +258,11 @@ def curve_columns(training: Training, facts: Row) -> Row:
     values = [value for _, value, _ in training.points if value is not None]
     best = (max if facts.get("larger_is_better") else min)(values, default=None)
     return training.columns | {"curve": training.points, "value_best": best}
+
+
+def is_hopeless(columns: Row) -> bool:
+    """Whether not one point came in time: the other settings of the contender would take as long."""
+    return columns["status"] == "timeout" and not columns["curve"]
 
 
 def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
