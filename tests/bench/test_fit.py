@@ -234,7 +234,7 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
 
 def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
     monkeypatch.setitem(POINTS, "scikit-learn SGDClassifier", [])
-    asked, rows = run_of(tmp_path, rounds=1, end=0)
+    _, rows = run_of(tmp_path, rounds=1, end=0)
     assert len([row for row in rows if row["contender"] == "scikit-learn SGDClassifier"]) == 1
     again, _ = run_of(tmp_path, rounds=1)
     assert again == []

@@ -9,7 +9,7 @@ from workbench import formats, models
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
-from workbench.train import Training, make_run
+from workbench.train import Setup, Training, make_run, why_impossible
 from workbench.train.completion import complete
 
 
@@ -25,11 +25,13 @@ def scorer_of(run: Training) -> Scorer:
 def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
     """A contender that trains with these settings of a cell; what they leave open is completed."""
 
-    def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+    def setup(rows: Rows, value: Value) -> Setup:
         own = {"optimizer": value["optimizer"], "learning_rate": value["rate"], "batch_rows": value["batch_rows"]}
-        cell = Cell(**complete({**rows.settings, **chosen, **own}, fastest=True)[0])
+        return setup_of(Cell(**complete({**rows.settings, **chosen, **own}, fastest=True)[0]))
+
+    def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x
-        run = make_run(setup_of(cell), x, rows.y, rows.width, rows.facts)
+        run = make_run(setup(rows, value), x, rows.y, rows.width, rows.facts)
         done, due = 0, rows.rows_point
         for event in run.events():
             done += event.rows
@@ -37,9 +39,16 @@ def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
                 due = done + rows.rows_point
                 yield scorer_of(run)
 
-    bytes_needed = (lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0)
-    every = tuple(models.names())
-    return Contender(name, "ours", every, by_rate, steps, bytes_needed=bytes_needed, is_dense=is_dense)
+    return Contender(
+        name,
+        "ours",
+        tuple(models.names()),
+        by_rate,
+        steps,
+        bytes_needed=(lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0),
+        why_not=lambda rows: why_impossible(setup(rows, by_rate(rows.model)[0])),
+        is_dense=is_dense,
+    )
 
 
 register(of_ours("ours, sparse", format="csr"))
