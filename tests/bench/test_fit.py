@@ -240,6 +240,14 @@ def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch
     assert again == []
 
 
+def test_where_a_side_does_not_come_so_far_the_target_is_what_both_come_to():
+    rows = [fit_rows.row("ours"), fit_rows.row("rival", side="rival", curve=((1.0, 0.503, 1),))]
+    assert runner.target_among(rows) == (pytest.approx(0.505), False)
+    rows[1] = fit_rows.row("rival", side="rival", curve=((1.0, 0.6, 1),))
+    assert runner.target_among(rows) == (pytest.approx(0.606), False)
+    assert math.isnan(runner.target_among([])[0])
+
+
 def test_rounds_are_of_ours_and_of_the_soonest_rivals():
     best = {
         name: (seconds, {}, 1) for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0}.items()

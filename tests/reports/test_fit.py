@@ -72,6 +72,7 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     line = next(line for line in text.splitlines() if line.startswith("| toy, logistic |"))
     assert "would need 3 GB | fast | 6 s (5.4 s to 6.6 s) | 6 x (" in line
     assert "1 s (900 ms to 1.1 s)" in line
+    assert line.endswith("| 0.5, ours, sparse |")
     assert "workbench bench fit --quick" in text
     assert "optimizer sgd, rate 1, of 1" in text
     assert (tmp_path / "fit-toy-logistic.svg").exists()

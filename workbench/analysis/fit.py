@@ -54,6 +54,12 @@ class Entry:
         return (float(np.median(found)), min(found), max(found)) if found else None
 
     @property
+    def value_best(self) -> float | None:
+        """The best value of all settings; None without a point."""
+        values = [row["value_best"] for row in self.settings if _is_number(row["value_best"])]
+        return (max if self.larger_is_better else min)(values, default=None)
+
+    @property
     def seconds_once(self) -> float | None:
         """Seconds of the soonest setting, tried once; None where none reached the target."""
         return min((point[0] for row in self.settings if (point := self._reached(row))), default=None)
@@ -107,6 +113,13 @@ class Found:
         """The target in words."""
         sign = "≥" if self.row["larger_is_better"] else "≤"
         return "" if self.target is None else f"{self.row['measure']} {sign} {words.number(self.target, 4)}"
+
+    @property
+    def furthest(self) -> Entry | None:
+        """The contender that came to the best value with any setting."""
+        able = [entry for entry in self.entries if entry.value_best is not None]
+        sign = -1 if self.row["larger_is_better"] is True else 1
+        return min(able, key=lambda entry: sign * (entry.value_best or 0.0), default=None)
 
     def fastest(self, kind: str) -> Entry | None:
         """The fastest that reached the target of a kind: sparse, dense (both ours) or rival."""

@@ -16,7 +16,10 @@ from workbench.reports.texts import written, written_frame
 
 FILE = "bench-fit.md"
 FIGURE_INCHES = (9.0, 6.0)
-COLUMNS = ("case", "rows x features", "quality", "sparse", "dense", "fastest rival", "its seconds", "rival / sparse")
+COLUMNS = (
+    *("case", "rows x features", "quality", "sparse", "dense", "fastest rival", "its seconds", "rival / sparse"),
+    "best of all",
+)
 OUTCOME = {True: "met", False: "missed", None: "not measured"}
 
 
@@ -49,7 +52,9 @@ def line(found: Found) -> list[str]:
     size = f"{row['rows']:,} x {row['features']:,}"
     sparse, dense = (_ours(found, kind) for kind in ("sparse", "dense"))
     fastest = [rival.name, told(rival)] if rival else ["none reached it", ""]
-    return [found.name, size, found.quality, sparse, dense, *fastest, fit.times(found.ratio)]
+    best = found.furthest
+    furthest = f"{words.number(best.value_best, 4)}, {best.name}" if best and best.value_best is not None else ""
+    return [found.name, size, found.quality, sparse, dense, *fastest, fit.times(found.ratio), furthest]
 
 
 def _ours(found: Found, kind: str) -> str:

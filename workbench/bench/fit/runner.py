@@ -266,11 +266,19 @@ def is_hopeless(columns: Row) -> bool:
 
 
 def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
-    """The value to reach, within 1 % of the best of all rows, and whether larger is better (NaN without any)."""
+    """The value to reach and whether larger is better: within 1 % of the best of all rows (NaN without any).
+
+    Where ours or the rivals do not come so far, it is within 1 % of the best that both come to.
+    """
     known = [row for row in rows if row["value_best"] is not None]
     larger = any(row["larger_is_better"] for row in known)
-    best = (max if larger else min)((row["value_best"] for row in known), default=float("nan"))
-    return target_of(best, larger), larger
+    better, worse = (max, min) if larger else (min, max)
+    sides = {row["side"] for row in known}
+    each = [better(row["value_best"] for row in known if row["side"] == side) for side in sides]
+    best = better(each, default=float("nan"))
+    common = worse(each, default=float("nan"))
+    target = target_of(best, larger)
+    return (target if is_reached(common, target, larger) else target_of(common, larger)), larger
 
 
 def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
