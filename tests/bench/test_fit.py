@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, child, contract, course, judge, runner
+from workbench.bench.fit import cases, child, choosing, contract, course, judge, runner
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
 from workbench.command import fit as command
@@ -145,6 +145,8 @@ def test_the_end_of_what_was_tried_is_told():
 def test_names_that_are_not_known_are_told_the_known():
     with pytest.raises(BenchError, match=r"there is: ours, sparse; ours, dense; .*liblinear"):
         contract.contenders_of("logistic", ("nobody",))
+    with pytest.raises(BenchError, match=r"graph_convolution here; models are: .*softmax"):
+        contract.contenders_of("graph_convolution")
     with pytest.raises(BenchError, match=r"no case 'x'; there is: standard library, logistic"):
         cases.chosen(("x",))
 
@@ -242,17 +244,17 @@ def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch
 
 def test_where_a_side_does_not_come_so_far_the_target_is_what_both_come_to():
     rows = [fit_rows.row("ours"), fit_rows.row("rival", side="rival", curve=((1.0, 0.503, 1),))]
-    assert runner.target_among(rows) == (pytest.approx(0.505), False)
+    assert choosing.target_among(rows) == (pytest.approx(0.505), False)
     rows[1] = fit_rows.row("rival", side="rival", curve=((1.0, 0.6, 1),))
-    assert runner.target_among(rows) == (pytest.approx(0.606), False)
-    assert math.isnan(runner.target_among([])[0])
+    assert choosing.target_among(rows) == (pytest.approx(0.606), False)
+    assert math.isnan(choosing.target_among([])[0])
 
 
 def test_rounds_are_of_ours_and_of_the_soonest_rivals():
     best = {
         name: (seconds, {}, 1) for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0}.items()
     }
-    assert runner.in_rounds(best, {name: name == "ours" for name in best}) == ["ours", "a", "b", "c"]
+    assert choosing.in_rounds(best, {name: name == "ours" for name in best}) == ["ours", "a", "b", "c"]
 
 
 def test_the_command_lists_known_names_and_helps():

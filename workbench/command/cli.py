@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.command import data_commands, exits
+from workbench.command.fit_options import bench_fit
 from workbench.command.options import with_settings
 
 app = typer.Typer(
@@ -272,44 +273,7 @@ def bench_self(
     self_trial.run(names or [], results, seconds_budget)
 
 
-@bench.command("fit")
-def bench_fit(
-    ctx: typer.Context,
-    data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
-    model: Annotated[str, typer.Option(help="Model, for --data; a wrong name lists all.")] = "logistic",
-    held_out: Annotated[
-        str, typer.Option(help="Share of the rows held out, or the file of them, read as --data was; for --data.")
-    ] = "0.2",
-    dataset: data_commands.Dataset = "",
-    labels: data_commands.Labels = "",
-    kind: data_commands.Kind = "",
-    reading: data_commands.Reading = "",
-    positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
-    width: Annotated[int | None, typer.Option(min=1, help="Outputs or factors; by default the model's.")] = None,
-    model_options: Annotated[str, typer.Option(help="Options of the model, name=value with commas between.")] = "",
-    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
-    contender: Annotated[list[str] | None, typer.Option(help="A contender alone; a wrong name lists all.")] = None,
-    seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the best setting of each contender.")] = 4,
-    threads: Threads = None,
-    seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
-    quick: Annotated[bool, typer.Option("--quick", help="Two small cases of the suite.")] = False,
-    results: Annotated[
-        Path, typer.Option(help="Folder of rows, page and charts; what it has is not measured again.")
-    ] = Path("runs/bench-fit"),
-) -> None:
-    """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing."""
-    from workbench.bench.fit import cases
-    from workbench.bench.fit.runner import Policy
-    from workbench.command import fit
-
-    chosen = cases.chosen(tuple(case or ()), quick)
-    if data:
-        given = {"dataset": dataset, "labels": labels, "kind": kind, "reading": reading, "positive": positive}
-        more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
-        chosen = [fit.case_of(data, held_out, **{name: value for name, value in (given | more).items() if value})]
-    policy = Policy(seconds, rounds, threads)
-    fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx))
+bench.command("fit")(bench_fit)
 
 
 def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:

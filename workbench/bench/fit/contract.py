@@ -142,6 +142,9 @@ register, names, get = _contenders.register, _contenders.names, _contenders.get
 def contenders_of(model: str, only: tuple[str, ...] = ()) -> list[Contender]:
     """Those that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
     able = sorted((one for one in map(get, names()) if model in one.models), key=_place)
+    if not able:
+        known = ", ".join(sorted({model for name in names() for model in get(name).models}))
+        raise BenchError(f"No contender trains the model {model} here; models are: {known}.")
     for name in only:
         if name not in [one.name for one in able]:
             known = "; ".join(one.name for one in able)

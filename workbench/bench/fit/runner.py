@@ -7,8 +7,8 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +16,18 @@ import numba
 
 from workbench import store
 from workbench.bench.fit.cases import Case
+from workbench.bench.fit.choosing import (
+    Best,
+    Row,
+    Training,
+    curve_columns,
+    in_rounds,
+    is_hopeless,
+    reached_at,
+    soonest,
+    target_among,
+)
 from workbench.bench.fit.contract import Contender, contenders_of, get, origin
-from workbench.bench.fit.judge import is_reached, target_of
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
@@ -33,14 +43,9 @@ SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 15.0
 """Seconds that judging a point may take, beside those of the training."""
-RIVALS = 3
-"""Rivals that run rounds: those that were soonest at the target when settings were tried."""
 FINAL = ("ok", "unsupported", "memory", "timeout")
 MACHINE, LOG = "machine.json", "log.txt"
 
-Row = dict[str, Any]
-Best = tuple[float, Row, float]
-"""Seconds to the target, the setting, and the number of the point."""
 Told = Callable[[str, float], None]
 """Hears what is done now, and the share of the whole that is over."""
 
@@ -62,15 +67,6 @@ class Policy:
     def count(self) -> int:
         """Threads: those asked for, or all cores."""
         return self.threads or numba.config.NUMBA_NUM_THREADS
-
-
-@dataclass
-class Training:
-    """One training as its process told of it."""
-
-    number: int
-    points: list[list[float]] = field(default_factory=list)
-    columns: Row = field(default_factory=lambda: {"status": "ok", "reason": ""})
 
 
 @dataclass(frozen=True)
@@ -251,51 +247,3 @@ def _source(contender: str, dataset: str, model: str) -> str:
 def source_hash(case: Case, contender: Contender) -> str:
     """Hash of the code that makes the data and trains."""
     return _source(contender.name, case.cell.dataset, case.model)
-
-
-def curve_columns(training: Training, facts: Row) -> Row:
-    """The columns of a training that follow from its points; what was cut off for time has those before."""
-    values = [value for _, value, _ in training.points if value is not None]
-    best = (max if facts.get("larger_is_better") else min)(values, default=None)
-    return training.columns | {"curve": training.points, "value_best": best}
-
-
-def is_hopeless(columns: Row) -> bool:
-    """Whether not one point came in time: the other settings of the contender would take as long."""
-    return columns["status"] == "timeout" and not columns["curve"]
-
-
-def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
-    """The value to reach and whether larger is better: within 1 % of the best of all rows (NaN without any).
-
-    Where ours or the rivals do not come so far, it is within 1 % of the best that both come to.
-    """
-    known = [row for row in rows if row["value_best"] is not None]
-    larger = any(row["larger_is_better"] for row in known)
-    better, worse = (max, min) if larger else (min, max)
-    sides = {row["side"] for row in known}
-    each = [better(row["value_best"] for row in known if row["side"] == side) for side in sides]
-    best = better(each, default=float("nan"))
-    common = worse(each, default=float("nan"))
-    target = target_of(best, larger)
-    return (target if is_reached(common, target, larger) else target_of(common, larger)), larger
-
-
-def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
-    """The first point that is as good as the target: seconds, value, number; None where none is."""
-    return next(
-        (point for point in points if point[1] is not None and is_reached(point[1], target, larger_is_better)), None
-    )
-
-
-def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Those that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
-    rivals = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
-    return [name for name in best if is_ours[name] or name in rivals[:RIVALS]]
-
-
-def soonest(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:
-    """(seconds, setting, number of the point) that reached the target in the least time; None where none did."""
-    found = [(reached_at(row["curve"] or [], target, larger_is_better), row["setting"]) for row in rows]
-    reached = [(point[0], setting, point[2]) for point, setting in found if point]
-    return min(reached, key=lambda each: each[0]) if reached else None

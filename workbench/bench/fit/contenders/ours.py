@@ -42,7 +42,7 @@ def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
     return Contender(
         name,
         "ours",
-        tuple(models.names()),
+        tuple(model for model in models.names() if "graph" not in models.get(model).needs),
         by_rate,
         steps,
         bytes_needed=(lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0),
