@@ -10,10 +10,6 @@
 
 constexpr int FLIGHT = 2;
 
-// Blocks that should fit a multiprocessor at once, which leaves 64 registers a thread: without it ptxas 13.0 takes 48 to
-// 56 and spills.
-constexpr int BLOCKS_SM = 8;
-
 // Entries in CSR form: the column is the table's row.
 template <class T>
 struct Weighted {
@@ -128,6 +124,11 @@ struct Sum {
             }
     }
 };
+
+// Blocks that should fit a multiprocessor at once, which leaves 64, 80 or 96 registers a thread: without it ptxas 13.0
+// takes fewer than a kernel needs, and spills.
+template <class S>
+constexpr int BLOCKS_SM = S::V > 1 ? 5 : sizeof(typename S::T) > 4 ? 6 : 8;
 
 // The result that entry k belongs to, or -1.
 __device__ inline i64 owner(const Indices& starts, i64 rows, i64 k) {

@@ -5,8 +5,10 @@
 
 constexpr int MOST_STATES = 3, MOST_SETTINGS = 10;
 
-// As BLOCKS_SM, with room for weights and states: 80 registers, of which Adam's widest tiles spill some.
-constexpr int FUSED_SM = 6;
+// As BLOCKS_SM, with room for weights and states: 80 registers; the widest tiles and double have 96 with one state, 128
+// with more.
+template <class S>
+constexpr int FUSED_SM = 6 - (S::V > 1 || sizeof(typename S::T) > 4 ? (Rule::STATES < 2 ? Rule::STATES : 2) : 0);
 
 // What every kernel takes: the arrays, of which unused states are not read, and the settings, unused ones 0. Weights may
 // be of half the memory, X; what is computed with them and all else is T.
@@ -102,7 +104,7 @@ __global__ void __launch_bounds__(THREADS) dense(ARRAYS(T), const T* gradient, i
 
 // The rows `rows[u]`, or all of them where `is_named` is 0, by row u of the gradient: G lanes a row.
 template <class T, int W, int G, class X = T>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 6)
     lazy(ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, ROUNDING, NUMBERS) {
     const Stepper<T, X> rule = RULE_BY(X, nullptr, ROUNDING_HERE);
     const Group<G> group;
@@ -194,7 +196,7 @@ struct Apply {
 };
 
 template <class S, class X = typename S::T, class T = typename S::T>
-__global__ void __launch_bounds__(THREADS, FUSED_SM) fused(
+__global__ void __launch_bounds__(THREADS, FUSED_SM<S>) fused(
     ARRAYS(X), RESULTS, const i64* columns, const void* entry_rows, const T* values, const T* g, T* partial, int width,
     const T* live, int is_live, int keeps, ROUNDING, NUMBERS) {
     const Weighted<T> weighted{Indices(entry_rows, wide), values};
@@ -203,7 +205,7 @@ __global__ void __launch_bounds__(THREADS, FUSED_SM) fused(
 }
 
 template <class S, class X = typename S::T, class T = typename S::T>
-__global__ void __launch_bounds__(THREADS, FUSED_SM) fused_pieces(
+__global__ void __launch_bounds__(THREADS, FUSED_SM<S>) fused_pieces(
     ARRAYS(X), RESULTS, const i64* columns, const T* partial, int width, const T* live, int is_live, ROUNDING,
     NUMBERS) {
     Apply<S, X> apply{RULE_BY(X, is_live ? live : nullptr, ROUNDING_HERE), columns, width, 0, {}};

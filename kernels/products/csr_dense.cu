@@ -2,7 +2,7 @@
 #include "../gpu/row_sums.cuh"
 
 template <class S, class X = typename S::T>
-__global__ void __launch_bounds__(THREADS, BLOCKS_SM) csr_dense(
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) csr_dense(
     RESULTS, const void* indices, const typename S::T* data, const X* x, typename S::T* out,
     typename S::T* partial, int width, int keeps) {
     const Weighted<typename S::T> weighted{Indices(indices, wide), data};

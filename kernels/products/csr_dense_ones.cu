@@ -2,7 +2,7 @@
 #include "../gpu/row_sums.cuh"
 
 template <class S, class X = typename S::T>
-__global__ void __launch_bounds__(THREADS, BLOCKS_SM) csr_dense_ones(
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) csr_dense_ones(
     RESULTS, const void* indices, const X* x, typename S::T* out, typename S::T* partial, int width,
     int keeps) {
     const Ones<typename S::T> ones{Indices(indices, wide)};

@@ -6,7 +6,7 @@
 constexpr i64 RUN = 16;
 
 template <class S, class A = typename S::T, class B = A>
-__global__ void __launch_bounds__(THREADS) sddmm(
+__global__ void __launch_bounds__(THREADS, BLOCKS_SM<S>) sddmm(
     const void* indptr, int wide, const void* indices, const A* a, const B* b, typename S::T* out, i64 rows,
     i64 entries, int width, int keeps) {
     typedef typename S::T T;

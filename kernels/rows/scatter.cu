@@ -2,7 +2,7 @@
 #include "../gpu/device.cuh"
 
 template <class Word, int G>
-__global__ void __launch_bounds__(THREADS)
+__global__ void __launch_bounds__(THREADS, 8)
     scatter(const Word* values, const void* index, int wide, Word* out, i64 rows, i64 words) {
     const Indices place(index, wide);
     const Group<G> group;

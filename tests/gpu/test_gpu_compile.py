@@ -1,7 +1,10 @@
 """Every CUDA source, with each variant that launchers name, compiles for three GPU generations; no driver needed."""
 
+import dataclasses
 import hashlib
 import importlib
+import json
+import os
 import pkgutil
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -13,11 +16,13 @@ import kernels
 import kernels.gpu
 from kernels import devices
 from kernels.gpu.source import Source, sources
-from tests.support import nvrtc
+from tests.support import cuda_resources, nvrtc
+from tests.support.cuda_resources import Resources
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
 CACHE = Path(__file__).parents[2] / ".pytest_cache" / "nvrtc"
 ROOT = Path(kernels.__file__).parent
+RESULTS = Path(__file__).parents[2] / "results"
 DISTINCT = ("adagrad.update", "group_adagrad.update")
 
 kernels.names()  # registers every source that kernels have
@@ -44,20 +49,39 @@ def variants(source: Source, architecture: str) -> tuple[str, ...]:
     return source.names
 
 
-def problem(source: Source, architecture: str) -> str:
-    """What the compiler says against a source, or ''; kept by its text, for it takes seconds."""
+def compiled(source: Source, architecture: str) -> dict[str, Resources]:
+    """What each variant takes; kept by its text, for it takes seconds. `CompileError` says what the compiler says."""
     names, options = variants(source, architecture), (*devices.OPTIONS, f"--gpu-architecture={architecture}")
     key = hashlib.sha256("\n".join((str(nvrtc.version()), source.text, *names, *options)).encode())
-    known = CACHE / f"{source.title}-{architecture}-{key.hexdigest()[:20]}"
+    known = CACHE / f"{source.title}-{architecture}-{key.hexdigest()[:20]}.json"
     if known.exists():
-        return ""
+        return {name: Resources(**found) for name, found in json.loads(known.read_text("utf-8")).items()}
+    found = nvrtc.resources(source.text, names, options)
+    CACHE.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({name: dataclasses.asdict(one) for name, one in found.items()})
+    writing = known.with_suffix(f".{os.getpid()}")
+    writing.write_text(text, "utf-8")
+    writing.replace(known)
+    return found
+
+
+def problem(source: Source, architecture: str) -> str:
+    """What the compiler says against a source, or ''."""
     try:
-        nvrtc.machine_code(source.text, names, options)
+        compiled(source, architecture)
     except nvrtc.CompileError as error:
         return str(error)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    known.touch()
     return ""
+
+
+def table() -> list[dict]:
+    """What every compiled variant takes, a row each."""
+    return [
+        cuda_resources.row(name, kernel, architecture, found)
+        for architecture in ARCHITECTURES
+        for name in sorted(sources)
+        for kernel, found in compiled(sources[name], architecture).items()
+    ]
 
 
 @pytest.fixture(scope="module")
@@ -72,6 +96,48 @@ def problems() -> dict:
 @pytest.mark.parametrize("name", sorted(sources))
 def test_source_compiles(name: str, architecture: str, problems: dict) -> None:
     assert problems[name, architecture] == ""
+
+
+@needs_nvrtc
+def test_no_kernel_spills_registers(problems: dict) -> None:
+    assert [one for one in table() if one["bytes_spilled"]] == []
+
+
+@needs_nvrtc
+def test_the_table_in_the_results_is_of_these_sources(problems: dict) -> None:
+    kept = [json.loads(line) for line in (RESULTS / "cuda-registers.jsonl").read_text("utf-8").splitlines()]
+    if kept[0]["nvrtc"] != list(nvrtc.version()):
+        pytest.skip(f"the table is of NVRTC {kept[0]['nvrtc']}, this is {nvrtc.version()}")
+    found = [{"nvrtc": list(nvrtc.version())} | one for one in table()]
+    assert kept == found, "write it anew: python -m tests.support.cuda_resources results"
+
+
+@needs_nvrtc
+def test_spills_and_shared_memory_are_seen(tmp_path: Path) -> None:
+    (tmp_path / "spills.cu").write_text(
+        """__global__ void __launch_bounds__(1024, 2) spills(float* x) {
+            __shared__ float shared[300];
+            float own[64];
+            for (int k = 0; k < 64; k++) own[k] = x[k * 1024 + threadIdx.x];
+            shared[threadIdx.x % 300] = own[0];
+            __syncthreads();
+            for (int turn = 0; turn < 9; turn++)
+                for (int k = 0; k < 64; k++) own[k] = own[k] * own[(k * 7 + 1) % 64] + shared[k];
+            for (int k = 0; k < 64; k++) x[k * 1024 + threadIdx.x] = own[k];
+        }""",
+        encoding="utf-8",
+    )
+    found = compiled(Source(tmp_path / "spills.cu", ("spills",)), "sm_90")["spills"]
+    assert (found.registers, found.bytes_shared) == (32, 1200)
+    assert found.bytes_spilled > 0
+
+
+@pytest.mark.parametrize(
+    ("registers", "shared", "warps"),
+    [(16, 0, 64), (32, 0, 64), (33, 0, 48), (46, 0, 40), (64, 0, 32), (255, 0, 8), (32, 48 * 1024, 16)],
+)
+def test_warps_are_those_of_nvidias_rule(registers: int, shared: int, warps: int) -> None:
+    assert Resources(registers, 0, 0, shared).warps("sm_90") == warps
 
 
 def test_every_cuda_file_is_a_source_of_some_launcher() -> None:

@@ -5,6 +5,9 @@ import functools
 import importlib.metadata
 from pathlib import Path
 
+from tests.support import cuda_resources
+from tests.support.cuda_resources import Resources
+
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu12")
 
 
@@ -50,17 +53,26 @@ def _text(program: ctypes.c_void_p, what: str) -> str:
     return text.raw.rstrip(b"\0").decode("latin1")
 
 
-def machine_code(text: str, names: tuple[str, ...], options: tuple[str, ...]) -> str:
-    """The binary of a program with the kernels `names`, bytes as Latin-1; raises `CompileError`."""
+def resources(text: str, names: tuple[str, ...], options: tuple[str, ...]) -> dict[str, Resources]:
+    """What each of the kernels `names` of a program takes once it is machine code; raises `CompileError`."""
     program, library = ctypes.c_void_p(), _library()
     if library.nvrtcCreateProgram(ctypes.byref(program), text.encode(), b"kernels.cu", 0, None, None):
         raise CompileError("the program was not made")
     try:
         for name in names:
             library.nvrtcAddNameExpression(program, name.encode())
+        options = (*options, "--ptxas-options=-v")
         given = (ctypes.c_char_p * len(options))(*[option.encode() for option in options])
         if library.nvrtcCompileProgram(program, len(options), given):
             raise CompileError(_text(program, "ProgramLog"))
-        return _text(program, "CUBIN")
+        found = cuda_resources.of_log(_text(program, "ProgramLog"))
+        return {name: found[_symbol(program, name)] for name in names}
     finally:
         library.nvrtcDestroyProgram(ctypes.byref(program))
+
+
+def _symbol(program: ctypes.c_void_p, name: str) -> str:
+    symbol = ctypes.c_char_p()
+    if _library().nvrtcGetLoweredName(program, name.encode(), ctypes.byref(symbol)) or symbol.value is None:
+        raise CompileError(f"the program has no kernel {name}")
+    return symbol.value.decode()
