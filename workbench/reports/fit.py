@@ -10,6 +10,7 @@ from matplotlib.figure import Figure
 from workbench import plots, store
 from workbench.analysis import fit, words
 from workbench.analysis.fit import Found
+from workbench.analysis.intervals import known
 from workbench.plots.fit_curves import told
 from workbench.reports import page
 from workbench.reports.texts import written, written_frame
@@ -86,7 +87,10 @@ def method(found: list[Found]) -> str:
     threads = sorted({row["threads"] for row in rows})
     tried = sorted({row["tried"] for row in rows})
     each = ", ".join(f"{words.number(limit)} s" for limit in limits)
+    rounds = [row for case in found for entry in case.entries for row in entry.rounds]
+    busy = max((known(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (
         f"Each contender tries {', '.join(map(str, tried))} settings of at most {each}, on "
-        f"{', '.join(map(str, threads))} threads, in processes of its own."
+        f"{', '.join(map(str, threads))} threads, in processes of its own. "
+        f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
     )

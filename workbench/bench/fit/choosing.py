@@ -31,8 +31,8 @@ def curve_columns(training: Training, facts: Row) -> Row:
 
 
 def is_hopeless(columns: Row) -> bool:
-    """Whether not one point came in time: the other settings of the contender would take as long."""
-    return columns["status"] == "timeout" and not columns["curve"]
+    """Whether not one point came, for time or for a failure: the other settings of the contender would end so, too."""
+    return columns["status"] in ("timeout", "failed") and not columns["curve"]
 
 
 def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
