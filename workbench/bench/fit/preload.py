@@ -6,7 +6,7 @@ No function of scikit-learn runs here: a process that has started OpenMP's threa
 import gc
 
 import sklearn.linear_model
-import sklearn.multiclass  # noqa: F401
+import sklearn.multioutput  # noqa: F401
 
 import workbench.bench.fit.child
 import workbench.sweep.preload  # noqa: F401

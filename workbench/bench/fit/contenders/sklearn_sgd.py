@@ -51,10 +51,10 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
 
 def steps_of_each_class(rows: Rows, value: Value) -> Iterator[Scorer]:
     """Epochs of one model for each class."""
-    from sklearn.multiclass import OneVsRestClassifier
+    from sklearn.multioutput import MultiOutputClassifier
 
-    model = OneVsRestClassifier(_classifier(rows, value), n_jobs=rows.threads)
-    y, classes = rows.y.astype(np.int64), np.arange(rows.width)
+    model = MultiOutputClassifier(_classifier(rows, value), n_jobs=rows.threads)
+    y, classes = rows.y.astype(np.int64), [np.arange(2)] * rows.width
     cut = [(rows.x[part], y[part]) for part in parts(rows)]
     while True:
         for x, labels in cut:
@@ -89,7 +89,11 @@ RATES = grid(rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=(False, True))
 
 NAME = "scikit-learn"
 register(Contender(f"{NAME} SGDClassifier", "rival", ("logistic", "softmax"), lambda model: STRENGTHS, steps))
-register(Contender(f"{NAME} OneVsRest", "rival", ("multilabel",), lambda model: STRENGTHS, steps_of_each_class))
+register(
+    Contender(
+        f"{NAME} MultiOutput SGDClassifier", "rival", ("multilabel",), lambda model: STRENGTHS, steps_of_each_class
+    )
+)
 register(
     Contender(f"{NAME} SGDRegressor", "rival", ("linear",), lambda model: RATES, steps_of_numbers, why_not=_several)
 )
