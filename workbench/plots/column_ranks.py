@@ -21,10 +21,8 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     columns = row["columns"]
     if not columns["ranks"]:
         return message(figure, f"{row['name']} stores no entry, so no column is used.")
-    axes = figure.add_subplot()
+    axes = figure.add_subplot(xscale="log", yscale="log")
     ranks, counts = np.array(columns["ranks"], np.float64).T
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.plot(ranks, counts, "o", color=POINTS, markersize=4.5, label="columns")
     if zipf := columns["zipf"]:
         ends = np.array([zipf["first"], zipf["last"]], np.float64)

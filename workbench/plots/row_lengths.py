@@ -21,12 +21,10 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     lengths = row["lengths"]
     if not lengths["bins"]:
         return message(figure, f"{row['name']} stores no entry, so its rows have no lengths to draw.")
-    axes = figure.add_subplot()
+    axes = figure.add_subplot(xscale="log", yscale="log")
     starts = [least - 0.5 for least, _, _ in lengths["bins"]]
     widths = [most + 0.5 - start for start, (_, most, _) in zip(starts, lengths["bins"], strict=True)]
     shares = [100 * count / row["rows"] for *_, count in lengths["bins"]]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.bar(starts, shares, widths, align="edge", color=BARS, edgecolor="white", linewidth=0.6)
     for name, noun, colour, line in MARKS:
         label = f"{noun}: {words.number(lengths[name])}"

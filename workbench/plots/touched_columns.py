@@ -18,10 +18,8 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     batches = row["touched"]
     if not row["entries"]:
         return message(figure, f"{row['name']} stores no entry, so no batch touches a column.")
-    axes = figure.add_subplot()
+    axes = figure.add_subplot(xscale="log", yscale="log")
     sizes = [batch["batch_rows"] for batch in batches]
-    axes.set_xscale("log")
-    axes.set_yscale("log")
     axes.axhline(
         row["features"], color=style.GREY, linestyle=":", linewidth=2, label=f"all {row['features']:,} columns"
     )
