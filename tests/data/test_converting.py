@@ -252,6 +252,21 @@ def test_what_is_being_written_by_another_process_is_left_alone_and_cleaned_once
     assert left_over(tmp_path) == ["X.sparse"]
 
 
+def test_what_is_whole_is_locked_until_it_is_in_its_place(tmp_path, monkeypatch):
+    moved = Path.rename
+
+    def watched(path, target):
+        if target == tmp_path / "X.sparse":
+            with pytest.raises(DataError, match="is being written by another process"):
+                data.convert(drawn(), target)
+        return moved(path, target)
+
+    monkeypatch.setattr(Path, "rename", watched)
+    data.convert(drawn(), tmp_path / "X.sparse")
+    assert sorted(path.name for path in (tmp_path / "X.sparse").iterdir()) == ["00000", "manifest.json"]
+    assert whole(tmp_path / "X.sparse").rows == 300
+
+
 def test_progress_is_told_of_both_stages(tmp_path):
     told = []
     stored(tmp_path / "X.sparse", drawn(), shuffle=0, progress=told.append)

@@ -37,8 +37,8 @@ def beside(folder: Path) -> Iterator[Path]:
             try:
                 _clear(partial)
                 yield partial
-                (partial / LOCK).unlink()
-                partial.rename(folder)
+                partial.rename(folder)  # with its lock: without it another process could clear what is whole
+                (folder / LOCK).unlink()
                 _sync(folder.parent)
             except BaseException:
                 shutil.rmtree(partial, ignore_errors=True)
