@@ -1,5 +1,6 @@
 """Documents one by one, with their labels: lines of a text file, or files of a folder with a folder for each class."""
 
+import itertools
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -10,16 +11,17 @@ import numpy as np
 from workbench.data.errors import DataError
 from workbench.data.files import fingerprint, reading
 from workbench.data.label_files import label_of, of_text, read_label_file
-from workbench.data.label_reading import Place
 from workbench.data.opened import BLOCK, LONGEST_LINE, opened, place_in
 
 LABELS = ("none", "first")
+DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE = 1 << 13, 1 << 23
+"""Documents that are held at once, and characters of them, at most one document more."""
 SAVE = "save it as UTF-8, or give its encoding, such as encoding='latin-1'"
 
 
 @final
 class Documents:
-    """The documents at `path`, and after they went past once, what their labels are and where they stand.
+    """The documents at `path` with their labels; memory holds some of them, and those of a file of labels.
 
     `label` says for a file whether each line begins with one, with a `separator` behind it: "first" or "none". A file
     without has them in the file `labels`. Of a folder each sub-folder is a class.
@@ -31,8 +33,8 @@ class Documents:
         self.path, self.label, self.separator, self.encoding = Path(path), label, separator, encoding
         self.is_folder = self.path.is_dir()
         self._check(labels)
-        self._labels: list[str] = []
         self._given = None if labels is None else read_label_file(labels)
+        self.count = 0
         self._files: list[Path] = []
 
     def _check(self, labels: str | os.PathLike | None) -> None:
@@ -57,33 +59,50 @@ class Documents:
                 f"{self.path} is read without labels, which training needs: give {ways} of them, one a line."
             )
 
-    def __iter__(self) -> Iterator[str]:
-        return self._of_folder() if self.is_folder else self._of_lines()
+    def parts(self) -> Iterator[tuple[list[str], list[str]]]:
+        """The documents, some at a time, and a label of each as it stands; none of what has a file of labels."""
+        self._files.clear()
+        self.count = 0
+        both = self._of_folder() if self.is_folder else self._of_lines()
+        while some := list(_within(both, DOCUMENTS_AT_ONCE, CHARACTERS_AT_ONCE)):
+            self.count += len(some)
+            yield [document for document, _ in some], [] if self._given else [label for _, label in some]
 
-    def labels(self) -> tuple[np.ndarray, Place]:
-        """Labels [documents] of what went past, and where each stands."""
+    @property
+    def given(self) -> np.ndarray | None:
+        """Labels [documents] of a file of their own."""
+        return None if self._given is None else self._given[0]
+
+    def labels(self, came: list[str]) -> np.ndarray:
+        """Labels as they stand that `parts` gave, as numbers where all are, or those of the file of labels."""
+        if self.given is not None:
+            return self.given
+        return np.array(came, np.str_) if self.is_folder else of_text(came)
+
+    def place(self, row: int) -> str:
+        """Where the label of a document stands, once all went past."""
         if self._given is not None:
-            return self._given
-        labels = of_text(self._labels) if not self.is_folder else np.array(self._labels)
-        if self.is_folder:
-            return labels, lambda row: str(self._files[row])
-        return labels, place_in(self.path, encoding=self.encoding)
+            return self._given[1](row)
+        return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
 
-    def _of_lines(self) -> Iterator[str]:
+    def alike(self) -> dict[str, str]:
+        """The parameters by which another file is parted into documents as this one is."""
+        return {"label": self.label, "separator": self.separator, "encoding": self.encoding}
+
+    def _of_lines(self) -> Iterator[tuple[str, str]]:
         separator = self.separator.encode()
         with opened(self.path, self.encoding, advice=SAVE) as file:
             for line, text in enumerate(file, 1):
                 if self.label == "none":
-                    yield text.decode()
+                    yield text.decode(), ""
                 elif text.strip():
                     label, found, document = text.partition(separator)
                     if not found:
                         advice = "label='first' wants 'label, separator, text' on each line; separator= says another"
                         raise DataError(f"{self.path}:{line}: there is no {self.separator!r} behind a label; {advice}.")
-                    self._labels.append(label_of(label, self.path, line))
-                    yield document.decode()
+                    yield document.decode(), label_of(label, self.path, line)
 
-    def _of_folder(self) -> Iterator[str]:
+    def _of_folder(self) -> Iterator[tuple[str, str]]:
         for file in files_of(self.path):
             content = bytearray()
             with reading(file, "a text file"), opened(file, self.encoding, advice=SAVE) as stream:
@@ -92,8 +111,16 @@ class Documents:
                     if len(content) > LONGEST_LINE:
                         raise DataError(f"{file} has more than {LONGEST_LINE:,} bytes; a document has fewer: part it.")
             self._files.append(file)
-            self._labels.append(file.parent.name)
-            yield content.decode()
+            yield content.decode(), file.parent.name
+
+
+def _within(both: Iterator[tuple[str, str]], most: int, characters: int) -> Iterator[tuple[str, str]]:
+    """The next ones, until there are `most` of them or so many `characters`."""
+    for document, label in itertools.islice(both, most):
+        yield document, label
+        characters -= len(document)
+        if characters <= 0:
+            return
 
 
 def files_of(folder: Path) -> list[Path]:

@@ -7,7 +7,7 @@ Source: https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Input-format, and `ha
 
 import os
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple, final
 
 import numpy as np
@@ -27,7 +27,7 @@ _DEFAULT = b""
 
 
 class Rows(NamedTuple):
-    """What stands in a file: `labels` float64 [rows], `indptr` int64 [rows + 1], `values` float64 [entries].
+    """Some rows of a file: `labels` float64 [rows], `indptr` int64 [rows + 1], `values` float64 [entries].
 
     `columns` [entries] are the names: int64, as numbered, where all are whole numbers up to `LARGEST` in one namespace
     (`are_numbers`), else their hashes, uint32.
@@ -53,18 +53,21 @@ def hash_of(name: bytes, seed: int = 0) -> int:
     return int(murmurhash3_32(name, seed, positive=True)) if name else seed
 
 
-def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Rows:
-    """The rows of the file, `hashed` even where all names are numbers; `DataError` names the line that is malformed.
+def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Iterator[Rows]:
+    """The rows of the file, some lines at a time; `DataError` names the line that is malformed.
 
-    O(bytes); memory holds the rows, 12 to 16 bytes an entry, and one block of lines.
+    With `hashed` names are hashed even where all are numbers. Else the first part with other names ends the reading: it
+    is the last one, and not of numbers. Memory holds one block of lines, 12 to 16 bytes an entry.
     """
-    building = _Building(os.fspath(path), hashed, ignores_importance)
+    reading = _Reading(os.fspath(path), hashed, ignores_importance)
     with opened(path) as file:
         first = 1
         while lines := file.readlines(AT_ONCE):
-            building.add(lines, first)
+            rows = reading.rows(lines, first)
+            yield rows
+            if not (hashed or rows.are_numbers):
+                return
             first += len(lines)
-    return building.rows()
 
 
 @final
@@ -92,42 +95,34 @@ class _Section(NamedTuple):
 
 
 @final
-class _Building:
-    """Rows as they are read."""
+class _Reading:
+    """Lines into rows; names and namespaces that were seen are remembered."""
 
     def __init__(self, path: str, hashed: bool, ignores_importance: bool) -> None:
-        self.path, self.ignores_importance = path, ignores_importance
-        self.labels, self.lengths = array("d"), array("q")
-        self.columns: list[np.ndarray] = []
-        self.values: list[np.ndarray] = []
+        self.path, self.hashed, self.ignores_importance = path, hashed, ignores_importance
         self.namespaces: dict[bytes, _Hashes] = {}
-        self.is_numbered = not hashed
 
-    def add(self, lines: Sequence[bytes], first: int) -> None:
+    def rows(self, lines: Sequence[bytes], first: int) -> Rows:
         """Rows of those lines, of which the first has that number."""
         sections: list[_Section] = []
+        labels, lengths = array("d"), array("q")
         for number, text in enumerate(lines, first):
             if text.strip():
                 try:
                     label, of_row = self._row(text)
                 except ValueError as error:
                     raise DataError(f"{self.path}:{number}: {error}") from None
-                self.labels.append(label)
-                self.lengths.append(sum(len(section.names) for section in of_row))
+                labels.append(label)
+                lengths.append(sum(len(section.names) for section in of_row))
                 sections += of_row
         try:
-            self.values.append(_values(sections))
+            values = _values(sections)
         except ValueError:
             self._refuse_value(lines, first)
             raise
-        self._add_columns(sections)
-
-    def rows(self) -> Rows:
-        """All that was added."""
-        indptr = np.concatenate([[0], np.cumsum(np.array(self.lengths, np.int64))]).astype(np.int64)
-        values = np.concatenate([np.empty(0), *self.values])
-        columns = np.concatenate([np.empty(0, np.int64 if self.is_numbered else np.uint32), *self.columns])
-        return Rows(np.array(self.labels), indptr, columns, values, self.is_numbered)
+        columns = self._columns(sections)
+        indptr = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64)
+        return Rows(np.array(labels), indptr, columns, values, columns.dtype == np.int64)
 
     def _row(self, text: bytes) -> tuple[float, list[_Section]]:
         before, *parts = text.rstrip(b"\r\n").split(b"|")
@@ -136,27 +131,18 @@ class _Building:
             raise ValueError(f"there is no '|' before the features; a line is: label | name:value ...{other}")
         return _label(before, self.ignores_importance), [_section(part) for part in parts]
 
-    def _add_columns(self, sections: list[_Section]) -> None:
+    def _columns(self, sections: list[_Section]) -> np.ndarray:
+        """The numbers that names are, int64, where they are to be taken so and all are, in one namespace; or hashes."""
         for section in sections:
             if section.names and section.namespace not in self.namespaces:
                 self.namespaces[section.namespace] = _Hashes(section.namespace)
-        if self.is_numbered:
-            numbers = _numbers(sections) if len(self.namespaces) < 2 else None
-            if numbers is not None:
-                self.columns.append(numbers)
-                return
-            self._hash_numbers()
+        if not self.hashed and len(self.namespaces) < 2 and (numbers := _numbers(sections)) is not None:
+            return numbers
         hashes = array("q")
         for section in sections:
             if section.names:
                 hashes.extend(map(self.namespaces[section.namespace].__getitem__, section.names))
-        self.columns.append(np.array(hashes, np.int64).astype(np.uint32))
-
-    def _hash_numbers(self) -> None:
-        """Hash what was taken as numbers so far, all in the first namespace."""
-        seed = next(iter(self.namespaces.values())).seed
-        self.columns = [((numbers + seed) % 2**32).astype(np.uint32) for numbers in self.columns]
-        self.is_numbered = False
+        return np.array(hashes, np.int64).astype(np.uint32)
 
     def _refuse_value(self, lines: Sequence[bytes], first: int) -> None:
         for number, text in enumerate(lines, first):

@@ -63,9 +63,10 @@ def convert(
     order, and no part can be held out. Shards have about `shard_bytes` bytes each; memory holds about three of them and
     the distinct labels, whatever the size of the set. `progress` is told after each block.
 
-    All is written beside the folder, and moved there when it is whole; what a killed conversion left is removed by the
-    next one. Refused (`DataError`): a folder that exists or is being written, a disk that is full or may not be written
-    to, a file that changes while it is read, and whatever the source refuses.
+    All is written beside the folder, and moved there when it is whole. What a killed conversion left is no data set;
+    the next one into that folder removes it and begins anew, since shuffled rows stand in no shard before all are read.
+    Refused (`DataError`): a folder that exists or is being written, a disk that is full or may not be written to, a
+    file that changes while it is read, and whatever the source refuses.
     """
     folder = Path(folder)
     _check(shuffle, shard_bytes)

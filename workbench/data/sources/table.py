@@ -3,15 +3,21 @@
 import dataclasses
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
 from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted, listed
-from workbench.data.tables.assembly import read
-from workbench.data.tables.blocks import TABLE, Table
+from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.shards.converting import blocks_of
+from workbench.data.shards.shuffling import stacked
+from workbench.data.tables.assembly import Learned, learn
+from workbench.data.tables.blocks import TABLE
 from workbench.data.tables.columns import Columns, load
 from workbench.data.tables.guessing import LABELS, guessed, opened_table
 from workbench.data.tables.schema import BINS
@@ -49,31 +55,70 @@ def make(
     order; a label that is none of them counts to the class `unseen`, or is refused. A file read `like` another has its
     columns, values, ranges and divisors; values that it did not have count as missing ones.
 
-    Memory holds the matrix, and codes of at most its size, beside one block of text. Refused (`DataError`, with file
+    Memory holds the matrix twice while it is put together, beside one block of text. Refused (`DataError`, with file
     and line): rows with fewer or more fields, text that is not UTF-8, a label that is missing, infinite numbers, and
     what is no number in a column of numbers.
     """
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
-        declared = load(columns)
-        table = opened_table(path, declared, separator, header, quotes)
-        return _of_table(table, guessed(table, declared, label, hashed, bins), wanted)
+        learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins)
+        parts = list(learned.parts())
+        if not parts:
+            raise DataError(f"{path} holds no rows.")
+        labels = _joined([part.labels for part in parts])
+        x = stacked([part.x for part in parts])
+        made = dataset_of("table", x, labels, wanted, path, LICENCE, learned.table.place)
+    return dataclasses.replace(made, facts=facts)
 
 
-def _of_table(table: Table, columns: Columns, wanted: Wanted) -> Dataset:
-    if columns.label is None:
+def blocks(path: str | os.PathLike, kind: str | None = None, **parameters: Any) -> RowBlocks:
+    """The rows of the table, a block of text at a time; what a column needs of all rows is learned in passes before.
+
+    Those hold the values of categories, and of numbers what `tables.quantiles` does. Several labels a row
+    (`multilabel`) are read whole, as `make` does.
+    """
+    if kind == "multilabel":
+        return blocks_of(make(path, kind=kind, **parameters))
+    of_labels = {name: parameters.pop(name, None) for name in ("positive", "classes", "unseen")}
+    with reading(path, TABLE):
+        learned, facts = _learned(path, Wanted(kind, **of_labels), **parameters)
+    made = (RowBlock(*part) for part in learned.parts())
+    return RowBlocks(made, "table", f"the file {Path(path).name}", LICENCE, facts=facts)
+
+
+def _learned(
+    path: str | os.PathLike,
+    wanted: Wanted,
+    columns: str | os.PathLike | Mapping[str, Any] | Columns | None = None,
+    label: str | None = None,
+    separator: str | None = None,
+    header: bool | None = None,
+    quotes: bool | None = None,
+    hashed: int | None = None,
+    bins: int = BINS,
+) -> tuple[Learned, dict[str, Any]]:
+    """The table with all that its rows are encoded by, and the facts of the data set (`DataError`)."""
+    declared = load(columns)
+    table = opened_table(path, declared, separator, header, quotes)
+    found = guessed(table, declared, label, hashed, bins)
+    if found.label is None:
         known = f"none is called {', '.join(LABELS[:4])} or alike"
         example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
         what = f"{table.path}: which column is the label? {known}"
         raise DataError(f"{what}. {example}. There are {listed(table.names)}.")
-    x, labels, learned = read(table, columns.columns, wanted)
-    dataset = dataset_of("table", x, labels, wanted, table.path, LICENCE, table.place)
-    columns_read = dataclasses.replace(columns, columns=learned, ignores_others=True)
-    return dataclasses.replace(dataset, facts={"reread": {"columns": columns_read.mapping()}})
+    learned = learn(table, found.columns, wanted)
+    columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
+    return learned, {"reread": {"columns": columns_read.mapping()}}
+
+
+def _joined(labels: list[Any]) -> np.ndarray | list[tuple]:
+    if isinstance(labels[0], np.ndarray):
+        return np.concatenate(labels)
+    return [of_row for part in labels for of_row in part]
 
 
 def _fingerprint(path: str | os.PathLike, columns: Any = None, **rest: Any) -> str:
     return fingerprint(path, columns) if isinstance(columns, str | os.PathLike) else fingerprint(path)
 
 
-register(Source("table", make, "a file of yours", LICENCE, _fingerprint))
+register(Source("table", make, "a file of yours", LICENCE, _fingerprint, blocks=blocks))

@@ -2,14 +2,19 @@
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset import Dataset, canonical
 from workbench.data.documents import Documents, state_of
+from workbench.data.errors import DataError
 from workbench.data.files import dataset_of, reading
 from workbench.data.labels import Wanted
+from workbench.data.row_blocks import RowBlock, RowBlocks
 from workbench.data.word_columns import Words
 
 LICENCE = "that of the files"
@@ -44,13 +49,60 @@ def make(
     """
     wanted = Wanted(kind, positive, classes, unseen)
     words = Words(hashed, weighting, ngrams, least_documents, most_features, lower, vocabulary, idf)
+    came: list[str] = []
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding)
-        x, alike = words.columns(documents, path)
-        given, place = documents.labels()
-        dataset = dataset_of("text", x, given, wanted, path, LICENCE, place)
-    alike |= {"label": label, "separator": separator, "encoding": encoding}
-    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": alike})
+        x, words = words.columns(_noted(documents, came.extend), path)
+        dataset = dataset_of("text", x, documents.labels(came), wanted, path, LICENCE, documents.place)
+    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": words.alike() | documents.alike()})
+
+
+def blocks(
+    path: str | os.PathLike,
+    label: str = "none",
+    separator: str = "\t",
+    labels: str | os.PathLike | None = None,
+    encoding: str = "utf-8",
+    kind: str | None = None,
+    positive: Any = None,
+    classes: Sequence[Any] | None = None,
+    unseen: Any = None,
+    **of_words: Any,
+) -> RowBlocks:
+    """The documents, some thousand at a time, after a look through them for words and the type of their labels.
+
+    Held are the words with two numbers each, the different labels, and a file of labels; with `hashed` no words.
+    """
+    words, distinct = Words(**of_words), set()
+    with reading(path, "text"):
+        documents = Documents(path, label, separator, labels, encoding)
+        words = words.learn(_noted(documents, distinct.update), path)
+        dtype = documents.labels(sorted(distinct)).dtype
+        if documents.given is not None and len(documents.given) != documents.count:
+            counts = f"{documents.count} rows and {len(documents.given)} labels"
+            raise DataError(f"{path} has {counts}; there must be one for each row.")
+    facts = {"duplicate_entries": 0, "reread": words.alike() | documents.alike()}
+    return RowBlocks(_blocks(documents, words, dtype), "text", f"the file {Path(path).name}", LICENCE, facts=facts)
+
+
+def _noted(documents: Documents, note: Callable[[list[str]], None]) -> Iterator[list[str]]:
+    """The documents, some at a time, their labels told to `note`."""
+    for some, labels in documents.parts():
+        note(labels)
+        yield some
+
+
+def _blocks(documents: Documents, words: Words, dtype: np.dtype) -> Iterator[RowBlock]:
+    row = 0
+    with reading(documents.path, "text"):
+        for some, labels in documents.parts():
+            given, row = slice(row, row + len(some)), row + len(some)
+            y = (
+                np.array(labels, np.str_ if dtype.kind == "U" else dtype)
+                if documents.given is None
+                else documents.given[given]
+            )
+            yield RowBlock(canonical(words.rows(some)), y)
 
 
 register(
@@ -61,5 +113,6 @@ register(
         LICENCE,
         lambda path, labels=None, **rest: state_of(path, labels),
         takes_folder=True,
+        blocks=blocks,
     )
 )

@@ -2,24 +2,28 @@
 
 import dataclasses
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from workbench.data import vw_text
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset import Dataset, canonical
 from workbench.data.errors import DataError
 from workbench.data.files import check_features, dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted
 from workbench.data.opened import place_in
+from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.shards.shuffling import stacked
 from workbench.formats.compressed import assemble
 
 LICENCE = "that of the file"
 IMPORTANCE = ("refused", "ignored")
 COLUMNS = ("auto", "numbered", "hashed")
 MOST_BITS = 30
+WHAT = "Vowpal Wabbit text (each line: label | name:value name:value ...)"
 
 
 def make(
@@ -42,28 +46,57 @@ def make(
     `svmlight`. Refused (`DataError`): rows without a label and malformed ones, with the line.
     """
     wanted = Wanted(kind, positive, classes, unseen)
-    _check(bits, columns, importance)
+    _check(bits, columns, importance, features)
+    with reading(path, WHAT):
+        parts = list(vw_text.read(path, columns == "hashed", importance == "ignored"))
+        if columns != "hashed" and not all(part.are_numbers for part in parts):
+            _refuse_names(path, columns)
+            parts = list(vw_text.read(path, True, importance == "ignored"))
+        if not parts:
+            raise DataError(f"{path} holds no rows; a data set has at least one.")
+        x = stacked([_matrix(part, bits) for part in _checked(parts, bits, features, path)])
+        x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
+        labels = np.concatenate([part.labels for part in parts])
+        dataset = dataset_of("vw", x, labels, wanted, path, LICENCE, place_in(path))
+    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": _reread(bits, parts[0].are_numbers)})
+
+
+def blocks(
+    path: str | os.PathLike,
+    bits: int = 18,
+    columns: str = "auto",
+    features: int | None = None,
+    importance: str = "refused",
+    **labels: Any,
+) -> RowBlocks:
+    """The rows of the file, a MB of lines at a time; unless names are `hashed`, the file is looked through before.
+
+    That ends at the first lines with names that are no numbers, and holds nothing.
+    """
+    _check(bits, columns, importance, features)
+    ignored = importance == "ignored"
+    with reading(path, WHAT):
+        numbered = columns != "hashed" and all(part.are_numbers for part in vw_text.read(path, False, ignored))
+        if columns != "hashed" and not numbered:
+            _refuse_names(path, columns)
+    facts: dict[str, Any] = {"duplicate_entries": 0, "reread": _reread(bits, numbered)}
+
+    def made() -> Iterator[RowBlock]:
+        with reading(path, WHAT):
+            for part in _checked(vw_text.read(path, not numbered, ignored), bits, features, path):
+                x = canonical(_matrix(part, bits))
+                facts["duplicate_entries"] += len(part.columns) - x.nnz
+                yield RowBlock(x, part.labels)
+
+    return RowBlocks(made(), "vw", f"the file {Path(path).name}", LICENCE, features, facts=facts)
+
+
+def _reread(bits: int, numbered: bool) -> dict[str, Any]:
+    return {"bits": bits, "columns": "numbered" if numbered else "hashed"}
+
+
+def _check(bits: int, columns: str, importance: str, features: int | None) -> None:
     check_features(features)
-    with reading(path, "Vowpal Wabbit text (each line: label | name:value name:value ...)"):
-        rows = vw_text.read(path, columns == "hashed", importance == "ignored")
-        place = place_in(path)
-        if rows.are_numbers:
-            indices, width = rows.columns, _width(rows, features, place)
-        elif columns == "numbered":
-            raise DataError(f"{path} has names other than whole numbers below 2**31, or several namespaces: hash them.")
-        elif features not in (None, 2**bits):
-            raise DataError(
-                f"features is {features} and names are hashed to 2**{bits} columns; leave it out, or set bits."
-            )
-        else:
-            indices, width = (rows.columns & (2**bits - 1)).astype(np.int64), 2**bits
-        x = assemble("csr", rows.indptr, indices, rows.values, (len(rows.labels), width))
-        dataset = dataset_of("vw", x, rows.labels, wanted, path, LICENCE, place)
-    taken = "numbered" if rows.are_numbers else "hashed"
-    return dataclasses.replace(dataset, facts={**dataset.facts, "reread": {"bits": bits, "columns": taken}})
-
-
-def _check(bits: int, columns: str, importance: str) -> None:
     if not isinstance(bits, int) or not 1 <= bits <= MOST_BITS:
         raise DataError(f"bits is {bits!r}; names are hashed to 2**bits columns, of 1 to {MOST_BITS} bits.")
     if columns not in COLUMNS:
@@ -72,17 +105,37 @@ def _check(bits: int, columns: str, importance: str) -> None:
         raise DataError(f"importance is {importance!r}; it is one of {', '.join(IMPORTANCE)}.")
 
 
-def _width(rows: vw_text.Rows, features: int | None, place: Callable[[int], str]) -> int:
-    """The number of columns; a number beyond those asked for is refused with its line (`DataError`)."""
-    numbers = rows.columns
-    if features is None:
-        return int(numbers.max(initial=0)) + 1
-    if numbers.max(initial=0) >= features:
-        entry = int(np.argmax(numbers >= features))
-        row = int(np.searchsorted(rows.indptr, entry, "right")) - 1
-        allowed = f"with features={features} they are 0 to {features - 1}"
-        raise DataError(f"{place(row)}: column {numbers[entry]} is out of range; {allowed}.")
-    return features
+def _refuse_names(path: str | os.PathLike, columns: str) -> None:
+    """Refuse names that are to be hashed where columns are said to be numbered (`DataError`)."""
+    if columns == "numbered":
+        raise DataError(f"{path} has names other than whole numbers below 2**31, or several namespaces: hash them.")
 
 
-register(Source("vw", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path)))
+def _matrix(rows: vw_text.Rows, bits: int) -> Any:
+    """The csr array of some rows, as they stand, as wide as the highest number tells, or 2**bits of hashes."""
+    if rows.are_numbers:
+        indices, width = rows.columns, int(rows.columns.max(initial=0)) + 1
+    else:
+        indices, width = (rows.columns & (2**bits - 1)).astype(np.int64), 2**bits
+    return assemble("csr", rows.indptr, indices, rows.values, (len(rows.labels), width))
+
+
+def _checked(
+    parts: Iterable[vw_text.Rows], bits: int, features: int | None, path: str | os.PathLike
+) -> Iterator[vw_text.Rows]:
+    """The parts; a number beyond `features` is refused with its line, and other features than 2**bits (`DataError`)."""
+    before = 0
+    for part in parts:
+        if features is not None and not part.are_numbers and features != 2**bits:
+            said = f"features is {features} and names are hashed to 2**{bits} columns"
+            raise DataError(f"{said}; leave it out, or set bits.")
+        if features is not None and part.are_numbers and part.columns.max(initial=0) >= features:
+            entry = int(np.argmax(part.columns >= features))
+            row = before + int(np.searchsorted(part.indptr, entry, "right")) - 1
+            allowed = f"with features={features} they are 0 to {features - 1}"
+            raise DataError(f"{place_in(path)(row)}: column {part.columns[entry]} is out of range; {allowed}.")
+        yield part
+        before += len(part.labels)
+
+
+register(Source("vw", make, "a file of yours", LICENCE, lambda path, **rest: fingerprint(path), blocks=blocks))

@@ -1,7 +1,8 @@
-"""A whole table into a matrix and labels, in one pass over the file; memory holds codes of values, not their texts."""
+"""A table into a matrix and labels, block by block; what a block needs of all rows is learned in a pass before."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, final
 
 import numpy as np
 import scipy.sparse
@@ -9,7 +10,7 @@ import scipy.sparse
 from workbench.data.errors import DataError
 from workbench.data.labels import Wanted
 from workbench.data.tables.arrow import MISSING_WORDS, cleaned
-from workbench.data.tables.blocks import Table
+from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.categories import Hashed, OneHot
 from workbench.data.tables.encoding import Encoded, Encoder, WrongValueError
 from workbench.data.tables.label_column import LabelColumn
@@ -30,45 +31,79 @@ ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
 """What encodes a column of each kind and encoding."""
 
 
-class Read(NamedTuple):
-    """What came of a table: `x` csr [rows, features] float32, labels as they stand, columns as they were encoded."""
+class Part(NamedTuple):
+    """Some rows of a table: `x` csr [rows, features] float32, canonical, and labels as they stand."""
 
     x: scipy.sparse.csr_array
     labels: np.ndarray | list[tuple]
+
+
+@final
+@dataclass(frozen=True)
+class Learned:
+    """A table of which all is known that its rows are encoded by: `columns` in order, with values, edges, divisors."""
+
+    table: Table
     columns: tuple[Column, ...]
+    labels: LabelColumn
+
+    def parts(self) -> Iterator[Part]:
+        """All rows, in order; memory holds a block (`DataError`)."""
+        encoders = {column.name: _encoder(column) for column in features_of(self.columns)}
+        label = self.labels.column
+        words = _words([*features_of(self.columns), label])
+        try:
+            for block, row in _blocks(self.table, words):
+                encoded = [encoder.encode(block[name], row) for name, encoder in encoders.items()]
+                yield Part(matrix(encoded, len(block[label.name].numbers)), self.labels.labels(block[label.name]))
+        except WrongValueError as error:
+            raise DataError(f"{self.table.place(error.row)}: {error}") from None
 
 
-def read(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Read:
+def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
     """The table by its columns, one of which is the label; others that are not ignored stand in the matrix, in order.
 
-    `DataError` says where a value is wrong. O(values); memory holds 4 bytes a category, 8 a number, then the matrix.
+    `DataError` says where a value is wrong. A pass over the file; memory holds a block, the values of categories, and
+    what `quantiles.Quantiles` holds of numbers.
     """
-    features = [column for column in columns if column.kind not in ("label", "ignored")]
     label = next(column for column in columns if column.kind == "label")
-    if not features:
+    if not (features := features_of(columns)):
         raise DataError(f"{table.path} has no column to learn from: all but {label.name!r} are ignored.")
-    encoders = [ENCODERS[column.kind, column.encoding](column) for column in features]
+    open_ones = {column.name: encoder for column in features if not (encoder := _encoder(column)).is_learned}
     labels = LabelColumn(label, wanted)
+    words = _words([*(column for column in features if column.name in open_ones), label])
     try:
-        _add_all(table, list(zip(features, encoders, strict=True)), labels)
-        found = labels.labels()
-        encoded = [encoders.pop(0).finish() for _ in features]  # what an encoder has collected goes with it
+        for block, row in _blocks(table, words):
+            labels.learn(block[label.name], row)
+            for name, encoder in open_ones.items():
+                encoder.learn(block[name], row)
+        labels.check()
     except WrongValueError as error:
         raise DataError(f"{table.place(error.row)}: {error}") from None
-    learned = {one.column.name: one.column for one in encoded}
-    x = matrix(encoded, len(found))
-    return Read(x, found, tuple(learned.get(column.name, column) for column in columns))
+    known = (open_ones[column.name].learned() if column.name in open_ones else column for column in columns)
+    return Learned(table, tuple(known), labels)
 
 
-def _add_all(table: Table, encoders: list[tuple[Column, Encoder]], labels: LabelColumn) -> None:
-    names = [column.name for column, _ in encoders]
-    words = {column.name: missing_words(column) for column, _ in encoders}
-    label, row = labels.column, 0
-    for block in table.blocks([*names, label.name]):
-        labels.add(cleaned(block[label.name], ("", *label.missing)), row)
-        for column, encoder in encoders:
-            encoder.add(cleaned(block[column.name], words[column.name]), row)
-        row += len(block[label.name].numbers)
+def features_of(columns: tuple[Column, ...]) -> list[Column]:
+    """The columns that stand in the matrix."""
+    return [column for column in columns if column.kind not in ("label", "ignored")]
+
+
+def _encoder(column: Column) -> Encoder:
+    return ENCODERS[column.kind, column.encoding](column)
+
+
+def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
+    """What stands for a missing value, by the name of the column."""
+    return {one.name: ("", *one.missing) if one.kind == "label" else missing_words(one) for one in columns}
+
+
+def _blocks(table: Table, words: Mapping[str, tuple[str, ...]]) -> Iterator[tuple[Block, int]]:
+    """Blocks of those columns with the number of their first row, missing values found."""
+    row = 0
+    for block in table.blocks(list(words)):
+        yield {name: cleaned(texts, words[name]) for name, texts in block.items()}, row
+        row += len(next(iter(block.values())).numbers)
 
 
 def missing_words(column: Column) -> tuple[str, ...]:
@@ -77,7 +112,7 @@ def missing_words(column: Column) -> tuple[str, ...]:
 
 
 def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
-    """The columns side by side, csr [rows, sum of widths] float32, canonical; the list is emptied. O(entries)."""
+    """The columns side by side, csr [rows, sum of widths] float32, canonical. O(entries)."""
     width = sum(one.width for one in encoded)
     if width > INT32_LIMIT:
         raise DataError(f"The columns make {width:,} features; at most 2**31 - 1 are held: hash into fewer buckets.")
@@ -88,8 +123,7 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
     dtype = index_dtype(rows, width, int(indptr[-1]))
     indices, data = np.empty(indptr[-1], dtype), np.ones(indptr[-1], np.float32)
     free, first = indptr[:-1].copy(), 0  # the next free place of each row
-    while encoded:
-        one = encoded.pop(0)
+    for one in encoded:
         taken, places = _places(one, free)
         indices[places] = one.indices[taken] + dtype.type(first)
         if one.values is not None:

@@ -6,7 +6,7 @@ from typing import final
 import numpy as np
 
 from workbench.data.tables.arrow import Texts
-from workbench.data.tables.encoding import Encoded, Vocabulary, WrongValueError, first_row, hashed, joined, of_rows
+from workbench.data.tables.encoding import Encoded, Vocabulary, WrongValueError, first_row, hashed, of_rows
 from workbench.data.tables.schema import Column
 
 MOST_VALUES = 1 << 20
@@ -21,48 +21,46 @@ class OneHot:
     """
 
     def __init__(self, column: Column) -> None:
-        self.column = column
+        self.column, self.is_learned = column, column.values is not None
         self.vocabulary = Vocabulary(column.values or ())
-        self.numbers: list[np.ndarray] = []
 
-    def add(self, texts: Texts, row: int) -> None:
+    def learn(self, texts: Texts, row: int) -> None:
         """Take in some rows. O(rows + values)."""
-        known = self.vocabulary
-        numbers = known.find(texts.distinct) if self.column.values is not None else known.add(texts.distinct)
-        if len(known) > MOST_VALUES:
+        numbers = self.vocabulary.add(texts.distinct)
+        if len(self.vocabulary) > MOST_VALUES:
             advice = 'say encoding = "hashed" in a file of column kinds, or hashed = 65536'
             at, _ = first_row(texts, numbers >= MOST_VALUES)
             raise WrongValueError(
                 row + at, f"column {self.column.name!r} has more than {MOST_VALUES:,} values; {advice}."
             )
-        self.numbers.append(of_rows(numbers, -1, texts.numbers))
 
-    def finish(self) -> Encoded:
+    def learned(self) -> Column:
+        """The column with its values."""
+        return dataclasses.replace(self.column, values=self.vocabulary.in_order())
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
         """One entry a row."""
-        numbers, count = joined(self.numbers, np.int32), len(self.vocabulary)
-        if self.column.values is not None:
-            numbers[numbers < 0] = count
-            return Encoded(self.column, count + 1, numbers)
-        order = self.vocabulary.order()
-        place = np.empty(count, np.int32)
-        place[order] = np.arange(count)
-        values = tuple(self.vocabulary.texts.take(order).to_pylist())
-        column = dataclasses.replace(self.column, values=values)
-        return Encoded(column, count + 1, of_rows(place, count, numbers))
+        numbers, count = self.vocabulary.find(texts.distinct), len(self.vocabulary)
+        numbers = np.where(numbers < 0, np.int32(count), numbers)
+        return Encoded(count + 1, of_rows(numbers, count, texts.numbers))
 
 
 @final
 class Hashed:
     """As many columns of the matrix as buckets, and a last one for missing values."""
 
+    is_learned = True
+
     def __init__(self, column: Column) -> None:
         self.column, self.buckets = column, column.buckets or 0
-        self.indices: list[np.ndarray] = []
 
-    def add(self, texts: Texts, row: int) -> None:
-        """Take in some rows. O(rows + characters of distinct texts)."""
-        self.indices.append(of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))
+    def learn(self, texts: Texts, row: int) -> None:
+        """Nothing is learned."""
 
-    def finish(self) -> Encoded:
-        """One entry a row."""
-        return Encoded(self.column, self.buckets + 1, joined(self.indices, np.int32))
+    def learned(self) -> Column:
+        """The column as it is."""
+        return self.column
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """One entry a row. O(rows + characters of distinct texts)."""
+        return Encoded(self.buckets + 1, of_rows(hashed(texts.distinct, self.buckets), self.buckets, texts.numbers))

@@ -23,14 +23,12 @@ class WrongValueError(DataError):
 @final
 @dataclass(frozen=True)
 class Encoded:
-    """Columns `width` of the matrix that came of one column of the table.
+    """Columns `width` of the matrix that came of some rows of one column of the table.
 
     `indices` int32 and `values` float32, None for ones, are the entries. With `lengths` None they are one a row, and
     none where the index is -1; else so many a row, int32 [rows], sorted in each.
-    `column` is the one that was encoded, with what was found for it.
     """
 
-    column: Column
     width: int
     indices: np.ndarray
     values: np.ndarray | None = None
@@ -38,13 +36,18 @@ class Encoded:
 
 
 class Encoder(Protocol):
-    """Encodes one column, block by block, in the order of its rows."""
+    """Encodes one column, block by block; where it is not `is_learned`, an encoder of what this one learned does."""
 
-    def add(self, texts: Texts, row: int) -> None:
+    is_learned: bool
+
+    def learn(self, texts: Texts, row: int) -> None:
         """Take in the texts of some rows, the first of which has that number."""
 
-    def finish(self) -> Encoded:
-        """What came of all of them."""
+    def learned(self) -> Column:
+        """The column with all that is needed of the other rows to encode one of them."""
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """What comes of some rows, the first of which has that number."""
 
 
 @final
@@ -72,9 +75,9 @@ class Vocabulary:
             numbers = self.find(distinct)
         return numbers
 
-    def order(self) -> np.ndarray:
-        """Numbers of the texts by their code points, int64."""
-        return self._pa.compute.sort_indices(self.texts).to_numpy().astype(np.int64)
+    def in_order(self) -> tuple[str, ...]:
+        """The texts by their code points."""
+        return tuple(self.texts.take(self._pa.compute.sort_indices(self.texts)).to_pylist())
 
 
 def hashed(distinct: Any, buckets: int) -> np.ndarray:
@@ -90,13 +93,6 @@ def hashed(distinct: Any, buckets: int) -> np.ndarray:
 def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np.ndarray:
     """What each row has, [rows], where distinct texts have `of_distinct` and a missing one has `of_missing`."""
     return np.append(of_distinct, of_distinct.dtype.type(of_missing))[numbers]
-
-
-def joined(parts: list[np.ndarray], dtype: Any) -> np.ndarray:
-    """The parts as one array; they are let go of."""
-    whole = np.concatenate(parts) if parts else np.empty(0, dtype)
-    parts.clear()
-    return whole
 
 
 def first_row(texts: Texts, wrong: Collection[bool] | np.ndarray) -> tuple[int, str]:

@@ -6,79 +6,73 @@ from typing import final
 import numpy as np
 
 from workbench.data.tables.arrow import LARGEST_FLOAT32, Texts, numbers_of
-from workbench.data.tables.encoding import Encoded, WrongValueError, first_row, joined, of_rows
+from workbench.data.tables.encoding import Encoded, WrongValueError, first_row, of_rows
+from workbench.data.tables.quantiles import Counted, Quantiles, Spread
 from workbench.data.tables.schema import Column
 
 
 @final
 class Numbers:
-    """Collects the numbers of a column as float64; `finish` encodes them as the column says."""
+    """Ranges by quantiles, or numbers by their spread, where edges or the divisor are not given."""
 
     def __init__(self, column: Column) -> None:
-        self.column = column
-        self.parts: list[np.ndarray] = []
+        self.column, self.is_binned = column, column.encoding == "binned"
+        is_scaled = column.divisor is not None or column.scaling == "none"
+        self.is_learned = column.edges is not None if self.is_binned else is_scaled
+        self._quantiles, self._spread = Quantiles(), Spread()
+        self._edges = np.array(column.edges or (), np.float64)
 
-    def add(self, texts: Texts, row: int) -> None:
+    def learn(self, texts: Texts, row: int) -> None:
         """Take in some rows; a text that is no finite number is refused (`WrongValueError`)."""
+        counts = np.bincount(texts.numbers[texts.numbers >= 0], minlength=len(texts.distinct))
+        some = Counted(self._numbers(texts, row)[counts > 0], counts[counts > 0])
+        if self.is_binned:
+            self._quantiles.add(some)
+        else:
+            self._spread.add(some)
+
+    def learned(self) -> Column:
+        """The column with its edges, or its divisor."""
+        if self.is_binned:
+            return dataclasses.replace(self.column, edges=tuple(self._quantiles.cuts(self.column.bins or 1).tolist()))
+        divisor = self._spread.largest if self.column.scaling == "largest" else self._spread.deviation()
+        return dataclasses.replace(self.column, divisor=divisor or 1.0)
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """One entry a row; none for a 0 that is kept."""
+        numbers = self._numbers(texts, row)
+        return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
+
+    def _numbers(self, texts: Texts, row: int) -> np.ndarray:
+        """What each text stands for, float64 [texts], its logarithm where that is kept."""
         numbers = numbers_of(texts.distinct)
         wrong = ~np.isfinite(numbers)
-        wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
         if wrong.any():
-            at, text = first_row(texts, wrong)
-            raise WrongValueError(row + at, self._refusal(text))
-        self.parts.append(of_rows(numbers, np.nan, texts.numbers))
-
-    def finish(self) -> Encoded:
-        """One entry a row; none for a 0 that is kept."""
-        numbers = joined(self.parts, np.float64)
-        return _binned(self.column, numbers) if self.column.encoding == "binned" else _kept(self.column, numbers)
+            wrong[np.setdiff1d(np.flatnonzero(wrong), texts.numbers)] = False  # texts that no row has
+            if wrong.any():
+                at, text = first_row(texts, wrong)
+                raise WrongValueError(row + at, self._refusal(text))
+        return np.sign(numbers) * np.log1p(np.abs(numbers)) if self.column.encoding == "log" else numbers
 
     def _refusal(self, text: str) -> str:
         shown = repr(text if len(text) <= 40 else f"{text[:40]}...")
         advice = f'In a file of column kinds say missing = [{shown}] if it stands for none, or kind = "category"'
         return f"column {self.column.name!r} holds numbers, and {shown} is no finite one. {advice}."
 
+    def _binned(self, numbers: np.ndarray, texts: Texts) -> Encoded:
+        edges = self._edges
+        ranges = np.searchsorted(edges, numbers, side="right").astype(np.int32)  # edges[i - 1] <= number < edges[i]
+        return Encoded(len(edges) + 2, of_rows(ranges, len(edges) + 1, texts.numbers))
 
-def _binned(column: Column, numbers: np.ndarray) -> Encoded:
-    edges = np.array(quantiles(numbers, column.bins or 1) if column.edges is None else column.edges, np.float64)
-    indices = np.searchsorted(edges, numbers, side="right").astype(np.int32)  # edges[i - 1] <= number < edges[i]
-    indices[np.isnan(numbers)] = len(edges) + 1
-    return Encoded(dataclasses.replace(column, edges=tuple(edges.tolist())), len(edges) + 2, indices)
-
-
-def quantiles(numbers: np.ndarray, bins: int) -> np.ndarray:
-    """The numbers, at most bins - 1 and increasing, that cut the others into ranges of about equally many; no NaN.
-
-    Each is a number that occurs and above the smallest, so that no range is empty. O(n log n).
-
-    >>> quantiles(np.array([0.0, 0, 0, 1, 2, 3, 4, np.nan]), 4)
-    array([1., 3.])
-    """
-    present = np.sort(numbers[~np.isnan(numbers)])
-    cuts = np.unique(present[np.arange(1, bins) * len(present) // bins]) if len(present) else present
-    return cuts[cuts > present[0]] if len(present) else cuts
-
-
-def _kept(column: Column, numbers: np.ndarray) -> Encoded:
-    if column.encoding == "log":
-        numbers = np.sign(numbers) * np.log1p(np.abs(numbers))
-    divisor = _divisor(numbers, column.scaling) if column.divisor is None else column.divisor
-    with np.errstate(over="ignore"):  # refused below
-        values = numbers / divisor
-    if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
-        row = int(np.argmax(beyond))
-        advice = 'take encoding = "log" or "binned"'
-        raise WrongValueError(row, f"column {column.name!r} holds {values[row]:g}, which float32 does not; {advice}.")
-    is_missing = np.isnan(values)
-    indices = is_missing.astype(np.int32)
-    indices[values.astype(np.float32) == 0] = -1  # zeros are not stored
-    values[is_missing] = 1
-    column = dataclasses.replace(column, divisor=float(divisor))
-    return Encoded(column, 2, indices, values.astype(np.float32))
-
-
-def _divisor(numbers: np.ndarray, scaling: str | None) -> float:
-    largest = float(np.nanmax(np.abs(numbers), initial=0)) if scaling != "none" else 0.0
-    if not largest:
-        return 1.0
-    return largest if scaling == "largest" else largest * float(np.nanstd(numbers / largest)) or 1.0
+    def _kept(self, numbers: np.ndarray, texts: Texts, row: int) -> Encoded:
+        with np.errstate(over="ignore"):  # refused below
+            values = numbers / (self.column.divisor or 1.0)
+        if (beyond := np.abs(values) > LARGEST_FLOAT32).any():
+            at, _ = first_row(texts, beyond)
+            advice = 'take encoding = "log" or "binned"'
+            what = f"column {self.column.name!r} holds {values[beyond][0]:g}, which float32 does not"
+            raise WrongValueError(row + at, f"{what}; {advice}.")
+        values = of_rows(values.astype(np.float32), 1, texts.numbers)
+        indices = (texts.numbers < 0).astype(np.int32)
+        indices[values == 0] = -1  # zeros are not stored
+        return Encoded(2, indices, values)

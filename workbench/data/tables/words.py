@@ -5,7 +5,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench.data.tables.arrow import Texts, arrow
-from workbench.data.tables.encoding import Encoded, hashed, joined
+from workbench.data.tables.encoding import Encoded, hashed
 from workbench.data.tables.schema import Column
 
 _BETWEEN = r"[^\p{L}\p{N}_]+"
@@ -16,27 +16,26 @@ _BETWEEN = r"[^\p{L}\p{N}_]+"
 class Words:
     """As many columns of the matrix as buckets, which count words, and a last one for missing texts."""
 
+    is_learned = True
+
     def __init__(self, column: Column) -> None:
         self.column, self.buckets = column, column.buckets or 0
-        self.indices: list[np.ndarray] = []
-        self.counts: list[np.ndarray] = []
-        self.lengths: list[np.ndarray] = []
 
-    def add(self, texts: Texts, row: int) -> None:
-        """Take in some rows. O(entries + words of distinct texts)."""
+    def learn(self, texts: Texts, row: int) -> None:
+        """Nothing is learned."""
+
+    def learned(self) -> Column:
+        """The column as it is."""
+        return self.column
+
+    def encode(self, texts: Texts, row: int) -> Encoded:
+        """As many entries a row as its text has different words. O(entries + words of distinct texts)."""
         lengths, buckets, counts = self._bags(texts.distinct)
         starts = np.cumsum(lengths) - lengths
         of_row, length = starts[texts.numbers], lengths[texts.numbers]
         before = np.cumsum(length) - length
         entries = np.arange(length.sum()) + np.repeat(of_row - before, length)
-        self.lengths.append(length.astype(np.int32))
-        self.indices.append(buckets[entries])
-        self.counts.append(counts[entries])
-
-    def finish(self) -> Encoded:
-        """As many entries a row as its text has different words."""
-        indices, counts = joined(self.indices, np.int32), joined(self.counts, np.float32)
-        return Encoded(self.column, self.buckets + 1, indices, counts, joined(self.lengths, np.int32))
+        return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
 
     def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """How many entries each text has, their buckets, sorted in each, and counts; the last is for a missing text."""
