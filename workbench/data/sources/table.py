@@ -62,12 +62,7 @@ def make(
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
         learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins)
-        parts = list(learned.parts())
-        if not parts:
-            raise DataError(f"{path} holds no rows.")
-        labels = _joined([part.labels for part in parts])
-        x = stacked([part.x for part in parts])
-        made = dataset_of("table", x, labels, wanted, path, LICENCE, learned.table.place)
+        made = dataset_of("table", *_together(learned), wanted, path, LICENCE, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
 
@@ -111,10 +106,15 @@ def _learned(
     return learned, {"reread": {"columns": columns_read.mapping()}}
 
 
-def _joined(labels: list[Any]) -> np.ndarray | list[tuple]:
+def _together(learned: Learned) -> tuple[Any, np.ndarray | list[tuple]]:
+    """All rows as one csr array, and their labels (`DataError`)."""
+    parts = list(learned.parts())
+    if not parts:
+        raise DataError(f"{learned.table.path} holds no rows.")
+    x, labels = stacked([part.x for part in parts]), [part.labels for part in parts]
     if isinstance(labels[0], np.ndarray):
-        return np.concatenate(labels)
-    return [of_row for part in labels for of_row in part]
+        return x, np.concatenate(labels)
+    return x, [of_row for part in labels for of_row in part]
 
 
 def _fingerprint(path: str | os.PathLike, columns: Any = None, **rest: Any) -> str:

@@ -73,7 +73,8 @@ def blocks(
 
     Held are the words with two numbers each, the different labels, and a file of labels; with `hashed` no words.
     """
-    words, distinct = Words(**of_words), set()
+    words = Words(**of_words)
+    distinct: set[str] = set()
     with reading(path, "text"):
         documents = Documents(path, label, separator, labels, encoding)
         words = words.learn(_noted(documents, distinct.update), path)

@@ -32,10 +32,10 @@ ENCODERS: dict[tuple[str, str], Callable[[Column], Encoder]] = {
 
 
 class Part(NamedTuple):
-    """Some rows of a table: `x` csr [rows, features] float32, canonical, and labels as they stand."""
+    """Some rows of a table: `x` csr [rows, features] float32, canonical; labels as they stand, an array or tuples."""
 
     x: scipy.sparse.csr_array
-    labels: np.ndarray | list[tuple]
+    labels: Any
 
 
 @final
