@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse as sp
 
 from tests.support.small_models import training_of
-from workbench import data, models, train
+from workbench import data, formats, models, train
 from workbench.models import ModelError
 from workbench.models.nodes import Around, Nodes, numbered, rounded
 from workbench.sweep import problem
@@ -117,6 +117,23 @@ def test_a_batch_reads_no_more_than_its_neighbourhood():
     assert completed.others["outer"].shape == (completed.others["inner"].shape[1], 3)
     assert completed.x.shape[0] == completed.others["inner"].shape[0] <= rounded(3 * 3 * 3, 4000)
     assert completed.others["inner"].nnz <= 3 * 3 * 3
+
+
+@pytest.mark.parametrize("format", ["csr", "dense"])
+def test_a_batch_of_all_nodes_in_order_holds_the_adjacency_once(format):
+    engine = "dense" if format == "dense" else "ours"
+    settings = {"gradient": "dense", "update": "standard", "batch_rows": ROWS, "shuffle": False}
+    run, x, _ = training_of(GCN, rows=ROWS, format=format, engine=engine, **settings)
+    prepared = run.prepare(next(iter(run.feed.epoch(0))))
+    assert prepared.others["inner"] is prepared.others["outer"]
+    assert prepared.bytes_own == sum(formats.nbytes(array) for array in (prepared.x, prepared.others["inner"]))
+    shuffled = training_of(GCN, rows=ROWS, batch_rows=ROWS)[0]
+    assert next(iter(shuffled.feed.epoch(0))).others["inner"] is not next(iter(run.feed.epoch(0))).others["outer"]
+    for _ in run.events(2):
+        pass
+    for _ in shuffled.events(2):
+        pass
+    np.testing.assert_allclose(run.predict(x), shuffled.predict(x), rtol=1e-6)
 
 
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 999, 1000, 12345])

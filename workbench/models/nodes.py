@@ -89,7 +89,8 @@ class Around:
     def __call__(self, batch: Any, generator: np.random.Generator | None) -> Any:
         """The batch completed."""
         outer, second = self._layer(batch.rows_index, len(batch.rows_index), generator)
-        inner, first = self._layer(second, outer.shape[0], generator)
+        is_whole = not self.drawn and np.array_equal(second, batch.rows_index)  # then both layers read the same
+        inner, first = (outer, second) if is_whole else self._layer(second, outer.shape[0], generator)
         return batch.with_x(self._features(first, inner.shape[0]), {"inner": inner, "outer": outer})
 
     def _layer(self, rows: np.ndarray, room: int, generator: np.random.Generator | None) -> tuple[Any, np.ndarray]:

@@ -96,7 +96,8 @@ def predicted_bytes(
         shuffle=cell.shuffle or stored,
         **{name: getattr(cell, name) for name in ("format", "update", "dtype")},
     )
-    parts["data"] = parts["data"] * rows // whole
+    if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
+        parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, cell.dtype, "int32")
     beside = given.nbytes
     for one in model.inputs(given, batch_rows):
         held = "dense" if cell.format == "dense" else one.format

@@ -46,7 +46,7 @@ class Problem:
         """X and targets of the rows held out; None each where none are."""
         return self.x_held_out, self.y_held_out
 
-    @property
+    @functools.cached_property
     def facts(self) -> dict[str, Any]:
         """What the data has of what models may need besides X and y (`models.NEEDS`); None where it has not."""
         return facts_of(self.dataset)
@@ -54,9 +54,10 @@ class Problem:
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
         """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made.
 
-        Stored rows are never held: dense batches are made of them, too.
+        Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
         """
-        is_dense = cell.format == "dense" and not isinstance(self.x, data.StoredRows)
+        is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
+        is_dense = cell.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
 
 

@@ -89,8 +89,13 @@ class Run(Training):
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
         """What the batch has beside X, as the graph takes it."""
-        inputs = self.model.inputs(self.given, len(batch.rows_index))
-        return {one.name: formats.to_format(batch.others[one.name], self._format_of(one)) for one in inputs}
+        others, converted = {}, {}
+        for one in self.model.inputs(self.given, len(batch.rows_index)):
+            array = batch.others[one.name]
+            if id(array) not in converted:  # layers that read the same share it in every format
+                converted[id(array)] = formats.to_format(array, self._format_of(one))
+            others[one.name] = converted[id(array)]
+        return others
 
     @cached_property
     def scorer(self) -> executor.Executor:
@@ -117,6 +122,7 @@ class Run(Training):
         for parameter in self.parameters:
             self.arrays[parameter.name][...] = self.start_of(parameter)
         self.updater = self._new_updater()
+        self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
         self.step = 0
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
@@ -152,7 +158,8 @@ class Run(Training):
         if plan:
             plan.in_order(x.data)
         laps.lap("plan")
-        own = 0 if x is batch.x and not others else sum(map(formats.nbytes, (x, *others.values())))
+        arrays = {id(array): array for array in (x, *others.values())}
+        own = 0 if x is batch.x and not others else sum(map(formats.nbytes, arrays.values()))
         seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
         weights = batch.labels.get("weight")
         own += plan.nbytes if plan else 0
