@@ -70,7 +70,7 @@ def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     figure = Figure(figsize=FIGURE_INCHES)
     sentence = plots.draw("fit_curves", frame, figure, case=case.name)
     file = f"fit-{re.sub(r'[^a-z0-9]+', '-', case.name.lower()).strip('-')}.svg"
-    figure.savefig(folder / file, metadata={"Date": None})
+    page.save(figure, folder / file)
     shown = plots.table("fit_curves", frame, case=case.name)
     return {
         "title": case.name,
