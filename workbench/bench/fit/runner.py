@@ -101,6 +101,9 @@ class Runner:
         for case, contenders in each:
             tried = {one.name: self.try_settings(case, one) for one in contenders}
             self.rounds(case, {one.name: one for one in contenders}, tried)
+        log = self.folder / LOG
+        if log.exists() and not log.stat().st_size:
+            log.unlink()  # no library had anything to say
 
     def try_settings(self, case: Case, contender: Contender) -> list[Row]:
         """A row for each setting of a contender, those that are there already among them."""
