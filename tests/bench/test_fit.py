@@ -235,6 +235,15 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
     assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
 
 
+def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):
+    def stopped(self, asked):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Told, "_answers", stopped)
+    case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
+    assert not Told(tmp_path, runner.Policy(5.0, 1)).run([case], ("ours, sparse",))
+
+
 def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):
     monkeypatch.setitem(POINTS, "scikit-learn SGDClassifier", [])
     _, rows = run_of(tmp_path, rounds=1, end=0)

@@ -43,14 +43,18 @@ def _with_reader(path: Path, given: dict[str, Any]) -> dict[str, Any]:
     return {**given, "path": str(path)}
 
 
-def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, policy: Policy, command: str) -> None:
-    """Measure the cases into the folder, print the table of cases and the goals, write the page."""
+def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, policy: Policy, command: str) -> bool:
+    """Measure the cases into the folder, print the goals, write the page; False where Ctrl-C stopped it before."""
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeElapsedColumn())
     with Progress(*columns, console=console) as bar:
         task = bar.add_task("starting", total=1.0)
         told = lambda what, share: bar.update(task, description=escape(what), completed=share)  # noqa: E731
-        Runner(folder, policy, told).run(chosen, only)
-        bar.update(task, description="finished", completed=1.0)
+        is_whole = Runner(folder, policy, told).run(chosen, only)
+        if is_whole:
+            bar.update(task, description="finished", completed=1.0)
+    if not (folder / store.FIT.file).exists():
+        return is_whole
     found = analysis.found_in(store.FIT.frame(store.FIT.read(folder)))
     console.print(screen.goals_table(analysis.goals(found)))
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
+    return is_whole

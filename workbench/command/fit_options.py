@@ -44,4 +44,5 @@ def bench_fit(
         more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
         chosen = [fit.case_of(data, held_out, **{name: value for name, value in (given | more).items() if value})]
     policy = Policy(seconds, rounds, threads)
-    fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx))
+    if not fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx)):
+        exits.interrupted(ctx, "Stopped")

@@ -90,20 +90,24 @@ class Runner:
         self.bytes_limit = int(0.85 * memory.available_bytes())
         self.over, self.total = 0, 1
 
-    def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> None:
-        """Measure what the folder has no rows of yet."""
+    def run(self, cases: Sequence[Case], only: tuple[str, ...] = ()) -> bool:
+        """Measure what the folder has no rows of yet; False where Ctrl-C stopped it, which loses nothing finished."""
+        each = [(case, contenders_of(case.model, only)) for case in cases]
         self.folder.mkdir(parents=True, exist_ok=True)
         (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
         rows = store.FIT.read(self.file) if self.file.exists() else []
         self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
-        each = [(case, contenders_of(case.model, only)) for case in cases]
         self.total = sum(len(contenders) for _, contenders in each) * (1 + self.policy.rounds)
-        for case, contenders in each:
-            tried = {one.name: self.try_settings(case, one) for one in contenders}
-            self.rounds(case, {one.name: one for one in contenders}, tried)
+        try:
+            for case, contenders in each:
+                tried = {one.name: self.try_settings(case, one) for one in contenders}
+                self.rounds(case, {one.name: one for one in contenders}, tried)
+        except KeyboardInterrupt:
+            return False
         log = self.folder / LOG
         if log.exists() and not log.stat().st_size:
             log.unlink()  # no library had anything to say
+        return True
 
     def try_settings(self, case: Case, contender: Contender) -> list[Row]:
         """A row for each setting of a contender, those that are there already among them."""
