@@ -41,6 +41,12 @@ def test_what_reached_the_target_without_rounds_has_the_seconds_it_was_tried_wit
     assert (case.entries[1].seconds, case.entries[1].state) == (None, "about 2 s, tried once")
 
 
+def test_before_the_rounds_nothing_is_said_of_the_target():
+    (case,) = found(row("ours, sparse"), row("other", side="rival", curve=(), status="timeout"))
+    assert [entry.state for entry in case.entries] == ["rounds not run yet", "not reached in 5 s"]
+    assert case.quality == ""
+
+
 def test_goals_are_met_missed_or_not_measured():
     each, together, softmax = fit.goals(found(*OURS, *RIVALS))
     assert (each.met, together.met, softmax.met) == (True, False, None)

@@ -86,6 +86,8 @@ class Entry:
             return ""
         if self.seconds_once is not None:
             return f"about {words.seconds(self.seconds_once, 2)}, tried once"
+        if self.target is None and self.value_best is not None:
+            return "rounds not run yet"
         ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
         if ended is None:
             failed = [row for row in self.settings if row["status"] == "failed"]
