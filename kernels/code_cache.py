@@ -90,6 +90,21 @@ def njit(**options: object) -> Callable:
     return decorate
 
 
+_INLINED: dict[str, object] = {"nogil": True, "error_model": "numpy", "fastmath": {"contract", "nsz"}}
+_INLINED |= {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+
+
+def inlined(function: Callable) -> Callable:
+    """Decorate what only compiled functions call: it becomes a part of each of them, and is kept with them alone.
+
+    It counts no references, which whoever calls the outermost function holds, and so makes no arrays but views.
+    """
+    own = dict(_INLINED)
+    dispatcher = numba.njit(**own)(function)
+    bounds.enrol(dispatcher, own)
+    return dispatcher
+
+
 def digest_of(function: Callable, options: dict[str, object] | None = None) -> str:
     """A digest of what a function's machine code is made from; `TypeError` where it refers to what has no text.
 

@@ -179,10 +179,10 @@ SETTINGS = (
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
                             "exact: those, others catch up. standard: all.", main=True)),
-    Setting("launch", str, "kernels", "how the step is launched: kernels, one by one, or graph, as one CUDA graph",
-            ("kernels", "graph"), role="line",
+    Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each as one CUDA graph; or "
+            "epoch, all csr batches in one call on cpu", ("kernels", "graph", "epoch"), role="line",
             control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
-                            "csr step as one; cells on cpu say so.")),
+                            "csr step as one. epoch: on cpu, all csr batches in one call.")),
     Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; a dense "
             "cell always has such a twin", goes_to=("trial",), role="line"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,

@@ -17,6 +17,7 @@ from numba import prange
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
+from kernels.loss_blocks import register_block
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
@@ -52,6 +53,15 @@ def _block(scores, targets, gradient, scale):
         gradient[k] = slope * scale
         total += loss
     return total
+
+
+@compiled
+def block(scores, targets, gradient, scale):
+    """(sum of the losses of some rows, -1: no target is out of range)."""
+    return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
+
+
+register_block("logistic", block)
 
 
 @compiled_parallel

@@ -22,18 +22,16 @@ Limits     D*N < 2**63
 Source     Kingma and Ba 2015, the efficient form of section 2; differs: lazy rows, decay as an L2 penalty
 """
 
-import math
-
 from kernels.contract import KernelError
 from kernels.formula import clipped, sqrt
 from kernels.rules.rule import Rule, register_kernels
 
 
 def corrected(learning_rate, beta1, beta2, step):
-    """The learning_rate with the bias corrections of both moments in it."""
-    if step < 1:
+    """The learning_rate with the bias corrections of both moments in it; for several steps where `step` is int64."""
+    if (step if isinstance(step, int) else step.min()) < 1:
         raise KernelError(f"adam: step is {step}; it counts from 1, for the bias correction divides by 1 - beta1^step.")
-    return learning_rate * math.sqrt(1 - beta2**step) / (1 - beta1**step)
+    return learning_rate * (1 - beta2**step) ** 0.5 / (1 - beta1**step)
 
 
 def settings(learning_rate, decay, beta1, beta2, epsilon, rescale, clip, step):

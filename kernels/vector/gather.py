@@ -72,9 +72,13 @@ class RowLoop:
         function(bounds, shape[0], *arguments)
 
     def _function(self, cut: Cut) -> Callable:
+        return _make(self.code(cut))
+
+    def code(self, cut: Cut) -> str:
+        """The name by which `lanes.emit_row` writes the work on a row of that cut, within any compiled function."""
         name = f"{self.name} {cut} {self.digest}"
         lanes.programs[name] = lanes.Program(self.row, cut)
-        return _make(name)
+        return name
 
     @functools.cached_property
     def digest(self) -> str:

@@ -247,6 +247,27 @@ class Lane:
         return self.float(value)
 
 
+def _operands(lane: Lane, program: Program, kinds: types.BaseTuple, values: ir.Value) -> list:
+    """What stands for the arguments of a row's work, which come as a tuple."""
+    parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
+    return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
+
+
+@intrinsic(prefer_literal=True)
+def emit_row(typing_context, name, u, width, arguments):
+    """The code of `programs[name]` for row `u` of `width` columns; `arguments` is the tuple of its other arguments."""
+    if not isinstance(name, types.StringLiteral):
+        return None
+
+    def generate(context, builder, signature, values):
+        program = programs[name.literal_value]
+        lane = Lane(context, builder, program, values[2])
+        program.row(lane, Int(lane, values[1]), *_operands(lane, program, arguments, values[3]))
+        return context.get_dummy_value()
+
+    return types.void(name, types.int64, types.int64, arguments), generate
+
+
 @intrinsic(prefer_literal=True)
 def emit(typing_context, name, bounds, width, arguments):
     """The code of `programs[name]` for rows of `width` columns, in parts that end at `bounds`, on a thread each.
@@ -262,15 +283,11 @@ def emit(typing_context, name, bounds, width, arguments):
         def write(builder, first, parts, values):
             lane = Lane(context, builder, program, values[1])
             starts = argument(lane, bounds, values[0], "bounds")
-            unpacked = cgutils.unpack_tuple(builder, values[2]) if len(arguments) else ()
-            names = program.names(len(arguments))
-            operands = [argument(lane, *each) for each in zip(arguments, unpacked, names, strict=True)]
+            operands = _operands(lane, program, arguments, values[2])
 
             def part(number, _):
+                row = lambda u, _: program.row(lane, u, *operands)  # noqa: E731
                 lane.loop(starts[number], starts[number + 1], 1, [], row)
-
-            def row(u, _):
-                program.row(lane, u, *operands)
 
             first = Int(lane, first)
             lane.loop(first, first + Int(lane, parts), 1, [], part)

@@ -243,3 +243,15 @@ def test_batches_say_what_they_hold_without_their_values():
     held = ["data dense [{0}, 3]", "score dense [{0}]", "rank dense [{0}, 2]"]
     assert repr(batches) == f"<Batches {', '.join(held).format(5)}: rows=2, last='pad', shuffle=False>"
     assert repr([*batches.epoch()][-1]) == f"<Batch {', '.join(held).format(2)}, pad=1, rolled=0>"
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("last", ["keep", "discard", "pad", "roll_over"])
+@pytest.mark.parametrize("rows", [1, 4, 10, 23])
+def test_the_order_of_an_epoch_is_that_of_its_batches(last, shuffle, rows):
+    if last == "discard" and rows > 10:
+        return
+    batches = Batches(np.eye(10, dtype=np.float32), rows=rows, shuffle=shuffle, last=last, seed=3)
+    for number in range(3):
+        expected = [batch.rows_index for batch in batches.epoch(number)]
+        np.testing.assert_array_equal(batches.order(number), np.concatenate([np.zeros(0, np.int64), *expected]))

@@ -33,6 +33,12 @@ def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(he
     assert len(study.spec().contenders) == 5
 
 
+def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
+    study = lab.study(launches=["kernels", "epoch"], engines=["ours", "vendor"], updates=["lazy", "standard"])
+    calls = [contender for contender in study.spec().contenders if contender.get("launch") == "epoch"]
+    assert calls == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "row_sparse", "launch": "epoch"}]
+
+
 @pytest.mark.parametrize("format", choices.sparse_formats())
 def test_dense_is_measured_beside_every_format(here, format):
     contenders = lab.study(formats=[format]).spec().contenders

@@ -49,6 +49,11 @@ def test_batches_of_stored_rows_are_never_kept(kept, ahead):
     assert arrays_of(held.kept[0].x)[0].size == 65
 
 
+def test_epochs_in_one_call_are_refused_for_rows_that_stay_on_disk(kept):
+    with pytest.raises(data.DataError, match="epochs in one call read rows in memory: launch kernels, or load it"):
+        losses(kept.x, kept.y, launch="epoch")
+
+
 def test_shuffled_training_learns_as_it_does_from_memory(kept):
     held = kept.x.read(0, kept.rows)
     (_, stored_losses), (_, held_losses) = (losses(x, kept.y, epochs=6, shuffle=True) for x in (kept.x, held))

@@ -79,7 +79,12 @@ def test_an_event_has_a_time_for_each_phase(made):
     assert [(event.step, event.epoch, event.rows) for event in events[3:6]] == [(4, 0, 20), (5, 0, 10), (6, 1, 20)]
     for event in events:
         assert tuple(event.seconds) == train.PHASES
-        assert {phase for phase in train.PHASES if event.seconds[phase] == 0} == {"transfer", "wait", "graph"}
+        assert {phase for phase in train.PHASES if event.seconds[phase] == 0} == {
+            "transfer",
+            "wait",
+            "graph",
+            "batches",
+        }
         assert event.seconds_step == sum(event.seconds.values())
 
 

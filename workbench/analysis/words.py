@@ -193,8 +193,8 @@ def line(row: Mapping[str, Any]) -> str:
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    graph = ", one graph" if row.get("launch") == "graph" else ""
-    return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{graph})"
+    launch = {"graph": ", one graph", "epoch": ", epochs in one call"}.get(str(row.get("launch")), "")
+    return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{launch})"
 
 
 def on_device(row: Mapping[str, Any]) -> str:
@@ -219,8 +219,8 @@ def short_line(row: Mapping[str, Any]) -> str:
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    graph = " · graph" if row.get("launch") == "graph" else ""
-    return f"{name} · {row['gradient']} gradient{lazy}{index}{graph}"
+    launch = {"graph": " · graph", "epoch": " · epoch"}.get(str(row.get("launch")), "")
+    return f"{name} · {row['gradient']} gradient{lazy}{index}{launch}"
 
 
 def plural(count: int, noun: str) -> str:

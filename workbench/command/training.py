@@ -20,7 +20,7 @@ from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.spec import Cell, SpecError, validate
 from workbench.sweep.trial import no_device
 from workbench.sweep.warm import warm_kernels
-from workbench.train import PHASES, Training, make_run, why_impossible
+from workbench.train import PHASES, StepEvent, Training, make_run, why_impossible
 from workbench.train.completion import complete
 
 SECONDS_SHOWN = 0.2
@@ -117,9 +117,10 @@ class Epoch:
     loss: float = 0.0
     seconds: float = 0.0
 
-    def add(self, loss: float, now: float) -> None:
-        """Count a step in that has ended now."""
-        self.steps, self.loss, self.seconds = self.steps + 1, self.loss + loss, now - self.start
+    def add(self, event: StepEvent, now: float) -> None:
+        """Count steps in that have ended now."""
+        self.steps, self.loss = self.steps + event.steps, self.loss + event.loss * event.steps
+        self.seconds = now - self.start
 
 
 def show_epochs(run: Training, count: int) -> float:
@@ -131,7 +132,7 @@ def show_epochs(run: Training, count: int) -> float:
             if not epochs or epochs[-1].number != event.epoch:
                 epochs.append(Epoch(event.epoch, now))
             now = time.perf_counter()
-            epochs[-1].add(event.loss, now)
+            epochs[-1].add(event, now)
             phases.update(event.seconds)
             if now - shown > SECONDS_SHOWN:
                 shown = now

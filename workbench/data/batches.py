@@ -136,6 +136,21 @@ class Batches(Feed):
                 places = np.concatenate([places, start + np.arange(pad) % self.total])
             yield self._gathered(places % self.total if order is None else order.rows(places), pad, rolled)
 
+    def order(self, number: int = 0) -> np.ndarray:
+        """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""
+        check_position(number, 0)
+        for name, _, array in (*self.data, *self.labels):
+            cut.check(array, name)
+        start, stop = self._span(number)
+        count = self.count(number) * self.rows
+        places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
+        if self.last == "pad":
+            places[stop - start :] = start + np.arange(places.size - (stop - start)) % self.total
+        if not self.shuffle or not places.size:
+            return places % self.total
+        order = _Order(self.total, self.seed)
+        return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
+
     def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
         data = {name: cut.ranged(format, array, start, stop) for name, format, array in self.data}
         labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}

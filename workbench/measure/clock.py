@@ -34,11 +34,13 @@ class Samples:
     phases: dict[str, float] = field(default_factory=dict)
     steps: int = 0
     steps_a_sample: int = 1
+    """Calls of the step, for each sample."""
+    seconds_sampled: float = 0.0
     seconds_warmup: float = 0.0
 
 
 Step = Callable[[], dict[str, float]]
-"""Does one step and returns the seconds of its phases."""
+"""Does one step, or some at once, and returns the seconds of its phases."""
 
 
 def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
@@ -52,19 +54,22 @@ def warm_up(step: Step, policy: Policy) -> tuple[float, float]:
     return perf_counter() - start, shortest
 
 
-def sample(step: Step, policy: Policy) -> Samples:
-    """Warm up, calibrate, then sample `step` as the policy says."""
+def sample(step: Step, policy: Policy, steps_done: Callable[[], int] = lambda: 1) -> Samples:
+    """Warm up, calibrate, then sample `step` as the policy says; `steps_done` tells how many the last call did."""
     samples = Samples()
     samples.seconds_warmup, shortest = warm_up(step, policy)
     samples.steps_a_sample = max(1, round(policy.seconds_sample / max(shortest, 1e-9)))
     start = perf_counter()
     while not _enough(samples, policy, perf_counter() - start):
-        before = perf_counter()
+        before, steps = perf_counter(), 0
         for _ in range(samples.steps_a_sample):
             for phase, seconds in step().items():
                 samples.phases[phase] = samples.phases.get(phase, 0.0) + seconds
-        samples.seconds.append((perf_counter() - before) / samples.steps_a_sample)
-        samples.steps += samples.steps_a_sample
+            steps += steps_done()
+        seconds = perf_counter() - before
+        samples.seconds.append(seconds / steps)
+        samples.seconds_sampled += seconds
+        samples.steps += steps
     samples.phases = {phase: seconds / samples.steps for phase, seconds in samples.phases.items()}
     return samples
 

@@ -8,7 +8,7 @@ import numpy as np
 
 import kernels
 from workbench.formats import RowSparse
-from workbench.optimizers import saved, schedules
+from workbench.optimizers import many_steps, saved, schedules
 from workbench.optimizers.checks import check_gradient, check_weights, checked_rows
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.missed import way
@@ -129,9 +129,19 @@ class Updater:
             gradients = {name: summed(gradient) for name, gradient in gradients.items()}
             rescale *= self._shrink(gradients)
         steps = self.steps
-        numbers = {name: self._numbers(name, steps.get(name, 0) + 1, rescale) for name in gradients}
+        numbers = {name: self.numbers(name, steps.get(name, 0) + 1, rescale) for name in gradients}
         for name, gradient in gradients.items():
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
+
+    def begin_steps(self, name: str, weights: np.ndarray, count: int) -> tuple[list[np.ndarray], np.ndarray]:
+        """(tables, settings) for code that does the next `count` lazy steps of dense weights: see `many_steps`."""
+        self._obey()
+        self._check_weights(name, weights)
+        return many_steps.begin(self, name, self._parameter(name, weights), weights, count)
+
+    def end_steps(self, count: int) -> None:
+        """Count the steps that were done since `begin_steps`."""
+        many_steps.count(self.parameters.values(), count)
 
     def catch_up(
         self,
@@ -195,7 +205,8 @@ class Updater:
         decay = self.multipliers.get(name, NONE).decay
         return {key: value * decay if key in DECAYS else value for key, value in options.items()}
 
-    def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
+    def numbers(self, name: str, step: int, rescale: float) -> list[float]:
+        """What the rule's kernels take after the arrays, in that step of a parameter."""
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate

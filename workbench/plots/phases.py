@@ -26,8 +26,9 @@ PHASES = {
     "gradient": "#009E73",
     "update": "#D55E00",
     "graph": "#000000",
+    "batches": "#332288",
 }
-DARK = ("forward", "gradient", "update", "graph")  # white letters can be read on these
+DARK = ("forward", "gradient", "update", "graph", "batches")  # white letters can be read on these
 TOTALS = {"time a step": "seconds_step", "preparing a batch": "seconds_prepare"}
 READABLE = 8  # times the fastest bar that the slowest may take
 ROOM = 0.016  # share of the longest bar that a segment needs for each letter of its name

@@ -41,6 +41,7 @@ CONTENDERS = {
 LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#888888", "*", ":")
 GRAPH = "-."
+EPOCH = (0, (3, 1, 1, 1, 1, 1))
 SERIAL = (0, (2, 1.5))
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
@@ -67,7 +68,7 @@ def _line(row: cells.Row) -> Any:
     """The line style: who computes, or how the step is launched, or that it runs on one thread."""
     if row.get("serial"):
         return SERIAL
-    return GRAPH if row.get("launch") == "graph" else LINES.get(row["engine"], OTHER[2])
+    return {"graph": GRAPH, "epoch": EPOCH}.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
 
 
 def mark(format: str) -> dict[str, str]:

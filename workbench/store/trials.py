@@ -47,6 +47,7 @@ _TABLE = {
         seconds_gradient number gradient of the weights, mean seconds a step
         seconds_update number optimizer, mean seconds a step
         seconds_graph number scores, loss and update where they are one launch, mean seconds a step
+        seconds_batches number scores, loss, gradient and update where an epoch is few calls, mean seconds a step
         bytes_predicted integer bytes by the formulas of the formats
         bytes_held integer bytes of the arrays held
         bytes_peak integer most that the trial's process owned above its start, bytes; to schema 2 bytes_peak_resident

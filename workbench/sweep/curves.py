@@ -35,8 +35,10 @@ class Curve:
 
     def columns(self) -> dict:
         """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""
-        seconds = np.cumsum([event.seconds_step for event in self.events])
-        losses = [event.loss for event in self.events]
+        counts = [event.steps for event in self.events]
+        seconds = np.cumsum(np.repeat([event.seconds_step / event.steps for event in self.events], counts))
+        losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
+        first = self.events[0].step - counts[0] + 1
         picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
-        points = [[float(seconds[i]), losses[i], self.events[i].step] for i in picked]
-        return {"curve": points, "loss_first": losses[0], "loss_last": losses[-1]}
+        points = [[float(seconds[i]), float(losses[i]), first + int(i)] for i in picked]
+        return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}

@@ -220,13 +220,13 @@ class _Trial:
         curve = Curve()
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
-        self.row["seconds_first_step"] = time.perf_counter() - first
-        are_new = self.setup.shuffle or isinstance(run.batches.x, data.StoredRows)
+        self.row["seconds_first_step"] = (time.perf_counter() - first) / curve.events[0].steps
+        are_new = self.setup.shuffle or self.setup.launch == "epoch" or isinstance(run.batches.x, data.StoredRows)
         steps_warmup = self.policy.steps_warmup if are_new else self.row["steps_epoch"]
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
-        timing = sample(lambda: curve.add(next(events)).seconds, policy)
+        timing = sample(lambda: curve.add(next(events)).seconds, policy, lambda: curve.events[-1].steps)
         seconds, low, high = quantile_interval(timing.seconds, NUMBER)
-        self.seconds_measured += timing.seconds_warmup + sum(timing.seconds) * timing.steps_a_sample
+        self.seconds_measured += timing.seconds_warmup + timing.seconds_sampled
         of_the_mean = seconds / np.mean(timing.seconds)  # phases are parts of the trial's number
         self.row |= {f"seconds_{phase}": timing.phases.get(phase, 0.0) * of_the_mean for phase in PHASES}
         self.row |= {

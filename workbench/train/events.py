@@ -4,13 +4,19 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
-PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update", "graph")
-"""The phases of a step, in order; a step that is launched as one graph has `graph` in the place of the last four."""
+import numpy as np
+
+PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gradient", "update", "graph", "batches")
+"""The phases of a step, in order. In the place of forward, loss, gradient and update a step that is launched as one
+graph has `graph`, and one of an epoch that is done in few calls `batches`."""
 
 
 @dataclass(frozen=True)
 class StepEvent:
     """One step that was done: its loss before the update, and the seconds of each phase.
+
+    Of an epoch that is done in few calls it is all steps of a call: `step` is the last of them, `rows` and `seconds`
+    are those of all, `loss` is the mean over the rows, and `losses` float64 [steps] tell each step's own.
 
     `seconds_prepare` is what slice, convert and plan of its batch took, also when that was beside an earlier step; it
     is 0 for a batch that was kept.
@@ -22,6 +28,12 @@ class StepEvent:
     loss: float
     seconds: dict[str, float]
     seconds_prepare: float = 0.0
+    losses: np.ndarray | None = None
+
+    @property
+    def steps(self) -> int:
+        """How many steps it is."""
+        return 1 if self.losses is None else len(self.losses)
 
     @property
     def seconds_step(self) -> float:

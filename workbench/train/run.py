@@ -1,6 +1,6 @@
 """A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
@@ -13,6 +13,7 @@ from workbench import data, executor, formats, graph, optimizers
 from workbench.data import loader
 from workbench.models import Input
 from workbench.ops.products import Unsummed, make_plan
+from workbench.train.epoch_calls import EpochCalls
 from workbench.train.events import Laps, StepEvent
 from workbench.train.setup import LAZY, Setup, SetupError
 from workbench.train.training import Training
@@ -57,6 +58,12 @@ class Run(Training):
         self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
         gradients = {one.name: one.gradient_format(setup.gradient) for one in self.parameters}
         self.executor = self._bind(self.loss, gradients, y)
+        self.calls = EpochCalls(self) if setup.launch == "epoch" else None
+        self.last: Prepared | None = None
+
+    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+        """The calls of an epoch, where the setup launches whole epochs."""
+        return self.calls.events(epoch) if self.calls else None
 
     def _new_updater(self) -> optimizers.Updater:
         without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}
@@ -182,6 +189,7 @@ class Run(Training):
 
     def forward(self, batch: Prepared, laps: Laps | None = None) -> float:
         """Run the executor forward; rows that the batch reads catch up before."""
+        self.last = batch if self.calls else None
         if self.setup.update == "exact":
             rows = _columns(batch)
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, rows))
@@ -197,19 +205,25 @@ class Run(Training):
         return self.executor.slopes["loss"]
 
     def backward(self, laps: Laps | None = None) -> dict[str, Any]:
-        """Run the executor backward."""
+        """Run the executor backward; a call of an epoch holds no gradient."""
+        if self.calls:
+            return dict.fromkeys(self.arrays)
         return self.executor.backward(lap=_filed(laps))
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
         """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
-        if isinstance(gradient, Unsummed):
+        if gradient is None or isinstance(gradient, Unsummed):
             return None
         if isinstance(gradient, formats.RowSparse):
             return gradient.values[np.searchsorted(gradient.indices, rows)]
         return gradient[rows].copy()
 
     def update(self, gradients: dict[str, Any]) -> None:
-        """Let the updater do a step."""
+        """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
+        if self.calls and self.last:
+            batch, rows = self.last, self.last.x.shape[0]
+            self.calls.call(batch.x, batch.y, batch.weights, np.arange(rows), rows)
+            return
         self.updater.update(self.arrays, gradients)
 
     def catch_up(self) -> None:

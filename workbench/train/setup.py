@@ -4,10 +4,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
 from typing import Any
 
+from kernels import loss_blocks
 from kernels.gpu.losses import LOSSES
 from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
+from workbench.optimizers import missed
 
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 """What the optimizer calls each update."""
@@ -17,6 +19,8 @@ ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense
 """Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
 IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
 """What a step has that is launched as one graph."""
+IN_EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
+"""What epochs have that are done in few calls."""
 
 
 class SetupError(ValueError):
@@ -43,9 +47,10 @@ class Setup(_Setup):
     the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows alone; an `exact` one
     lets them catch up when they are next touched, and trains as the `standard` one does. On the `device` cuda batches
     are cut on the host and copied; weights and states stay there. With `launch` graph the forward pass, loss and update
-    of a step are one launch, for csr batches and a fused gradient on cuda. With `intercept`, None for yes on cpu, a
-    number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
-    all of it every time, without weight decay.
+    of a step are one launch, for csr batches and a fused gradient on cuda. With `launch` epoch all batches of an epoch,
+    or of 50 ms of it, are one compiled call, which reads csr rows where they stand, on cpu. With `intercept`, None for
+    yes on cpu, a number for each output is added to the scores: its gradient is the column sums of the slope, and the
+    optimizer steps all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
@@ -86,7 +91,8 @@ def why_impossible(setup: Setup) -> str:
     reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
-    return reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
+    reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
+    return reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
 
 
 def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
@@ -144,3 +150,32 @@ def _why_no_graph(setup: Setup) -> str:
     if setup.device != "cuda":
         return "A step in one graph runs on a CUDA device; on cpu launch is kernels."
     return ""
+
+
+def _why_no_epoch(setup: Setup) -> str:
+    for name, choice in IN_EPOCH.items():
+        if (value := getattr(setup, name)) != choice:
+            return f"Epochs in one call have {_words(IN_EPOCH)}; with {_words({name: value})} launch is kernels."
+    if setup.model not in (known := [name for name in models.names() if _goes_into_calls(models.get(name))]):
+        return f"Epochs in one call are for {', '.join(known)}; for {setup.model}, launch is kernels."
+    if setup.update == "standard":
+        return "Epochs in one call step the rows that are touched: update is lazy, or exact where that is the same."
+    rule = optimizers.get(setup.optimizer)
+    if setup.update == "exact" and (how := missed.way(rule.rule, rule.resolve(setup.options))):
+        return (
+            f"Epochs in one call have no rows that catch up, as those of {setup.optimizer} with these options ({how}): "
+            "take update lazy, or launch kernels."
+        )
+    return ""
+
+
+def _goes_into_calls(model: Model) -> bool:
+    return model.is_product and model.sampler is None and model.loss in loss_blocks.losses()
+
+
+def _words(choices: Mapping[str, Any]) -> str:
+    """Settings in words: a flag that is off as one that is not there."""
+    said = {
+        name: {True: name, False: f"nothing {name}"}.get(value, f"{name} {value}") for name, value in choices.items()
+    }
+    return ", ".join(said.values())

@@ -73,6 +73,9 @@ class Training(ABC):
     @final
     def epoch(self, epoch: int) -> Iterator[StepEvent]:
         """The steps of one epoch."""
+        if (calls := self.calls_of(epoch)) is not None:
+            yield from calls
+            return
         if self.kept:
             for batch in self.kept.values():
                 yield self.do_step(batch, epoch, {}, 0.0)
@@ -89,6 +92,10 @@ class Training(ABC):
             prepared.close()
             self.settle()
         self.kept = kept
+
+    def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
+        """The events of an epoch that is done in few calls; None where it is done batch by batch, as most are."""
+        return None
 
     @property
     def keeps(self) -> bool:

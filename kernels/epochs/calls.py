@@ -1,0 +1,176 @@
+"""What a call of an epoch's kernel has in hand, its scratch memory, and the choice of the loop for it."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from kernels import aligned
+from kernels.contract import KernelError
+from kernels.epochs import loops
+from kernels.epochs.loops import make_serial
+from kernels.epochs.parallel import PARTS, Work, make_parallel
+from kernels.epochs.programs import programs_for
+from kernels.epochs.touched import Touched, hashing_for
+from kernels.losses.softmax import wrong_label
+from kernels.rules import steps
+from kernels.rules.rule import Rule
+from kernels.threads import BLOCK, compiled, get_threads, is_serial
+from kernels.vector.tiles import cache_bytes
+
+FEW_COLUMNS = 1024
+"""Columns below which neighbours may have two owners: they are stepped seldom beside what is summed for them."""
+
+ENTRY_WORK = 16
+"""What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
+
+
+@dataclass(frozen=True)
+class Call:
+    """The operands of a call, by their parts: see `kernels.epochs.epoch`."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+    order: np.ndarray
+    batch_rows: int
+    arrays: tuple[np.ndarray, ...]
+    """Weights and states."""
+    intercept: tuple[np.ndarray, ...]
+    """The intercept and its states, of no elements where there is none."""
+    settings: np.ndarray
+    settings_intercept: np.ndarray
+
+    @classmethod
+    def of(cls, rule: Rule, args: tuple) -> "Call":
+        """The call of these arguments, checked for what their declaration cannot say (`KernelError`)."""
+        count = len(rule.written)
+        indptr, indices, data, targets, counts, order, batch_rows, *others = args
+        arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
+        x = indptr, indices, data
+        call = cls(*x, targets, counts, order, batch_rows, arrays, intercept, *others[2 * count :])
+        call.check(len(rule.settings(*rule.example)))
+        return call
+
+    def check(self, numbers: int) -> None:
+        """Refuse lengths that do not fit; `numbers` is how many settings the rule's formula takes."""
+        rows, width = self.indptr.size - 1, self.arrays[0].shape[1]
+        if self.counts.size not in (0, rows):
+            raise KernelError(f"counts has {self.counts.size} numbers; it has one for each of {rows} rows, or none.")
+        if self.intercept[0].size not in (0, width):
+            raise KernelError(f"intercept has {self.intercept[0].size} numbers; it has {width}, or none.")
+        for name, table in (("settings", self.settings), ("settings_intercept", self.settings_intercept)):
+            if not len(table) or table.shape[1] != numbers:
+                raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
+        if self.batch_rows < 1:
+            raise KernelError(f"batch_rows is {self.batch_rows}; a batch has one row or more.")
+
+    @property
+    def has_intercept(self) -> bool:
+        """Whether scores have an intercept, which is trained."""
+        return self.intercept[0].size > 0
+
+    @property
+    def tables(self) -> tuple[np.ndarray, ...]:
+        """The intercept and its states as weights [N, 1] and states of N rows."""
+        weights, *states = self.intercept
+        by_row = self.arrays[-1].ndim == 1
+        return weights.reshape(-1, 1), *(state if by_row else state.reshape(-1, 1) for state in states)
+
+    @property
+    def batches(self) -> int:
+        """How many there are."""
+        return -(-self.order.size // self.batch_rows)
+
+
+@compiled
+def _largest_batch(indptr, order, batch_rows):
+    """Entries of the batch that has most."""
+    most = entries = 0
+    for place in range(order.size):
+        if place % batch_rows == 0:
+            entries = 0
+        row = np.uint64(order[place])
+        entries += indptr[row + np.uint64(1)] - indptr[row]
+        most = max(most, entries)
+    return most
+
+
+def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
+    """Do the batches of a call; the mean loss of each, float64."""
+    losses = np.zeros(call.batches)
+    if call.order.size:
+        wrong = _loop(loss, rule, call, losses)
+        if wrong >= 0:
+            row = call.order[wrong]
+            raise wrong_label(row, call.targets[row], call.arrays[0].shape[1])
+    return losses
+
+
+def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
+    """Run the loop that suits the work of a batch; the place of a wrong target or -1."""
+    weights, settings = call.arrays[0], _given(call)
+    width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
+    entries = _largest_batch(call.indptr, call.order, batch_rows)
+    parts = 1 if is_serial(entries * (ENTRY_WORK + width)) else min(get_threads(), PARTS)
+    added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
+    trained = loops.Trained(call.arrays, added, call.tables, *settings)
+    programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1])
+    rows = _rows(call, width)
+    of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
+    shared = rows, call.order, batch_rows, trained, _is_far(call)
+    most = max(min(entries, weights.shape[0]), 1)
+    hashing, places = hashing_for(weights.shape[0], most)
+    scratch = _scratch(rows, batch_rows, weights, most, parts)
+    if parts == 1:
+        touched = Touched(*(array[0] for array in _stacked(1, places, most)))
+        own = loops.Scratch(scratch.scores[0], scratch.targets[0], scratch.slope, scratch.sums)
+        return make_serial(programs, loss)(*shared, hashing, touched, own, of_intercept, losses)
+    work = _work(parts, most, weights)
+    loop = make_parallel(programs, loss)
+    return loop(*shared, hashing, _stacked(parts, places, most), scratch, of_intercept, losses, work)
+
+
+def _given(call: Call) -> tuple[np.ndarray, ...]:
+    """The settings that code is called with, without those that change nothing: see `steps.UNCHANGED`."""
+    tables = call.settings, call.settings_intercept
+    if all((table[:, -2:] == steps.UNCHANGED).all() for table in tables):
+        return tuple(np.ascontiguousarray(table[:, :-2]) for table in tables)
+    return tables
+
+
+def _is_far(call: Call) -> tuple[bool, bool]:
+    """Whether entries of X come from beyond a core's cache, and whether weights and states do."""
+    bytes_state = sum(array.nbytes for array in call.arrays)
+    return call.indices.nbytes + call.data.nbytes > cache_bytes(2), bytes_state > cache_bytes(2)
+
+
+def _rows(call: Call, width: int) -> loops.Rows:
+    """The rows, with targets of one dimension where that is enough."""
+    targets = call.targets.reshape(-1) if width == 1 else call.targets
+    return loops.Rows(call.indptr, call.indices, call.data, targets, call.counts)
+
+
+def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, most: int, parts: int) -> loops.Scratch:
+    """Memory for a batch of so many rows of which each part touches up to `most` columns."""
+    width, dtype = weights.shape[1], weights.dtype
+    at_once = min(max(BLOCK // width, 1), batch_rows)
+    scores, slope = aligned.empty((parts, at_once, width), dtype), aligned.empty((batch_rows, width), dtype)
+    targets = np.empty((parts, at_once, *rows.targets.shape[1:]), rows.targets.dtype)
+    return loops.Scratch(scores, targets, slope, aligned.empty((parts * most, width), dtype))
+
+
+def _stacked(parts: int, places: int, most: int) -> Touched:
+    """Tables of touched columns, a row for each part."""
+    slots = np.full((parts, places), -1, np.int32)
+    return Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))
+
+
+def _work(parts: int, most: int, weights: np.ndarray) -> Work:
+    """What the parts tell each other; columns of one line have one owner where there are many."""
+    columns_a_line = max(aligned.LINE // (weights.itemsize * weights.shape[1]), 1)
+    group = (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0
+    counts, owned = np.zeros((2, parts), np.int64), np.empty((parts, most), np.int64)
+    starts, ends = np.zeros((parts, parts + 2), np.int64), np.zeros((parts, parts), np.int64)
+    return Work(np.zeros(parts), counts[0], counts[1], owned, starts, ends, np.array([group], np.uint64))

@@ -1,0 +1,144 @@
+"""A batch after a batch: scores X @ W + b, the slope g of the loss, X.T @ g on the touched columns, a lazy step of W.
+
+Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
+           takes them, a row for each of T; counts same as data [T], what the loss of each row counts for, or [0];
+           order int64 [M], the rows of the batches, one after the other, any number of times; batch_rows >= 1, the
+           last batch may have fewer; weights same as data [D, N] and states as the rule has them; intercept same [N],
+           or [0] for none, and its states [N]; settings same [S, K], what the rule's formula takes in each step, those
+           after the last as the last; settings_intercept the same for the intercept
+Writes     weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
+           the mean over its rows before the step, in which all rows count alike
+Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
+           before it have had their steps
+Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule; reads z*(index+value) bytes, targets,
+           weights and states of U rows, and writes those
+Parallel   within a batch, where it has work for several threads, over rows and then over columns; same bits on every
+           run with as many threads, on one the sums of a column are in the order of the entries
+Limits     z < 2**63, D*N < 2**63; beside the arguments memory grows with the rows of a batch and with the columns that
+           these touch, and where that is less with 4*D
+Source     csr_dense, the loss, csr_t_dense and the lazy rule in one call, as online learners do it a row at a time
+           (Langford, Li and Strehl 2007, Vowpal Wabbit); differs: batches of any size, any rule
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.contract import Case, Cost, Kernel, Sizes
+from kernels.epochs import calls
+from kernels.loss_blocks import block_of
+from kernels.registry import get as get_kernel
+from kernels.rules import twins
+from kernels.rules.rule import Rule, get_rule
+
+
+def reference(loss: str, rule: Rule, *args) -> np.ndarray:
+    """The definition, in plain loops."""
+    call = calls.Call.of(rule, args)
+    losses = []
+    for step, first in enumerate(range(0, call.order.size, call.batch_rows)):
+        rows = call.order[first : first + call.batch_rows]
+        scores = np.zeros((rows.size, call.arrays[0].shape[1])) + (call.intercept[0] if call.has_intercept else 0)
+        for q, k in _entries(call, rows):
+            scores[q] += call.data[k] * call.arrays[0][call.indices[k]].astype(np.float64)
+        slope = np.zeros_like(scores)
+        losses.append(get_kernel(loss).reference(scores, call.targets[rows], slope))
+        if call.counts.size:
+            slope *= call.counts[rows, None]
+        gradient: dict[int, np.ndarray] = {}
+        for q, k in _entries(call, rows):
+            column = int(call.indices[k])
+            gradient[column] = gradient.get(column, 0.0) + call.data[k] * slope[q]
+        settings = call.settings[min(step, len(call.settings) - 1)]
+        for column, total in gradient.items():
+            twins.step_row(rule, column, call.arrays[0], call.arrays[1:], total, tuple(settings.tolist()))
+        _step_intercept(rule, call, slope.sum(axis=0), step)
+    return np.array(losses, np.float64)
+
+
+def _entries(call: calls.Call, rows: np.ndarray) -> Iterator[tuple[int, int]]:
+    """(number of the row, place) of each entry of the rows."""
+    for q, row in enumerate(rows):
+        for k in range(call.indptr[row], call.indptr[row + 1]):
+            yield q, k
+
+
+def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: int) -> None:
+    if call.has_intercept:
+        settings = call.settings_intercept[min(step, len(call.settings_intercept) - 1)]
+        weights, *states = call.tables
+        for n, total in enumerate(gradient):
+            twins.step_row(rule, n, weights, states, [total], tuple(settings.tolist()))
+
+
+def cpu(loss: str, rule: Rule, *args) -> np.ndarray:
+    """On the cores of this machine."""
+    return calls.run(loss, rule, calls.Call.of(rule, args))
+
+
+def cost(loss: str, rule: Rule, s: Sizes) -> Cost:
+    """A batch of R rows: each entry, each touched row of weights and state moves once."""
+    of_loss = get_kernel(loss).cost(s)
+    flops = 4 * s.z * s.N + of_loss.flops + rule.flops * s.U * s.N
+    moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + s.U * rule.bytes_row(s)
+    return Cost(flops, moved, 2 * s.z * s.N * s.value)
+
+
+def arguments(loss: str, rule: Rule, case: Case) -> tuple:
+    """A as the rows, each about twice in batches of three; weights, states, an intercept, and settings that change."""
+    random = np.random.default_rng(case.seed)
+    order = random.integers(0, case.R, 2 * case.R + 1 if case.R else 0)
+    _, targets, _ = get_kernel(loss).arguments(case)
+    arrays = twins.arguments_dense(rule, case)[: len(rule.written)]
+    b = Case(case.indptr, case.indices, case.data, case.N, 1, case.seed)
+    tables = twins.arguments_dense(rule, b)[: len(rule.written)]
+    table = np.tile(rule.settings(*rule.example), (2, 1)) * np.array([[1.0], [0.75]])
+    table = table.astype(case.dtype)
+    counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
+    x = case.indptr, case.indices, case.data
+    return *x, targets, counts, order, 3, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
+
+
+def _operands(loss: str, rule: Rule) -> str:
+    targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
+    kind = targets.partition(":")[2].replace("R", "T")
+    state = "f[D]" if rule.average else "f[D,N]"
+    arrays = ["weights:f[D,N]", *(f"{name}:{state}" for name in rule.states)]
+    intercept = [f"{name}:f[B]" for name in ("intercept", *(f"intercept_{name}" for name in rule.states))]
+    x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
+    batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s"
+    return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]"))
+
+
+def _twin(function: Callable, loss: str, rule: Rule, names: list[str]) -> Callable:
+    """A function of this file for that loss and rule, under the names of its parameters."""
+    twin: Any = functools.partial(function, loss, rule)
+    functools.update_wrapper(twin, function)
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    twin.__signature__ = inspect.Signature(parameters)
+    return twin
+
+
+@functools.cache
+def get(loss: str, rule: str) -> Kernel:
+    """The kernel `<loss>_<rule>_epoch`; a loss or rule that there is not is a `KernelError` that lists those there are.
+
+    It is no entry of the registry, which would hold one for each pair; any loss and any rule go together.
+    """
+    block_of(loss)
+    known = get_rule(rule)
+    operands = _operands(loss, known)
+    names = [operand.partition(":")[0] for operand in operands.split()]
+    return Kernel(
+        name=f"{loss}_{rule}_epoch",
+        operands=operands,
+        reference=_twin(reference, loss, known, names),
+        cpu=_twin(cpu, loss, known, names),
+        gpu=None,
+        cost=functools.partial(cost, loss, known),
+        arguments=functools.partial(arguments, loss, known),
+        writes=(*known.written, *(name for name in names if name.startswith("intercept"))),
+    )

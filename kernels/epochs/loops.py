@@ -1,0 +1,225 @@
+"""Compiled loops of an epoch on one thread, made for a loss, a rule and a width when these are first used.
+
+For each batch: scores, slope of the loss, the gradient summed into one row for each touched column, the rule's step on
+these columns, then on the intercept. Rows are read where they stand; those to come are asked for ahead of their use.
+"""
+
+import functools
+import hashlib
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from kernels.code_cache import inlined, njit
+from kernels.epochs.programs import Programs
+from kernels.epochs.touched import find, forget, put
+from kernels.loss_blocks import block_of
+from kernels.vector.lanes import emit_row
+from kernels.vector.prefetch import prefetch
+
+STARTS_AHEAD, ENTRIES_AHEAD, WEIGHTS_AHEAD = 16, 8, 2
+"""Rows between asking for a row's start, its entries and its weights, and their use."""
+
+LINE_ENTRIES = 16
+"""Entries that share a line of memory, at most."""
+
+_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
+"""References to arrays are not counted, as the call holds them: counting took half the time of a batch of one row."""
+
+
+class Rows(NamedTuple):
+    """The rows that are trained on: X in CSR form, its targets, what the loss of each counts for ([0]: all alike)."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+
+
+class Trained(NamedTuple):
+    """Weights [D, N] and states, the intercept [N] (zeros where there is none) and as tables [N, 1], [0, 1] for none,
+    and the settings of each step for either, of the last one for all that follow."""
+
+    arrays: tuple
+    added: np.ndarray
+    intercept: tuple
+    settings: np.ndarray
+    settings_intercept: np.ndarray
+
+
+class Scratch(NamedTuple):
+    """Memory of some rows of a batch: scores and targets of a block of them, slopes [R, N], sums [U, N]."""
+
+    scores: np.ndarray
+    targets: np.ndarray
+    slope: np.ndarray
+    sums: np.ndarray
+
+
+def named(function: Callable, *parts: object) -> Callable:
+    """The function under a name of its own: then it has an index of its own on disk, which is read in no time."""
+    text = " ".join(map(str, parts))
+    function.__qualname__ = f"epoch_{function.__name__}_{hashlib.sha256(text.encode()).hexdigest()[:16]}"
+    return function
+
+
+def make_look_ahead(programs: Programs) -> Callable:
+    """Asks for what rows after `place` of the order will need: entries where X is far, weights where these are."""
+    ask = programs.ask
+
+    def look_ahead(rows, order, place, arrays, is_far):
+        if is_far[0] and place + STARTS_AHEAD < order.size:
+            prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
+            row = np.uint64(order[place + ENTRIES_AHEAD])
+            for k in range(rows.indptr[row], rows.indptr[row + np.uint64(1)], LINE_ENTRIES):
+                prefetch(rows.indices, np.uint64(k))
+                prefetch(rows.data, np.uint64(k))
+        if is_far[1] and place + WEIGHTS_AHEAD < order.size:
+            row = np.uint64(order[place + WEIGHTS_AHEAD])
+            stop = rows.indptr[row + np.uint64(1)]
+            emit_row(ask, rows.indptr[row], arrays[0].shape[1], (stop, rows.indices, *arrays))
+
+    return inlined(look_ahead)
+
+
+def make_forward(programs: Programs, loss: str) -> Callable:
+    """Scores and slopes of the rows `order[first:last]`: (sum of losses, place of a wrong target or -1)."""
+    score, block, look_ahead = programs.score, block_of(loss), make_look_ahead(programs)
+
+    def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
+        weights, total = arrays[0], 0.0
+        for begin in range(first, last, scratch.scores.shape[0]):
+            end = min(begin + scratch.scores.shape[0], last)
+            for place in range(begin, end):
+                look_ahead(rows, order, place, arrays, is_far)
+                row = np.uint64(order[place])
+                operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scratch.scores)
+                emit_row(score, place - begin, weights.shape[1], operands)
+                take_target(scratch.targets, place - begin, rows.targets, row)
+            slope = scratch.slope[begin - first : end - first]
+            part, wrong = block(scratch.scores[: end - begin], scratch.targets[: end - begin], slope, share)
+            if wrong >= 0:
+                return total, begin + wrong
+            total += part
+            if rows.counts.size:
+                weigh(slope, rows.counts, order[begin:end])
+        return total, -1
+
+    return inlined(forward)
+
+
+@inlined
+def take_target(out, q, targets, row):
+    """out[q] = targets[row], numbers or rows of them."""
+    if targets.ndim == 1:
+        out[q] = targets[row]
+    else:
+        for n in range(targets.shape[1]):
+            out[q, n] = targets[row, n]
+
+
+@inlined
+def weigh(slope, counts, order):
+    """Multiply each row of the slope by what the loss of its row counts for."""
+    for place in range(order.size):
+        for n in range(slope.shape[1]):
+            slope[place, n] *= counts[order[place]]
+
+
+def make_gather(programs: Programs) -> Callable:
+    """Sums of the gradient of the rows `order[first:last]`, a row for each column touched: how many these are."""
+    begin, add = programs.begin, programs.add
+
+    def gather(rows, order, first, last, slope, hashing, touched, sums):
+        width, count = slope.shape[1], 0
+        for place in range(first, last):
+            row = np.uint64(order[place])
+            for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+                column = rows.indices[k]
+                number, at = find(touched, hashing, column)
+                if number < 0:
+                    put(touched, column, at, count)
+                    emit_row(begin, count, width, (rows.data[k], slope, place - first, sums))
+                    count += 1
+                else:
+                    emit_row(add, number, width, (rows.data[k], slope, place - first, sums))
+        return count
+
+    return inlined(gather)
+
+
+@inlined
+def rises(indices, start, stop):
+    """Whether the columns of a row rise, so that none comes twice."""
+    is_rising = True
+    for k in range(start + 1, stop):
+        is_rising &= indices[k] > indices[k - 1]
+    return is_rising
+
+
+@inlined
+def sum_columns(slope, out):
+    """out[n, 0] = the sum of column n."""
+    out[:] = 0
+    for q in range(slope.shape[0]):
+        for n in range(slope.shape[1]):
+            out[n, 0] += slope[q, n]
+
+
+def make_step_one(programs: Programs) -> Callable:
+    """The step of a batch of one row whose columns rise: no sum is held."""
+    entries = programs.entries
+
+    def step_one(rows, row, slope, trained, at):
+        start, stop = rows.indptr[row], rows.indptr[row + 1]
+        operands = (rows.indices, rows.data, slope, trained.settings, at)
+        emit_row(entries, start, slope.shape[1], (stop, *trained.arrays, *operands))
+
+    return inlined(step_one)
+
+
+def make_step_intercept(programs: Programs) -> Callable:
+    """The step of the intercept, where there is one, by the column sums of the slope [N, 1]."""
+    steps = programs.steps_intercept
+
+    def step_intercept(trained, numbers, sums, step):
+        count, at = trained.intercept[0].shape[0], min(step, trained.settings_intercept.shape[0] - 1)
+        operands = (numbers, numbers, sums, trained.settings_intercept, at)
+        emit_row(steps, 0, 1, (count, *trained.intercept, *operands))
+
+    return inlined(step_intercept)
+
+
+@functools.cache
+def make_serial(programs: Programs, loss: str) -> Callable:
+    """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1."""
+    forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
+    step_one, step_intercept = make_step_one(programs), make_step_intercept(programs)
+
+    def serial(rows, order, batch_rows, trained, is_far, hashing, touched, scratch, intercept, losses):
+        numbers, sums_intercept = intercept
+        weights = trained.arrays[0]
+        for step in range(losses.size):
+            first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
+            last = min(first + batch_rows, order.size)
+            share = weights.dtype.type(1 / (last - first))
+            total, wrong = forward(rows, order, first, last, share, trained.arrays, trained.added, is_far, scratch)
+            if wrong >= 0:
+                return wrong
+            losses[step] = total / (last - first)
+            slope, row = scratch.slope[: last - first], order[first]
+            if last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1]):
+                step_one(rows, row, slope, trained, at)
+            else:
+                count = gather(rows, order, first, last, slope, hashing, touched, scratch.sums)
+                operands = (touched.columns, touched.columns, scratch.sums, trained.settings, at)
+                emit_row(steps, 0, weights.shape[1], (count, *trained.arrays, *operands))
+                forget(touched, count)
+            if sums_intercept.size:
+                sum_columns(slope, sums_intercept)
+                step_intercept(trained, numbers, sums_intercept, step)
+        return -1
+
+    return _compiled(named(serial, programs, loss))

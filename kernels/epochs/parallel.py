@@ -1,0 +1,148 @@
+"""The compiled loop of an epoch on several threads, for batches that have work for them.
+
+A batch is cut into parts of as many rows each. In a first pass over them each part has scores, slopes and the sums of a
+gradient of its own. In a second one each part owns some of the columns: it adds up what the parts have summed for
+these, in their order, and does the rule's step. No element has two writers, and no sum an order that depends on time.
+"""
+
+import functools
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+from numba import prange
+
+from kernels.code_cache import inlined, njit
+from kernels.epochs.loops import Scratch, make_forward, make_gather, make_step_intercept, named, sum_columns
+from kernels.epochs.programs import Programs
+from kernels.epochs.touched import FACTOR, Touched, find, forget
+from kernels.vector.lanes import emit_row
+
+PARTS = 8
+"""Parts of a batch at most: what is summed for a column is looked for in the parts before."""
+
+LOW = np.uint64(0xFFFFFFFF)
+
+_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
+
+
+class Work(NamedTuple):
+    """What the parts tell each other: losses and places of wrong targets [P], numbers of touched columns [P], the
+    columns by owner: `owned` [P, most], where those of each begin `starts` [P, P + 2], and end once merged [P, P].
+
+    Columns whose numbers differ in no more than the last `group` bits have one owner: they share a line of memory.
+    """
+
+    losses: np.ndarray
+    wrong: np.ndarray
+    counts: np.ndarray
+    owned: np.ndarray
+    starts: np.ndarray
+    ends: np.ndarray
+    group: np.ndarray
+
+
+@inlined
+def divide(columns, count, starts, owned, group):
+    """Put the numbers of the columns in the order of their owners: those of owner o begin at `starts[o]`."""
+    parts = np.uint64(starts.size - 2)
+    starts[:] = 0
+    for number in range(count):
+        owner = (((np.uint64(columns[number]) >> group) * FACTOR >> np.uint64(32)) & LOW) * parts >> np.uint64(32)
+        starts[owner + np.uint64(2)] += 1
+    for owner in range(1, starts.size):
+        starts[owner] += starts[owner - 1]
+    for number in range(count):
+        owner = (((np.uint64(columns[number]) >> group) * FACTOR >> np.uint64(32)) & LOW) * parts >> np.uint64(32)
+        owned[starts[owner + np.uint64(1)]] = number
+        starts[owner + np.uint64(1)] += 1
+
+
+@inlined
+def touched_of(part, stacked):
+    """The touched columns of a part."""
+    return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
+
+
+def make_part(programs: Programs, loss: str) -> Callable:
+    """A part's scores, slopes and sums, for its share of the rows `order[first:last]`."""
+    forward, gather = make_forward(programs, loss), make_gather(programs)
+
+    def do_part(part, rows, order, first, last, arrays, added, is_far, hashing, stacked, scratch, work):
+        parts, most = work.owned.shape
+        begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
+        touched, slope = touched_of(part, stacked), scratch.slope[begin - first : end - first]
+        forget(touched, work.counts[part])
+        work.counts[part] = 0
+        own = Scratch(scratch.scores[part], scratch.targets[part], slope, scratch.sums)
+        share = slope.dtype.type(1 / (last - first))
+        work.losses[part], work.wrong[part] = forward(rows, order, begin, end, share, arrays, added, is_far, own)
+        if work.wrong[part] < 0:
+            sums = scratch.sums[part * most : (part + 1) * most]
+            work.counts[part] = gather(rows, order, begin, end, slope, hashing, touched, sums)
+            divide(touched.columns, work.counts[part], work.starts[part], work.owned[part], work.group[0])
+
+    return inlined(do_part)
+
+
+@inlined
+def holder_of(column, part, hashing, stacked, most):
+    """The row of the sums that an earlier part has for the column, or -1."""
+    for earlier in range(part):
+        number, _ = find(touched_of(earlier, stacked), hashing, column)
+        if number >= 0:
+            return earlier * most + number
+    return -1
+
+
+def make_merge(programs: Programs) -> Callable:
+    """The step on the columns of one owner, by what all parts have summed for these."""
+    add, listed = programs.add, programs.listed
+
+    def merge(owner, arrays, settings, at, hashing, stacked, sums, work):
+        (parts, most), width = work.owned.shape, sums.shape[1]
+        for part in range(parts):
+            kept = work.starts[part, owner]
+            for place in range(work.starts[part, owner], work.starts[part, owner + 1]):
+                number = work.owned[part, place]
+                holder = holder_of(stacked.columns[part, number], part, hashing, stacked, most)
+                if holder < 0:
+                    work.owned[part, kept] = part * most + number
+                    kept += 1
+                else:
+                    emit_row(add, holder, width, (sums.dtype.type(1), sums, part * most + number, sums))
+            work.ends[part, owner] = kept
+        for part in range(parts):
+            first, last = part * most + work.starts[part, owner], part * most + work.ends[part, owner]
+            operands = (stacked.columns.reshape(-1), work.owned.reshape(-1), sums, settings, at)
+            emit_row(listed, first, width, (last, *arrays, *operands))
+
+    return inlined(merge)
+
+
+@functools.cache
+def make_parallel(programs: Programs, loss: str) -> Callable:
+    """The loop on several threads, as `loops.make_serial`; arrays of `stacked` and `scratch` have a row for each part,
+    the sums `most` rows."""
+    do_part, merge, step_intercept = make_part(programs, loss), make_merge(programs), make_step_intercept(programs)
+
+    def parallel(rows, order, batch_rows, trained, is_far, hashing, stacked, scratch, intercept, losses, work):
+        (numbers, sums_intercept), parts = intercept, work.counts.size
+        arrays, added, settings, sums = trained.arrays, trained.added, trained.settings, scratch.sums
+        for step in range(losses.size):
+            first, at = step * batch_rows, min(step, settings.shape[0] - 1)
+            last = min(first + batch_rows, order.size)
+            for part in prange(parts):
+                do_part(part, rows, order, first, last, arrays, added, is_far, hashing, stacked, scratch, work)
+            for part in range(parts):
+                if work.wrong[part] >= 0:
+                    return work.wrong[part]
+                losses[step] += work.losses[part] / (last - first)
+            for owner in prange(parts):
+                merge(owner, arrays, settings, at, hashing, stacked, sums, work)
+            if sums_intercept.size:
+                sum_columns(scratch.slope[: last - first], sums_intercept)
+                step_intercept(trained, numbers, sums_intercept, step)
+        return -1
+
+    return _compiled(named(parallel, programs, loss))

@@ -1,0 +1,31 @@
+"""Losses of some rows as compiled functions, by the name of their kernel: whole epochs are made of these as well.
+
+`block(scores [r, N], targets, gradient [r, N], scale)` overwrites `gradient` with the derivative of each row's loss by
+its scores, times `scale`, and returns the sum of the losses, float64, and the first row whose target is out of range or
+-1. Targets are as the kernel takes them; where they are [r, N] and N is 1 they may also come as [r].
+"""
+
+from collections.abc import Callable
+
+from kernels.contract import KernelError
+from kernels.registry import names
+
+_blocks: dict[str, Callable] = {}
+
+
+def register_block(name: str, block: Callable) -> None:
+    """Give the loss of that kernel as a compiled function."""
+    _blocks[name] = block
+
+
+def losses() -> list[str]:
+    """Names of the losses that have one."""
+    names()  # imports the files of all losses where that was not done
+    return sorted(_blocks)
+
+
+def block_of(name: str) -> Callable:
+    """The compiled function of that loss; an unknown one is a `KernelError` that lists those there are."""
+    if name not in _blocks and name not in losses():
+        raise KernelError(f"There is no loss {name!r} of some rows; there is: {', '.join(losses())}.")
+    return _blocks[name]

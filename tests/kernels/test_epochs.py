@@ -1,0 +1,189 @@
+"""Epochs in one call: for any loss and any rule what the definition says, on one thread and on two."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
+from kernels.epochs import calls, touched
+from kernels.loss_blocks import block_of
+from kernels.rules.rule import get_rule
+from tests.support.cases import CASES, random_case
+from tests.support.twins import assert_close, assert_inputs_unchanged, run, same_bits, strided
+
+RULES = (
+    "adam",
+    "adamw",
+    "centered_rmsprop",
+    "ftrl",
+    "group_adagrad",
+    "momentum",
+    "nesterov",
+    "rmsprop",
+    "sgd",
+    "signum",
+)
+HOSTILE = (
+    *("no rows", "no columns", "no entries", "one entry", "empty rows", "duplicates", "explicit zeros", "nan and inf"),
+    *("full row", "full column", "sorted"),
+)
+"""Of one width, for each further one compiles loops of its own."""
+WIDTHS = ("narrow", "width 33", "64 bits, narrow")
+
+
+def hostile(name: str) -> Case:
+    """The case of that name at width 3."""
+    return replace(CASES[name], N=3)
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = threads.get_threads()
+    threads.set_threads(2)
+    yield
+    threads.set_threads(before)
+
+
+@pytest.fixture
+def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+
+
+def assert_as_defined(kernel: Kernel, case: Case, **changed: object) -> list:
+    """Compare the twins; `changed` are arguments by name."""
+    names = [name for name, _, _ in kernel.parsed]
+    made = dict(zip(names, kernel.arguments(case), strict=True)) | changed
+    args = tuple(made.values())
+    came = run(kernel.cpu, args)
+    assert_close(case, came, run(kernel.reference, args))
+    assert_inputs_unchanged(kernel, args, came)
+    return came
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_an_epoch_of_hostile_rows_is_what_the_definition_says(name: str) -> None:
+    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name))
+
+
+@pytest.mark.parametrize("name", WIDTHS)
+def test_an_epoch_is_of_any_width_and_type(name: str) -> None:
+    assert_as_defined(epochs.get("logistic", "adagrad"), CASES[name])
+
+
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
+def test_every_loss_has_its_epoch(loss: str) -> None:
+    assert_as_defined(epochs.get(loss, "adagrad"), CASES["plain"])
+
+
+@pytest.mark.parametrize("rule", RULES)
+def test_every_rule_has_its_epoch(rule: str) -> None:
+    assert_as_defined(epochs.get("squared", rule), CASES["width 2"])
+
+
+def test_the_tests_leave_no_rule_out() -> None:
+    get_rule("sgd")
+    from kernels.rules.rule import _rules
+
+    assert set(RULES) | {"adagrad"} == set(_rules)
+
+
+@pytest.mark.parametrize("name", ["duplicates", "sorted", "empty rows"])
+def test_batches_of_one_row_are_online_training(name: str) -> None:
+    assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name), batch_rows=1)
+
+
+@pytest.mark.parametrize("loss", ["logistic", "softmax"])
+@pytest.mark.usefixtures("tiny_work_is_parallel")
+def test_two_threads_do_what_the_definition_says_with_the_same_bits_each_time(loss: str) -> None:
+    kernel, case = epochs.get(loss, "adagrad"), random_case(60, 25, 400, 3)
+    one, other = (assert_as_defined(kernel, case, batch_rows=17) for _ in range(2))
+    assert same_bits(one, other)
+
+
+@pytest.mark.parametrize("work", [1, threads.SERIAL_WORK])
+def test_columns_are_found_in_a_small_table_too(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(touched, "DIRECT", 0)
+    monkeypatch.setattr(threads, "SERIAL_WORK", work)
+    case = random_case(40, 5000, 300, 3)
+    assert touched.hashing_for(5000, 40)[1] == 128
+    assert_as_defined(epochs.get("logistic", "adagrad"), case, batch_rows=5)
+
+
+def test_rows_counted_alike_and_no_intercept() -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), CASES["plain"]
+    none = np.zeros(0, np.float32)
+    assert_as_defined(kernel, case, counts=none, intercept=none, intercept_history=none)
+
+
+def test_numbers_that_change_nothing_are_left_out() -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), CASES["plain"]
+    settings = np.array([get_rule("adagrad").settings(0.1, 0.0, 1e-10, 1.0, np.inf)], np.float32)
+    assert_as_defined(kernel, case, settings=settings, settings_intercept=settings)
+
+
+def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), random_case(60, 25, 400, 3)
+    near = run(kernel.cpu, kernel.arguments(case))
+    monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
+    assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
+
+
+def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:
+    kernel, case = epochs.get("logistic", "adagrad"), CASES["plain"]
+    args = kernel.arguments(case)
+    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
+    losses = kernel.cpu(*gaps)
+    assert_close(case, [losses, *gaps], expected)
+    for arg, (name, _, _) in zip(args, kernel.parsed, strict=True):
+        if isinstance(arg, np.ndarray) and name not in kernel.writes:
+            arg.flags.writeable = False
+    losses = kernel.cpu(*args)
+    assert_close(case, [losses, *args], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("batch_rows", 0, "batch_rows is 0; a batch has one row or more"),
+        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
+        ("settings", np.ones((0, 5), np.float32), "settings is [0, 5]; it has 5 numbers for one step or more"),
+        ("order", np.array([0, 7]), "order"),
+        ("targets", np.zeros((6, 3), np.float32), "targets has shape [6, 3]"),
+    ],
+)
+def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+    with pytest.raises(KernelError) as refused:
+        assert_as_defined(epochs.get("logistic", "adagrad"), CASES["plain"], **{name: value})
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("work", [1, threads.SERIAL_WORK])
+def test_a_label_out_of_range_ends_the_epoch_and_is_named(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads, "SERIAL_WORK", work)
+    labels = np.array([0, 1, 2, 0, 3, 1, 2])
+    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
+        assert_as_defined(epochs.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
+
+
+def test_names_that_there_are_not_are_told_with_those_there_are() -> None:
+    with pytest.raises(KernelError, match="no loss 'hinge' of some rows; there is: logistic, softmax, squared"):
+        epochs.get("hinge", "sgd")
+    with pytest.raises(KernelError, match="no kernel 'newton_dense'"):
+        epochs.get("squared", "newton")
+    assert block_of("squared") is block_of("squared")
+
+
+def test_the_cost_is_that_of_a_batch() -> None:
+    cost = epochs.get("squared", "sgd").cost(Sizes(R=50, z=700, D=90, N=6, U=80))
+    assert cost.flops == 4 * 700 * 6 + 4 * 50 * 6 + 7 * 80 * 6
+    assert cost.bytes_compulsory == 700 * 8 + 51 * 4 + 50 * 6 * 4 + 80 * 2 * 6 * 4
+
+
+def test_a_second_call_compiles_nothing() -> None:
+    kernel = epochs.get("logistic", "adagrad")
+    kernel.cpu(*kernel.arguments(CASES["plain"]))
+    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic")
+    before = threads.specializations(loop)
+    kernel.cpu(*kernel.arguments(random_case(13, 17, 70, 3, seed=2)))
+    assert threads.specializations(loop) == before == 1

@@ -1,0 +1,83 @@
+"""Epochs in few calls, on the host: all batches of a stretch of an epoch in one compiled call (`kernels.epochs`).
+
+Rows are read where they stand, in the order of the epoch's batches. A call ends after about 50 ms, so that whoever asks
+for events is asked in turn: progress, loss curves, Ctrl-C and changes of options work as with steps one by one.
+"""
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from kernels import epochs
+from workbench import data
+from workbench.train.events import Laps, StepEvent
+
+if TYPE_CHECKING:
+    from workbench.train.run import Run
+
+SECONDS_CALL = 0.05
+"""What a call takes, about."""
+
+SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT = 60e-9, 15e-9, 0.6e-9
+"""What a row, an entry, and a column of an entry's weights take, about: calls have the same batches on any machine."""
+
+
+class EpochCalls:
+    """The calls of a training; parameters, states and the count of steps are those of the training itself."""
+
+    def __init__(self, run: "Run") -> None:
+        self.run = run
+        self.kernel = epochs.get(run.model.loss, run.setup.optimizer)
+
+    def events(self, epoch: int) -> Iterator[StepEvent]:
+        """The events of an epoch, one for each call."""
+        laps, batches = Laps(), self.run.batches
+        if not isinstance(batches, data.Batches):
+            raise data.DataError(
+                f"{batches.x.place} is read as it is trained on, and epochs in one call read rows in memory: launch "
+                "kernels, or load it with whole=True (reading: whole=true)."
+            )
+        order, x = batches.order(epoch), batches.x
+        held = {name: array for name, _, array in batches.labels}
+        stride = self._rows_a_call(x, order)
+        laps.lap("slice")
+        for first in range(0, order.size, stride):
+            rows = order[first : first + stride]
+            losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
+            laps.lap("batches")
+            loss = float(np.average(losses, weights=self._rows_of(len(losses), rows.size)))
+            yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
+            laps = Laps()
+
+    def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
+        """Rows of whole batches that take about `SECONDS_CALL`."""
+        entries = x.nnz / max(x.shape[0], 1)
+        seconds_row = SECONDS_ROW + entries * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
+        batch_rows = self.run.setup.batch_rows
+        return max(int(SECONDS_CALL / seconds_row) // batch_rows, 1) * batch_rows
+
+    def _rows_of(self, batches: int, rows: int) -> np.ndarray:
+        """Rows of each batch, of which the last may have fewer."""
+        counts = np.full(batches, self.run.setup.batch_rows)
+        counts[-1] = rows - counts[:-1].sum()
+        return counts
+
+    def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Do the steps of the batches that the rows `order` int64 [M] of csr x make, in one call: their losses.
+
+        y are the targets of x, `weights` what the loss of each row counts for, all alike for None.
+        """
+        run, none = self.run, np.zeros(0, self.run.dtype)
+        steps = -(-order.size // batch_rows)
+        (w, *states), settings = run.updater.begin_steps("w", run.arrays["w"], steps)
+        b, of_b = [none] * (1 + len(states)), settings
+        if run.setup.has_intercept:
+            tables, of_b = run.updater.begin_steps("b", run.arrays["b"], steps)
+            b = [table.reshape(-1) for table in tables]
+        counts = none if weights is None else weights
+        batches = x.indptr, x.indices, x.data, y, counts, order, batch_rows
+        losses = self.kernel.trusted(*batches, w, *states, *b, settings, of_b)
+        run.updater.end_steps(steps)
+        run.step += steps
+        return losses
