@@ -1,5 +1,6 @@
 """Curves of quality: points of trials and of others in one frame, ends, and pairs of contenders split by split."""
 
+import pandas as pd
 import pytest
 
 from tests.support import rows as maker
@@ -41,6 +42,9 @@ def test_the_best_of_ours_is_set_beside_the_best_rival():
     title, sentence = curves.headline(two(), "AUC")
     assert title == "ours ends with the best AUC, 0.778 to 0.916"
     assert sentence == curves.compared(two(), "AUC", "ours", "theirs")
+    other = curves.frame([point("x", seconds=2.0, measure="RMSE"), point("y", measure="RMSE")])
+    mixed = pd.concat([two(), other])
+    assert curves.headline(mixed, "RMSE")[1].startswith("x and y: "), "rivals of another measure are none of this one"
     alone = curves.frame([point()])
     assert curves.headline(alone, "AUC")[1] == "ours ends with AUC about 0.5 after about 1 s."
 

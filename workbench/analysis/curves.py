@@ -161,16 +161,16 @@ def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
 
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
     """Who ends best, short enough for a title, and the best of ours beside the best of the others, in full."""
-    found = ends(curves, measure)
-    first = best(curves, measure)
+    trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
+    found = ends(trained, measure)
+    first = best(trained, measure)
     title = f"{first} ends with the best {measure}, {_told_value(found[first])}"
-    mine = [who for who in found if curves.loc[curves["who"] == who, "side"].iloc[0] == "ours"]
-    if len(found) < 2 or not mine:
+    if len(found) < 2 or "ours" not in set(trained["side"]):
         return title, f"{first} ends with {measure} {_told(found[first])}."
-    leader = best(curves, measure, "ours")
-    others = curves[curves["who"] != leader]
+    leader = best(trained, measure, "ours")
+    others = trained[trained["who"] != leader]
     second = best(others, measure, "rival" if "rival" in set(others["side"]) else "ours")
-    return title, compared(curves, measure, leader, second)
+    return title, compared(trained, measure, leader, second)
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
@@ -180,7 +180,7 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
         return [f"No training has the measure {measure}."]
     said = [f"{who} ends with {measure} {_told(found[who])}." for who in found]
     said += [f"{who}: {measure} {_exact(value)}, with no training." for who, value in levels(curves, measure).items()]
-    if "ours" not in set(curves["side"]):
+    if "ours" not in set(curves.loc[curves["measure"] == measure, "side"]):
         return said
     if min(map(len, found.values())) < LOOKS[0]:
         return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is undecided."]
