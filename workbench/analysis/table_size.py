@@ -124,7 +124,7 @@ def _without_win(found: Sequence[AtSize], lost: Sequence[AtSize], rest: str, mea
         where = "at every size measured" if len(lost) == len(found) else f"at {_sizes(lost)}"
         gain = f"{words.gain(lost[-1].contest.known[2])} {MEASURES[measure][2]} at {_rows(lost[-1])}"
         return f"All rows win in {name} {where}", f"For {name}, stay dense: it wins {where}, {gain}{rest}."
-    return f"No winner in {name}", f"For {name} touched rows and all rows have no winner{rest}."
+    return f"No winner in {name}", f"For {name} there is no winner{rest}."
 
 
 def _rest(found: Sequence[AtSize]) -> str:
