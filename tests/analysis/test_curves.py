@@ -49,6 +49,20 @@ def test_the_best_of_ours_is_set_beside_the_best_rival():
     assert curves.headline(alone, "AUC")[1] == "ours ends with AUC about 0.5 after about 1 s."
 
 
+def test_a_rival_is_set_beside_ours_of_its_model():
+    names = {"a, lazy update": "ours", "a, exact update": "ours", "b": "ours", "a in C": "rival", "D": "rival"}
+    ends = [(who, side, repeat) for who, side in names.items() for repeat in range(4)]
+    values = [0.9 if who == "b" else 0.5 + 0.01 * len(who) for who, _, _ in ends]
+    points = [
+        point(who, repeat, value=value, side=side) for (who, side, repeat), value in zip(ends, values, strict=True)
+    ]
+    said = curves.sentences(curves.frame(points), "AUC")[len(names) :]
+    assert [text.partition(":")[0] for text in said] == [
+        *("b and a, lazy update", "b and a, exact update"),
+        *("a, lazy update and a in C", "a, exact update and a in C", "b and D"),
+    ]
+
+
 def test_what_cannot_be_told_is_said_so():
     told = curves.compared(two(repeats=3), "AUC", "ours", "theirs")
     assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told

@@ -10,7 +10,7 @@ another library adds its points.
 [0.7]
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -174,7 +174,11 @@ def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
-    """What each contender ends with, the levels, then how the best of ours compares with each other contender."""
+    """What each contender ends with, the levels, then pairs: the best of ours and the others of ours, and the rivals.
+
+    A rival is set beside those of ours that are of its model, where its name begins with that, else beside those of the
+    model of the best.
+    """
     found = ends(curves, measure)
     if not found:
         return [f"No training has the measure {measure}."]
@@ -184,8 +188,26 @@ def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
         return said
     if min(map(len, found.values())) < LOOKS[0]:
         return [*said, f"{FEW[:1].upper()}{FEW[1:]}: which is better, and which is faster, is undecided."]
-    leader = best(curves, measure, "ours")
-    return said + [compared(curves, measure, leader, other) for other in found if other != leader]
+    return said + [compared(curves, measure, *pair) for pair in _pairs(curves, measure, found)]
+
+
+def _pairs(curves: pd.DataFrame, measure: str, found: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """The best of ours with each other one of ours, then each rival with those of ours that are like it."""
+    leader, mine = best(curves, measure, "ours"), set(curves.loc[curves["side"] == "ours", "who"])
+    ours = [who for who in found if who in mine]
+    yield from ((leader, who) for who in ours if who != leader)
+    for rival in (who for who in found if who not in mine):
+        alike = [who for who in ours if rival.startswith(model_of(who))]
+        yield from ((who, rival) for who in alike or ours if alike or model_of(who) == model_of(leader))
+
+
+def model_of(who: str) -> str:
+    """The model of one of ours, which its name begins with.
+
+    >>> model_of("bpr, lazy update")
+    'bpr'
+    """
+    return who.partition(",")[0]
 
 
 def _told(of_who: Ends) -> str:

@@ -51,7 +51,7 @@ def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
     looks = {}
     for who, side in sides.items():
         hues, markers, line = LOOKS[side]
-        kinds, kind = alike.setdefault(side, {}), who.partition(",")[0]
+        kinds, kind = alike.setdefault(side, {}), curves.model_of(who)
         place = list(kinds).index(kind) if kind in kinds else len(kinds)
         kinds[kind] = kinds.get(kind, -1) + 1
         colour = hues[place % len(hues)]
