@@ -88,6 +88,24 @@ def test_a_data_set_is_cut_into_batches():
         FeedDataset(X)
 
 
+@pytest.mark.parametrize(("workers", "context"), [(0, None), (2, "fork"), (1, "spawn")])
+def test_a_folder_larger_than_memory_is_opened_by_its_path_also_by_workers(tmp_path, workers, context):
+    made = data.load("uniform", rows=90, features=40, density=0.1, cache=False)
+    data.convert(made, tmp_path / "x.sparse")
+    feed = FeedDataset(tmp_path / "x.sparse", rows=20, shuffle=True)
+    assert isinstance(feed.feed, data.StoredBatches)
+    given = list(DataLoader(feed, batch_size=None, num_workers=workers, multiprocessing_context=context))
+    sums = np.concatenate([matrix(rows).sum(axis=1) for rows, _ in given])
+    np.testing.assert_allclose(np.sort(sums), np.sort(made.x.toarray().sum(axis=1)), rtol=1e-5)
+    assert sum(len(y) for _, y in given) == 90
+
+
+def test_a_file_of_data_is_opened_by_its_path(tmp_path):
+    (tmp_path / "x.svm").write_text("1 1:0.5 3:2\n0 2:1\n")
+    ((rows, y),) = FeedDataset(str(tmp_path / "x.svm"))
+    assert (rows.indices.tolist(), y.tolist()) == ([0, 2, 1], [1, 0])
+
+
 def test_batches_that_a_loader_stacked_are_refused_with_the_way_out():
     from workbench.bridges.pytorch import SparseLinear
 

@@ -6,8 +6,8 @@ import torch
 from tests.support.torch_rows import drawn
 from workbench import optimizers
 from workbench.bridges import pytorch
+from workbench.bridges.lazy_rules import class_name
 from workbench.bridges.pytorch import SparseLinear, rows_of
-from workbench.bridges.pytorch.optimizers import class_name
 
 RULES = optimizers.names()
 BATCHES = [rows_of(drawn(seed=seed)) for seed in range(5)]

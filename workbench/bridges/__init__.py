@@ -1,9 +1,11 @@
 """Bridges: how data and models of the workbench go to other frameworks and back, with a contract at each hand-over.
 
 One file a framework, loaded when it is asked for; `import workbench.bridges` loads none of them. `contracts` says what
-must hold where a matrix is handed over, `dense` makes one dense where that is meant.
+must hold where a matrix is handed over, `codes` what must hold of codes of categories; `dense` makes a matrix dense
+where that is meant.
 """
 
+from workbench.bridges.codes import check_codes
 from workbench.bridges.contracts import Breach, ContractError, check, require
 from workbench.bridges.dense import densify, made_dense
 from workbench.bridges.table import FRAMEWORKS
@@ -15,6 +17,7 @@ __all__ = [
     "ContractError",
     "Parts",
     "check",
+    "check_codes",
     "densify",
     "made_dense",
     "parts_of",

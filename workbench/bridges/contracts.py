@@ -33,11 +33,15 @@ from workbench.formats.parts import Parts, parts_of
 
 
 class ContractError(ValueError):
-    """A hand-over was refused; `breaches` are all that were found, errors and warnings."""
+    """A hand-over was refused; `breaches` are all that were found, errors and warnings.
 
-    def __init__(self, breaches: Sequence["Breach"]) -> None:
-        super().__init__("\n".join(map(str, breaches)))
-        self.breaches = tuple(breaches)
+    A worker process passes on the text alone: then there are none.
+    """
+
+    def __init__(self, breaches: Sequence["Breach"] | str) -> None:
+        is_text = isinstance(breaches, str)
+        super().__init__(breaches if is_text else "\n".join(map(str, breaches)))
+        self.breaches = () if is_text else tuple(breaches)
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,18 @@
 
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import typer
 
 from workbench import data
-from workbench.bridges import FRAMEWORKS, Breach, check
+from workbench.bridges import FRAMEWORKS, Breach, check, check_codes
+from workbench.bridges.table import WARNING
 from workbench.command import data_source
 from workbench.command.exits import FAILURE
+from workbench.data.file_types import starts_with
 
 NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
 """What may be asked for: the frameworks that take any matrix."""
@@ -48,30 +51,62 @@ class Checked:
 
 
 def examine(
-    source: str, framework: str, dataset: str = "", labels: str = "", kind: str = "", reading: str = "", width: int = 0
+    source: str,
+    framework: str,
+    dataset: str = "",
+    labels: str = "",
+    kind: str = "",
+    reading: str = "",
+    width: int = 0,
+    like: str = "",
 ) -> Checked:
     """Check what `source` names for the framework, where its reader can, as it stands in the file.
 
     With the `kind` classes a framework that takes them as numbers is asked for numbers from 0 to one below their count.
+    `like` is the file that the model was trained on: its columns, values and codes of categories are expected.
     `data.DataError` for what cannot be read; `ValueError` for a framework that is not among `NAMES`.
     """
     if framework not in NAMES:
         raise data.DataError(f"There is no framework {framework!r}; there is: {', '.join(NAMES)}.")
-    name, parameters = data_source.named(source, dataset, labels, kind, reading)
+    trained = _read(*data_source.named(like, dataset, "", kind, reading)) if like else None
+    held = _read(*data_source.named(source, dataset, labels, kind, reading), like=trained)
+    asked: dict[str, Any] = {"for_": framework, "boundary": f"data -> {framework}"}
+    asked["width"] = width or (trained.x.shape[1] if trained else None)
+    if held.y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes:
+        asked |= {"labels": "classes", "classes": len(np.unique(held.y))}
+    found = check(held.x, held.y, **asked) + _of_codes(source, like)
+    return Checked(source, framework, held.made is None, tuple(found), held.summed)
+
+
+@dataclass(frozen=True)
+class _Held:
+    """A matrix and its labels, None where there are none; the data set that they are of, where the reader mended it."""
+
+    x: Any
+    y: Any
+    made: data.Dataset | None = None
+
+    @property
+    def summed(self) -> int:
+        """Entries that the reader summed with another of their place."""
+        return int(self.made.facts.get("duplicate_entries", 0)) if self.made else 0
+
+
+def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _Held:
+    """What a file holds, as it stands there where its reader can; else read, `like` another that was read."""
     stored = data.get(name).stored
-    summed = 0
     if stored is not None:
-        x, y = stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters})
-    else:
-        made = data.load(name, **parameters)
-        x, y, summed = made.x, made.y, int(made.facts.get("duplicate_entries", 0))
-    boundary, columns = f"data -> {framework}", width or None
-    if y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes:
-        count = len(np.unique(y))
-        found = check(x, y, for_=framework, boundary=boundary, width=columns, labels="classes", classes=count)
-    else:
-        found = check(x, y, for_=framework, boundary=boundary, width=columns)
-    return Checked(source, framework, stored is not None, tuple(found), summed)
+        return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))
+    made = data.load(name, like=like.made if like else None, **parameters)
+    return _Held(made.x, made.y, made)
+
+
+def _of_codes(source: str, like: str) -> list[Breach]:
+    """Columns of codes that mean other values from block to block, or from file to file; only Parquet has such."""
+    paths = [Path(path).expanduser() for path in (source, like) if path]
+    if not all(path.is_file() and starts_with(path, b"PAR1") for path in paths):
+        return []
+    return check_codes(*paths, severity=WARNING)
 
 
 def show(checked: Checked, as_json: bool) -> None:

@@ -182,12 +182,16 @@ def check(
     kind: data_commands.Kind = "",
     reading: data_commands.Reading = "",
     width: Annotated[int, typer.Option(min=0, help="Columns that the model has; 0: those of the data.")] = 0,
+    like: Annotated[
+        str,
+        typer.Option(help="File that the model was trained on, with its columns and its codes of categories."),
+    ] = "",
     json: data_commands.Json = False,
 ) -> None:
     """Say what a framework would stumble over, or take without a word: a line a breach; status 1 after an error."""
     from workbench.command import checking
 
-    checking.show(checking.examine(source, framework, dataset, labels, kind, reading, width), json)
+    checking.show(checking.examine(source, framework, dataset, labels, kind, reading, width, like), json)
 
 
 @app.command()

@@ -31,20 +31,25 @@ True
 their weight a row-sparse gradient. `LazyAdam` and its like, one for each of `workbench.optimizers`, step the rows that
 a gradient holds, also those of torch.nn.EmbeddingBag(sparse=True). `to_tensor`, `from_tensor` and `to_bags` hand
 matrices over to PyTorch's own operators, and check what these read without a look. `FeedDataset` and `RowDataset` give
-a DataLoader batches, in this process and in workers.
+a DataLoader batches, in this process and in workers. `check_loader` says what workers do wrong, `check_saved` whether a
+module saves all that it computes with, `require_row_sparse` whether a gradient became dense.
 
 Kernels run on `torch.get_num_threads()` threads, on the CPU.
 """
 
 from typing import Any
 
+from workbench.bridges.lazy_rules import class_names
 from workbench.bridges.pytorch import optimizers
 from workbench.bridges.pytorch.bags import to_bags
 from workbench.bridges.pytorch.feeds import FeedDataset, RowDataset, collate
 from workbench.bridges.pytorch.functions import sparse_product
+from workbench.bridges.pytorch.gradients import require_row_sparse
 from workbench.bridges.pytorch.layers import SparseEmbeddingBag, SparseLinear
 from workbench.bridges.pytorch.optimizers import LazyOptimizer
 from workbench.bridges.pytorch.rows import SparseRows, from_tensor, rows_of, to_tensor
+from workbench.bridges.pytorch.saved import check_saved
+from workbench.bridges.pytorch.workers import check_loader, init_worker
 
 __all__ = [
     "FeedDataset",
@@ -53,8 +58,12 @@ __all__ = [
     "SparseEmbeddingBag",
     "SparseLinear",
     "SparseRows",
+    "check_loader",
+    "check_saved",
     "collate",
     "from_tensor",
+    "init_worker",
+    "require_row_sparse",
     "rows_of",
     "sparse_product",
     "to_bags",
@@ -70,4 +79,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, *optimizers.class_names()])
+    return sorted([*__all__, *class_names()])

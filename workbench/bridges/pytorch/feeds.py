@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from kernels import threads
 from workbench import data
+from workbench.bridges.feeds import Source, feed_of
+from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.rows import SparseRows, checked, rows_of
-from workbench.data import Batches, Dataset, Feed, cut
+from workbench.data import cut
 
 Item = tuple[SparseRows, torch.Tensor | None]
 
@@ -18,13 +19,15 @@ Item = tuple[SparseRows, torch.Tensor | None]
 class FeedDataset(torch.utils.data.IterableDataset):
     """The batches of a `data.Feed` as `(SparseRows, labels)`: for `DataLoader(..., batch_size=None)`.
 
-    Of a `data.Dataset` batches are cut here: `rows` in each, and `shuffle`, `seed` and `last` as in `data.Batches`.
-    Labels are a tensor, `SparseRows` where they are csr, None where there are none.
+    Of a `data.Dataset`, and of a path, batches are cut here: `rows` in each, and `shuffle`, `seed` and `last` as in
+    `data.Batches`. A path names a file of data or a folder `X.sparse`, which is read as it is trained on and may be
+    larger than memory. Labels are a tensor, `SparseRows` where they are csr, None where there are none.
 
     Workers share an epoch out: each has consecutive batches of it, so that none comes twice and none reads what others
     do. What comes, and in which order, follows from the feed, the epoch and the number of workers alone. Say which
     epoch it is by `set_epoch` before each one, also with persistent workers; a shuffled feed has another order in each.
-    Kernels that a worker calls stay on its one thread. Workers that are spawned get a copy of what the feed holds.
+    Kernels that a worker calls stay on its one thread. Workers that are spawned get a copy of what the feed holds, and
+    open a folder anew.
 
     >>> import scipy.sparse
     >>> x = scipy.sparse.eye_array(3, dtype=np.float32, format="csr")
@@ -34,16 +37,9 @@ class FeedDataset(torch.utils.data.IterableDataset):
     """
 
     def __init__(
-        self, source: Feed | Dataset, *, rows: int = 256, shuffle: bool = False, seed: int = 0, last: str = "keep"
+        self, source: Source, *, rows: int = 256, shuffle: bool = False, seed: int = 0, last: str = "keep"
     ) -> None:
-        if isinstance(source, Dataset):
-            source = Batches(source.x, source.y, rows=rows, shuffle=shuffle, seed=seed, last=last)
-        if not isinstance(source, Feed):
-            raise data.DataError(
-                f"A {type(source).__name__} came; FeedDataset takes a data.Feed, such as data.Batches(x, y), or a "
-                "data.Dataset."
-            )
-        self.feed = source
+        self.feed = feed_of(source, "FeedDataset", rows=rows, shuffle=shuffle, seed=seed, last=last)
         self._epoch = torch.zeros((), dtype=torch.int64).share_memory_()  # workers that live on see it change
 
     def set_epoch(self, number: int) -> None:
@@ -60,8 +56,8 @@ class FeedDataset(torch.utils.data.IterableDataset):
             yield from map(_item, self.feed.epoch(epoch))
             return
         first, end = (count * place // worker.num_workers for place in (worker.id, worker.id + 1))
-        with threads.serial():
-            yield from map(_item, itertools.islice(self.feed.epoch(epoch, first), end - first))
+        follow()
+        yield from map(_item, itertools.islice(self.feed.epoch(epoch, first), end - first))
 
 
 def _item(batch: data.Batch) -> Item:
@@ -97,6 +93,7 @@ class RowDataset(torch.utils.data.Dataset):
         numbers = np.asarray(rows, np.int64)
         if numbers.size and not 0 <= numbers.min() <= numbers.max() < len(self):
             raise IndexError(f"Rows {numbers.min()} to {numbers.max()} were asked for; there are 0 to {len(self) - 1}.")
+        follow()
         x = cut.gathered("csr", self.x, numbers)
         indptr, indices, values = map(torch.from_numpy, (x.indptr, x.indices, x.data))
         labels = None if self.y is None else torch.from_numpy(self.y[numbers])

@@ -4,12 +4,11 @@ They step dense and row-sparse gradients by our kernels, in the parameters' own 
 `workbench.optimizers.Updater`. A parameter group's options are spelled as PyTorch does: lr, betas, eps, weight_decay.
 """
 
-import inspect
 from collections.abc import Callable, Iterable, Mapping
-from importlib import import_module
 from typing import Any, ClassVar
 
 from workbench import optimizers
+from workbench.bridges.lazy_rules import class_name, class_names, described, rule_of
 from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.steps import NAME, Steps, array_of, gradient_of, tensor_of
@@ -19,9 +18,6 @@ SPELLED = {"learning_rate": "lr", "epsilon": "eps", "decay": "weight_decay"}
 """Options by the names that PyTorch has for them; beta1 and beta2 are its betas. Others keep ours."""
 
 PAIR = ("beta1", "beta2")
-
-CLASSES = {"sgd": "SGD", "adamw": "AdamW", "rmsprop": "RMSprop", "centered_rmsprop": "CenteredRMSprop"}
-"""Names of rules that PyTorch spells in a way of its own."""
 
 BESIDE = ("params", "param_names", "name", "initial_lr")
 """What else a parameter group may hold when it is given."""
@@ -197,27 +193,13 @@ def _check_known(rule: str, given: Iterable[str], known: Iterable[str]) -> None:
 # Classes by name
 
 
-def class_name(rule: str) -> str:
-    """`centered_rmsprop` -> `LazyCenteredRMSprop`."""
-    return "Lazy" + CLASSES.get(rule, "".join(word.capitalize() for word in rule.split("_")))
-
-
-def class_names() -> list[str]:
-    """The names of all classes."""
-    return [class_name(rule) for rule in optimizers.names()]
-
-
 _made: dict[str, type[LazyOptimizer]] = {}
 
 
 def class_of(name: str) -> type[LazyOptimizer]:
     """The class of that name, one for each optimizer that is registered (`AttributeError` lists them)."""
     if name not in _made:
-        rules = {class_name(rule): rule for rule in optimizers.names()}
-        if name not in rules:
-            raise AttributeError(f"There is no {name!r}; there is: {', '.join(rules)}.")
-        rule = rules[name]
-        described = inspect.getdoc(import_module(f"workbench.optimizers.{rule}")) or ""
-        members = {"rule": rule, "__doc__": f"{rule}, lazily.\n\n{described}", "__module__": __name__}
+        rule = rule_of(name)
+        members = {"rule": rule, "__doc__": described(rule), "__module__": __name__}
         _made[name] = type(name, (LazyOptimizer,), members)
     return _made[name]

@@ -6,13 +6,13 @@ from typing import Any
 import numpy as np
 
 from workbench import data
+from workbench.bridges.feeds import Source, feed_of
 from workbench.bridges.tensorflow.library import tf
 from workbench.bridges.tensorflow.tensors import to_sparse_tensor
-from workbench.data import Batches, Dataset, Feed
 
 
 def batches(
-    source: Feed | Dataset,
+    source: Source,
     *,
     rows: int = 256,
     shuffle: bool = False,
@@ -22,28 +22,25 @@ def batches(
 ) -> tf.data.Dataset:
     """The batches of a `data.Feed` as (SparseTensor [R, D], labels); of a `data.Dataset` they are cut here.
 
-    Each pass over the result is the next epoch, from `first_epoch` on; what comes follows from the feed and the number
-    of the epoch alone. Width and types are known to the graph, so that Keras builds on them; the number of batches is
-    known where all epochs have as many. Labels are as in the feed, absent where it has none.
+    So they are of a path: that of a file, read as `data.guess` says, or of a folder `X.sparse`, which is read as it is
+    trained on and may be larger than memory. Each pass over the result is the next epoch, from `first_epoch` on; what
+    comes follows from the feed and the number of the epoch alone. Width and types are known to the graph, so that Keras
+    builds on them; the number of batches is known where all epochs have as many. Labels are as in the feed, absent
+    where it has none.
     """
-    if isinstance(source, Dataset):
-        source = Batches(source.x, source.y, rows=rows, shuffle=shuffle, seed=seed, last=last)
-    if not isinstance(source, Feed):
-        raise data.DataError(
-            f"A {type(source).__name__} came; batches takes a data.Feed, such as data.Batches(x, y), or a data.Dataset."
-        )
+    feed = feed_of(source, "batches", rows=rows, shuffle=shuffle, seed=seed, last=last)
     begun = iter(range(first_epoch, 2**62))
-    first = next(source.epoch(first_epoch))
+    first = next(feed.epoch(first_epoch))
     width, is_labelled = first.x.shape[1], bool(first.labels)
 
     def generate() -> Iterator[Any]:
-        for batch in source.epoch(next(begun)):
+        for batch in feed.epoch(next(begun)):
             x = to_sparse_tensor(batch.x, width=width)
             yield (x, batch.y) if is_labelled else x
 
     found = tf.data.Dataset.from_generator(generate, output_signature=_signature(first, width))
-    is_even = source.count(first_epoch) == source.count(first_epoch + 1)
-    return found.apply(tf.data.experimental.assert_cardinality(source.count(first_epoch))) if is_even else found
+    is_even = feed.count(first_epoch) == feed.count(first_epoch + 1)
+    return found.apply(tf.data.experimental.assert_cardinality(feed.count(first_epoch))) if is_even else found
 
 
 def _signature(batch: data.Batch, width: int) -> Any:

@@ -3,7 +3,8 @@
 from collections.abc import Iterable
 from typing import Any
 
-from workbench.bridges.contracts import ERROR, Breach, ContractError
+from workbench.bridges.contracts import Breach, ContractError
+from workbench.bridges.gradients import Framework, became_dense, row_breaches
 from workbench.bridges.tensorflow.library import tf
 
 
@@ -25,26 +26,20 @@ def require_row_sparse(gradients: Iterable[Any], names: Iterable[str]) -> None:
 
     A regularizer of a layer's weight, for one, makes its gradient dense.
     """
-    breaches = [breach for gradient, name in zip(gradients, names, strict=True) for breach in _breaches(gradient, name)]
-    if breaches:
-        raise ContractError(breaches)
+    found: list[Breach] = []
+    for gradient, name in zip(gradients, names, strict=True):
+        if isinstance(gradient, tf.IndexedSlices):
+            count = None if gradient.dense_shape is None else int(gradient.dense_shape[0])
+            found += row_breaches(name, gradient.indices.numpy(), count, TENSORFLOW)
+        else:
+            found.append(became_dense(name, TENSORFLOW))
+    if found:
+        raise ContractError(found)
 
 
-def _breaches(gradient: Any, name: str) -> list[Breach]:
-    boundary = "gradient -> optimizer"
-    if not isinstance(gradient, tf.IndexedSlices):
-        came, advice = f"The gradient of {name} is dense", "Take regularizers and dense terms off this weight"
-        return [Breach("sparse", boundary, ERROR, came, "IndexedSlices, the touched rows", advice)]
-    rows, found = gradient.indices, []
-    repeated = int(tf.size(rows) - tf.size(tf.unique(rows)[0]))
-    if repeated:
-        came, advice = f"The gradient of {name} repeats {repeated} rows", "Call summed(gradient)"
-        found.append(Breach("duplicates", boundary, ERROR, came, "each row once", advice))
-    if gradient.dense_shape is None:
-        came = f"The gradient of {name} does not say how many rows there are"
-        found.append(Breach("shape", boundary, ERROR, came, "a dense_shape", "Give IndexedSlices one; Adam needs it"))
-    elif bool(tf.reduce_any((rows < 0) | (rows >= tf.cast(gradient.dense_shape[0], rows.dtype)))):
-        came, count = f"The gradient of {name} names rows outside of the weight", int(gradient.dense_shape[0])
-        advice = "Check the columns of the batch; Adam drops such rows without a word"
-        found.append(Breach("range", boundary, ERROR, came, f"0 to {count - 1}", advice))
-    return found
+TENSORFLOW = Framework(
+    "IndexedSlices",
+    "Call summed(gradient)",
+    "Adagrad, Adam, Ftrl and RMSprop of Keras step wrongly, without a word",
+    "Adam drops such rows without a word",
+)

@@ -33,6 +33,10 @@ class Shards:
         self.mapped = functools.lru_cache(MOST_MAPPED)(self._map)
         self.check_sizes()
 
+    def __reduce__(self) -> tuple:
+        """Another process, such as a worker that is spawned, opens the folder anew."""
+        return Shards, (self.folder,)
+
     def _path(self, number: int, name: str) -> Path:
         return folder_of(self.folder, number) / f"{name}.npy"
 

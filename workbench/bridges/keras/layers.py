@@ -1,36 +1,11 @@
-"""Keras 3 on TensorFlow: a layer for sparse batches whose weight has a row-sparse gradient, `fit`s and saves.
-
->>> import keras
->>> from workbench import data
->>> from workbench.bridges.keras import SparseDense
->>> from workbench.bridges.tensorflow import batches
->>> train = data.load("uniform", rows=400, features=60, density=0.1, cache=False)
->>> rows = keras.Input((train.features,), sparse=True)
->>> model = keras.Model(rows, SparseDense(1, activation="sigmoid")(rows))
->>> model.compile("adagrad", "binary_crossentropy")
->>> history = model.fit(batches(train, rows=50, shuffle=True), epochs=2, shuffle=False, verbose=0)
->>> losses = history.history["loss"]
->>> losses[1] < losses[0]
-True
-"""
+"""`SparseDense`: a layer for sparse batches whose weight has a row-sparse gradient; it `fit`s and saves."""
 
 from typing import Any
 
+from workbench.bridges.keras.library import PACKAGE, keras
 from workbench.bridges.tensorflow.library import tf
 from workbench.bridges.tensorflow.products import sparse_product
 from workbench.bridges.tensorflow.tensors import hashed
-
-try:
-    import keras
-except ImportError as error:
-    raise ImportError("workbench.bridges.keras needs Keras 3: pip install 'sparse-workbench[peers]'.") from error
-
-if keras.backend.backend() != "tensorflow":
-    raise ImportError(
-        f"Keras runs on {keras.backend.backend()}; sparse batches need TensorFlow: set KERAS_BACKEND=tensorflow."
-    )
-
-PACKAGE = "sparse_workbench"
 
 
 @keras.saving.register_keras_serializable(PACKAGE)
@@ -38,8 +13,9 @@ class SparseDense(keras.layers.Layer):
     """activation(X @ kernel + bias) of a sparse batch X [R, D]: kernel [D, units], bias [units].
 
     The gradient of the kernel is IndexedSlices with each touched row once, so optimizers of Keras step it rightly. They
-    are not lazy all the same: Adam, for one, moves every row of the kernel at each step. With `buckets` columns are
-    folded into so many rows of the kernel, [buckets, units], whatever D is (`tensorflow.hashed`).
+    are not lazy all the same: Adam, for one, moves every row of the kernel at each step, where `LazyAdam` moves those
+    of the gradient. With `buckets` columns are folded into so many rows of the kernel, [buckets, units], whatever D is
+    (`tensorflow.hashed`).
 
     Each batch must have D columns, which Keras itself checks while tracing alone, and must be sparse: TypeError tells
     of a dense one. There is no regularizer of the kernel, which would make its gradient dense.

@@ -1,0 +1,119 @@
+"""Our optimizers in Keras: the rows of a gradient alone, by the very formulas of our kernels; saved and resumed."""
+
+import numpy as np
+import pytest
+
+from tests.support.of_tensorflow import frameworks
+
+tf, keras = frameworks()
+
+from workbench import data, optimizers  # noqa: E402
+from workbench.bridges import keras as bridge  # noqa: E402
+from workbench.bridges import tensorflow as tensors  # noqa: E402
+from workbench.bridges.lazy_rules import class_name  # noqa: E402
+from workbench.formats import RowSparse  # noqa: E402
+from workbench.optimizers import OptimizerError, Updater  # noqa: E402
+
+SHAPE = (7, 3)
+OPTIONS = {"decay": 0.01, "rescale": 0.5, "clip": 0.4}
+
+
+def gradients() -> list[tuple[np.ndarray, np.ndarray]]:
+    generator = np.random.default_rng(0)
+    return [(np.sort(generator.choice(7, 3, replace=False)), generator.normal(size=(3, 3))) for _ in range(4)]
+
+
+def given(rule: str, **options):
+    known = optimizers.get(rule).options
+    return getattr(bridge, class_name(rule))(0.125, **{k: v for k, v in options.items() if k in known})
+
+
+@pytest.mark.parametrize("lazy", ["on", "off"])
+@pytest.mark.parametrize("rule", optimizers.names())
+def test_steps_are_those_of_our_kernels(rule, lazy):
+    first = np.random.default_rng(1).normal(size=SHAPE)
+    known = optimizers.get(rule).options
+    own = {"learning_rate": 0.125} | {name: value for name, value in OPTIONS.items() if name in known}
+    updater, weights = Updater(rule, lazy=lazy, **own), {"w": first.copy()}
+    variable, optimizer = tf.Variable(first), given(rule, **OPTIONS)
+    for rows, values in gradients():
+        updater.update(weights, {"w": RowSparse(values, rows, SHAPE)})
+        slices = tf.IndexedSlices(tf.constant(values), tf.constant(rows), tf.constant(SHAPE, tf.int64))
+        optimizer.apply([slices if lazy == "on" else tf.convert_to_tensor(slices)], [variable])
+    np.testing.assert_allclose(variable, weights["w"], rtol=1e-10, atol=1e-12)
+    assert not np.allclose(variable, first)
+
+
+def test_keras_adam_moves_rows_without_gradient_and_ours_does_not():
+    moved = {}
+    for name, optimizer in (("keras", keras.optimizers.Adam(0.1)), ("ours", bridge.LazyAdam(0.1))):
+        variable = tf.Variable(np.zeros(SHAPE, np.float32))
+        for row in (1, 2):
+            optimizer.apply([tf.IndexedSlices(tf.ones((1, 3)), tf.constant([row]), tf.constant(SHAPE))], [variable])
+        moved[name] = variable.numpy()[1, 0]
+    assert moved["keras"] < moved["ours"] - 0.01
+
+
+def test_rows_that_come_twice_are_summed_as_keras_does_not():
+    twice = tf.IndexedSlices(tf.ones((2, 1)), tf.constant([1, 1]), tf.constant([3, 1]))
+    results = {}
+    for name, optimizer in (("keras", keras.optimizers.Adagrad(0.1)), ("ours", bridge.LazyAdagrad(0.1))):
+        for kind, gradient in (("slices", twice), ("dense", tf.convert_to_tensor(twice))):
+            variable = tf.Variable(np.ones((3, 1), np.float32))
+            optimizer_of = type(optimizer).from_config(optimizer.get_config())
+            optimizer_of.apply([gradient], [variable])
+            results[name, kind] = variable.numpy()[1, 0]
+    assert results["ours", "slices"] == pytest.approx(results["ours", "dense"])
+    assert results["keras", "slices"] != pytest.approx(results["keras", "dense"])
+
+
+def made(optimizer):
+    rows = keras.Input((40,), sparse=True)
+    model = keras.Model(rows, bridge.SparseDense(1, kernel_initializer="zeros")(rows))
+    model.compile(optimizer, keras.losses.BinaryCrossentropy(from_logits=True))
+    return model
+
+
+@pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")  # Keras, while it loads
+def test_a_model_that_was_saved_goes_on_as_if_it_had_not_been(tmp_path):
+    train = data.load("uniform", rows=200, features=40, density=0.2, cache=False)
+    feed = tensors.batches(train, rows=50)
+    schedule = keras.optimizers.schedules.ExponentialDecay(0.1, 2, 0.9)
+    model = made(bridge.LazyAdam(schedule, beta_1=0.8, global_clipnorm=1.0))
+    model.fit(feed, shuffle=False, verbose=0)
+    model.save(tmp_path / "model.keras")
+    read = keras.models.load_model(tmp_path / "model.keras")
+    assert type(read.optimizer) is bridge.LazyAdam
+    assert read.optimizer.get_config() == model.optimizer.get_config()
+    for one in (model, read):
+        one.fit(feed, shuffle=False, verbose=0)
+    np.testing.assert_array_equal(model.weights[0], read.weights[0])
+    assert model.optimizer.options["beta1"] == 0.8
+
+
+def test_unknown_names_list_the_known_ones():
+    with pytest.raises(OptimizerError, match=r"no option \['momentum'\]"):
+        bridge.LazyAdam(0.1, momentum=0.9)
+    with pytest.raises(AttributeError, match="LazyAdagrad"):
+        _ = bridge.LazyAdm
+    with pytest.raises(OptimizerError, match="LazyAdam"):
+        bridge.LazyOptimizer(0.1)
+    assert set(dir(bridge)) >= {class_name(rule) for rule in optimizers.names()}
+
+
+def test_what_makes_a_model_dense_is_told_before_it_trains():
+    def told(model) -> list[str]:
+        return [breach.contract for breach in bridge.check_model(model, 40)]
+
+    rows, dense = keras.Input((40,), sparse=True), keras.Input((40,))
+    inner = keras.Sequential([keras.layers.Dense(2)])
+    assert told(made("adam")) == []
+    assert told(keras.Model(rows, keras.layers.Dense(2)(rows))) == []
+    assert told(keras.Model(dense, keras.layers.Dense(2)(dense))) == ["sparse"], "Keras says nothing"
+    assert told(keras.Sequential([keras.layers.Dense(2)])) == ["sparse"]
+    assert told(keras.Model(rows, inner(rows))) == ["sparse"]
+    found = bridge.check_model(keras.Model(dense, keras.layers.Dense(2)(dense)), 40, batch_rows=100)
+    assert "16,000 bytes for each batch of 100" in found[0].came
+    assert told(keras.Model(rows, keras.layers.Dense(2, kernel_regularizer="l2")(rows))) == ["sparse"]
+    narrow = bridge.check_model(made("adam"), 41)
+    assert "refuses sparse rows of 41 columns" in narrow[0].came
