@@ -52,7 +52,7 @@ def reference(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
 
 
 @compiled
-def _terms(a_indptr, a_indices, b_indptr, starts):
+def count_terms(a_indptr, a_indices, b_indptr, starts):
     """Products of entries in the rows before each row."""
     starts[0] = 0
     for r in range(a_indptr.size - 1):
@@ -169,7 +169,7 @@ def cpu(a_indptr, a_indices, a_data, b_indptr, b_indices, b_data):
     rows = a_indptr.size - 1
     columns, names, width = _numbered(b_indices)
     terms = np.empty(rows + 1, np.int64)
-    _terms(a_indptr, a_indices, b_indptr, terms)
+    count_terms(a_indptr, a_indices, b_indptr, terms)
     serial = is_serial(int(terms[-1]) * ENTRY_COST)
     bounds = np.array((0, rows)) if serial else equal_cost(terms, get_threads())
     counts = np.zeros(rows + 1, np.int64)

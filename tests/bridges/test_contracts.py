@@ -5,7 +5,7 @@ import pytest
 import scipy.sparse
 
 from tests.support.malformed import FAULTS, SPARSE, broken, sound
-from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, require
+from workbench.bridges import FRAMEWORKS, ContractError, Parts, check, check_saved, require
 from workbench.bridges.table import CONTRACTS, STRUCTURE
 from workbench.formats import RowSparse
 
@@ -219,3 +219,20 @@ def test_require_gives_warnings_back():
 def test_unknown_names_list_the_known_ones(asked):
     with pytest.raises(ValueError, match=r"there is: (tensorflow, keras|classes, signs)"):
         check(csr(), [0, 1], **asked)
+
+
+def test_weights_with_a_pattern_are_saved_with_their_places():
+    matrix = scipy.sparse.csr_array(np.float32([[0, 2, 0], [1, 0, 3]]))
+    twice = scipy.sparse.coo_array((np.ones(2, np.float32), ([0, 0], [1, 1])), shape=(2, 3))
+    shapes = {"w": (2, 3)}
+    assert check_saved({"w": matrix, "b": np.zeros(3)}, shapes) == []
+    for came, told in [
+        ({}, "w is not there"),
+        ({"w": matrix.data}, "w is dense (3,)"),
+        ({"w": matrix.toarray()}, "w is dense (2, 3)"),
+        ({"w": matrix[:, :2]}, "w is csr (2, 2)"),
+        ({"w": twice}, "1 entry stands where another does"),
+    ]:
+        (breach,) = check_saved(came, shapes)
+        assert (breach.contract, breach.severity, breach.boundary) == ("topology", "error", "model -> file")
+        assert breach.came.startswith(told)

@@ -11,6 +11,7 @@ import scipy.sparse
 import kernels
 from tests.support.toy_losses import first_type
 from workbench import autodiff, executor, formats, graph, ops
+from workbench.executor import arguments
 from workbench.executor.memory import Shared, last_uses
 from workbench.ops.contract import Op
 
@@ -250,3 +251,21 @@ def test_random_graphs_compute_what_the_operators_compute_alone(seed):
     expected = evaluated([*made, *gradients.values()], args)
     for came, right in zip([*outputs, *(found[name] for name in gradients)], expected, strict=True):
         np.testing.assert_allclose(formats.to_format(came, "dense"), right, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("is_fixed", [True, False])
+def test_a_pattern_of_weights_that_nobody_can_write_to_is_checked_once(is_fixed, monkeypatch):
+    weights = scipy.sparse.csr_array(np.float32([[0, 2], [1, 0]]))
+    weights.indptr, weights.indices = weights.indptr.copy(), weights.indices.copy()  # no views of other arrays
+    for array in (weights.indptr, weights.indices):
+        array.setflags(write=not is_fixed)
+    bound = executor.bind(graph.variable("w", "csr") @ graph.variable("x"), {"w": weights, "x": np.ones((2, 3), "f4")})
+    bound.forward()
+    checked, real = [], arguments.entered
+    monkeypatch.setattr(arguments, "entered", lambda value, name: checked.append(name) or real(value, name))
+    weights.data[:] = 5
+    assert bound.forward()[0].tolist() == [[5] * 3] * 2
+    assert checked == ([] if is_fixed else ["w"])
+    weights.indices = np.int32([0, 7])
+    with pytest.raises(formats.FormatError):
+        bound.forward()

@@ -32,7 +32,9 @@ ALLOWED = {
         *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics", "kvstore"),
         "json_text",
     },
-    "workbench.train": {"formats", "ops", "graph", "executor", "models", "optimizers", "data", "metrics"},
+    "workbench.train": {
+        *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics"),
+    },
     "workbench.store": {"json_text"},
     "workbench.analysis": {"store", "measure.rounds", "option_text"},
     "workbench.plots": {"store", "analysis"},

@@ -6,7 +6,7 @@ where that is meant.
 """
 
 from workbench.bridges.codes import check_codes
-from workbench.bridges.contracts import Breach, ContractError, check, require
+from workbench.bridges.contracts import Breach, ContractError, check, check_saved, require
 from workbench.bridges.dense import densify, made_dense
 from workbench.bridges.table import FRAMEWORKS
 from workbench.formats.parts import Parts, parts_of
@@ -18,6 +18,7 @@ __all__ = [
     "Parts",
     "check",
     "check_codes",
+    "check_saved",
     "densify",
     "made_dense",
     "parts_of",

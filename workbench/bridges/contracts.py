@@ -27,8 +27,8 @@ from numpy.typing import DTypeLike
 
 from workbench.bridges import faults
 from workbench.bridges.faults import Asked
-from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, STRUCTURE, Contract
-from workbench.formats.contract import FormatError
+from workbench.bridges.table import CONTRACTS, ERROR, FRAMEWORKS, PLACED, STRUCTURE, Contract
+from workbench.formats.contract import FormatError, refuse
 from workbench.formats.parts import Parts, parts_of
 
 
@@ -114,6 +114,39 @@ def require_sound(x: Any, boundary: str) -> None:
     for contract in (contract for contract in CONTRACTS if contract.name in (*STRUCTURE, "numbers")):
         if fault := _fault(contract, parts, asked, broken):
             raise ContractError([Breach(contract.name, boundary, ERROR, *_told(fault))])
+
+
+def check_saved(
+    saved: Mapping[str, Any], shapes: Mapping[str, tuple[int, int]], boundary: str = "model -> file"
+) -> list[Breach]:
+    """The breaches of saving weights whose pattern is part of the model: topology goes with values. O(entries).
+
+    `saved` is what goes to a file by name, `shapes` the sizes of the matrices that have a pattern. Each must be a csr,
+    csc or coo matrix of that size, every place once: of values alone nobody knows the places, and of a dense matrix
+    those whose weight is zero are lost, which are trained too.
+
+    >>> check_saved({"w": np.float32([1, 2])}, {"w": (4, 3)})[0].came
+    'w is dense (2,)'
+    """
+    faults_found = (_topology_fault(saved.get(name), name, shape) for name, shape in shapes.items())
+    effect = "its values are read back at other places, or not at all"
+    return [Breach("topology", boundary, ERROR, *_told(fault), effect) for fault in faults_found if fault]
+
+
+def _topology_fault(x: Any, name: str, shape: tuple[int, int]) -> FormatError | None:
+    expected, advice = f"a csr, csc or coo matrix {shape}", "Save the matrix itself, and check what is read back"
+    if x is None:
+        return refuse(f"{name} is not there", expected, advice)
+    try:
+        parts = parts_of(x)
+        if parts.format not in PLACED or tuple(parts.shape) != tuple(shape):
+            raise refuse(f"{name} is {parts.format} {tuple(parts.shape)}", expected, advice)
+        for contract in CONTRACTS:
+            if contract.name in (*STRUCTURE, "duplicates") and parts.format in (contract.formats or PLACED):
+                contract.fault(parts, Asked("", (), labels=None))
+    except FormatError as error:
+        return error
+    return None
 
 
 def require(x: Any, y: Any = None, **asked: Any) -> list[Breach]:

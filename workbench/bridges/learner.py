@@ -68,18 +68,16 @@ class Learner:
         return self.run.predict(x)
 
     def __getstate__(self) -> dict[str, Any]:
-        parameters = {name: array.copy() for name, array in self.arrays.items()}
+        self.run.catch_up()
         known = {"setup": replace(self.setup, options=dict(self.setup.options)), "epoch": self.epoch}
         sizes = {"features": self.features, "width": self.width}
-        return known | sizes | {"arrays": parameters, "optimizer": self.run.updater.state_dict()}
+        return known | sizes | {"run": self.run.state_dict()}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.setup, self.epoch = state["setup"], state["epoch"]
         self.features, self.width = state["features"], state["width"]
         self.run = self._new_run()
-        for name, array in state["arrays"].items():
-            self.run.arrays[name][...] = array
-        self.run.updater.load_state_dict(state["optimizer"])
+        self.run.load_state_dict(state["run"])
 
 
 def as_csr(x: Any, dtype: np.dtype) -> scipy.sparse.csr_array:

@@ -19,17 +19,23 @@ def entered(value: Any, name: str) -> Any:
         raise
 
 
-def _fixed_rows(x: Any) -> Any:
-    """The row numbers of a row_sparse array where nobody can write to them, as optimizers leave those of weights."""
-    rows = x.indices if isinstance(x, RowSparse) else None
-    return None if rows is None or rows.flags.writeable or rows.base is not None else rows
+def _fixed_places(x: Any) -> tuple | None:
+    """The shape and indices of a sparse array where nobody can write to these, as those of weights are left by us."""
+    if isinstance(x, RowSparse):
+        indices: tuple = (x.indices,)
+    elif getattr(x, "format", None) in ("csr", "csc"):
+        indices = (x.indptr, x.indices)
+    else:
+        return None
+    are_fixed = all(not array.flags.writeable and array.base is None for array in indices)
+    return (x.shape, *indices) if are_fixed else None
 
 
 @final
 class Outside:
     """The sparse arrays of an executor that came from outside, by slot, which are checked before each pass that reads
-    them; row_sparse weights whose row numbers are the same as before, and cannot be written to, are not, for a step
-    that touches few rows would pay for all that are stored."""
+    them; weights in row_sparse, csr and csc whose indices are the same as before, and cannot be written to, are not:
+    a step that touches few rows would pay for all that are stored."""
 
     def __init__(self, names: dict[int, str]) -> None:
         self.names = names
@@ -38,7 +44,7 @@ class Outside:
     def enter(self, slot: int, value: Any, name: str) -> Any:
         """An array for a slot, checked."""
         value = entered(value, name)
-        self.checked[slot] = _fixed_rows(value)
+        self.checked[slot] = _fixed_places(value)
         return value
 
     def again(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
@@ -50,8 +56,12 @@ class Outside:
         }
 
     def _is_settled(self, slot: int, value: Any) -> bool:
-        rows = self.checked.get(slot)
-        return rows is not None and rows is _fixed_rows(value) and value.values.shape[0] == rows.size
+        before, now = self.checked.get(slot), _fixed_places(value)
+        if before is None or now is None or before[0] != now[0]:
+            return False
+        same = all(one is other for one, other in zip(before[1:], now[1:], strict=True))
+        values = value.values if isinstance(value, RowSparse) else value.data
+        return same and values.shape[0] == now[-1].size
 
 
 @final

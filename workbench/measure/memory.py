@@ -100,13 +100,16 @@ def available_bytes() -> int:
 class Table(NamedTuple):
     """The sizes of a parameter: `rows` of `columns` numbers, and the format of its gradient.
 
-    The rows of a `touched` one belong to the features.
+    The rows of a `touched` one belong to the features. `outputs` is what a batch has of it where that is not a number a
+    column; `bytes_beside` are those of a pattern, and of what it is copied to.
     """
 
     rows: int
     columns: int
     touched: bool
     gradient: str
+    outputs: int | None = None
+    bytes_beside: int = 0
 
 
 def predicted_training_bytes(
@@ -138,14 +141,14 @@ def predicted_training_bytes(
     planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
     numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
-    missed = sum(8 * features for table in tables if update == "exact" and table.touched)
+    missed = sum(8 * table.rows for table in tables if update == "exact" and table.touched)
     return {
         "data": formats.predicted_bytes(stored, rows, features, nnz, dtype, "int32"),
         "batch": int((own + plan) * (1 if shuffle else batches)),
-        "weights": sum(table.rows * table.columns for table in tables) * value,
+        "weights": sum(table.rows * table.columns * value + table.bytes_beside for table in tables),
         "states": states * numbers * value + missed,
         "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
-        "scores": 2 * batch_rows * sum(table.columns for table in tables) * value,
+        "scores": 2 * batch_rows * sum(table.outputs or table.columns for table in tables) * value,
     }
 
 

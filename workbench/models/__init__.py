@@ -16,6 +16,7 @@ import numpy as np
 from kernels.registry import Registry
 from workbench import ops
 from workbench.graph import Symbol, variable
+from workbench.models.moving import Moves
 from workbench.models.options import ModelError, Option, of_model
 
 NEEDS = {
@@ -32,6 +33,10 @@ class Parameter:
     The rows of a `touched` parameter, D of them, belong to the features: a sparse batch changes those that it has
     entries of, and its gradient may be row_sparse. Where the gradient is a `product` X.T @ slope it may be fused with
     the update too. Starting values are normal with that `deviation`, zeros for 0; `glorot` and `he` name usual ones.
+
+    A parameter with a `matrix` (D, N) is the values of a weight matrix at the places of its pattern, as many as `shape`
+    says: of a touched one, the rows of the matrix belong to the features. The graph has the whole matrix, as csr. It is
+    `held` as csr, as masked, dense with zeros at all other places, or as auto: masked where X is dense, else csr.
     """
 
     name: str
@@ -41,10 +46,20 @@ class Parameter:
     deviation: float = 0.0
     decays: bool = True
     """Whether weight decay is for it."""
+    matrix: tuple[int, int] | None = None
+    held: str = "auto"
+
+    def is_masked(self, format: str) -> bool:
+        """Whether its matrix is dense with a mask, where X is held in that format."""
+        is_dense = self.held == "masked" or (self.held == "auto" and format == "dense")
+        return self.matrix is not None and is_dense
 
     def gradient_format(self, asked: str) -> str:
-        """The format of its gradient where `asked` is that of the training: the nearest that there is."""
-        if not self.touched:
+        """The format of its gradient where `asked` is that of the training: the nearest that there is.
+
+        That of values at a pattern is a number for each of them, whatever the batch touches.
+        """
+        if not self.touched or self.matrix:
             return "dense"
         return "row_sparse" if asked == "fused" and not self.product else asked
 
@@ -134,6 +149,7 @@ class Model:
 
     A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
     `rank(given, arrays)` gives of its parameters `scores_of(users)`, of all items, on which measures are taken then.
+    Where the patterns of its parameters may move, `moves(given)` says how.
     """
 
     name: str
@@ -158,6 +174,7 @@ class Model:
     inputs: Callable[[Given, int], tuple[Input, ...]] = lambda given, rows: ()
     reads: Callable[[Given, int], int] = lambda given, rows: rows
     rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None
+    moves: Callable[[Given], Moves] | None = None
 
     @property
     def is_product(self) -> bool:

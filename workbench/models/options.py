@@ -4,6 +4,7 @@
 {'hidden': 16}
 """
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +20,8 @@ class ModelError(ValueError):
 class Option:
     """One option: its `default`, of whose type it is, what it means, and the values allowed.
 
-    Numbers are `least` or more and `most` or less; text is one of `allowed`.
+    Numbers are `least` or more and `most` or less; text is one of `allowed`, or of the `form` of a regular expression,
+    of which `like` is an example. Text of digits alone may come as a number.
     """
 
     default: int | float | str
@@ -27,12 +29,16 @@ class Option:
     least: float | None = None
     most: float | None = None
     allowed: tuple[str, ...] = ()
+    form: str = ""
+    like: str = ""
 
     @property
     def values(self) -> str:
         """The values allowed, in words."""
         if self.allowed:
             return f"one of {', '.join(self.allowed)}"
+        if self.form:
+            return f"text such as {self.like}"
         kind = "a whole number" if isinstance(self.default, int) else "a number"
         bounds = [("from", self.least), ("to", self.most)]
         return " ".join([kind, *(f"{word} {bound:g}" for word, bound in bounds if bound is not None)])
@@ -41,6 +47,8 @@ class Option:
         """Whether it may have that value."""
         if self.allowed:
             return value in self.allowed
+        if self.form:
+            return type(value) in (int, str) and re.fullmatch(self.form, str(value)) is not None
         kinds = (int,) if isinstance(self.default, int) else (int, float)
         if not isinstance(value, kinds) or isinstance(value, bool):
             return False

@@ -13,6 +13,7 @@ import numpy as np
 import kernels
 from workbench import executor, formats, optimizers
 from workbench.models import Parameter
+from workbench.models.patterns import Pattern
 from workbench.train import Training
 
 SAMPLED = 16
@@ -80,9 +81,9 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     columns = _sampled_columns(x, touched, generator)
     expected = expected_gradients(run, x, slope.astype(np.float64), columns, others)
     gradients = run.backward()
-    rows = {one.name: columns if one.touched else np.arange(len(expected[one.name])) for one in run.parameters}
+    rows = {one.name: run.rows_of(one, columns) for one in run.parameters}
     for name, reference in expected.items():
-        if (part := run.gradient_rows(gradients[name], rows[name])) is not None:
+        if (part := run.gradient_rows(gradients[name], rows[name], name)) is not None:
             expected[name] = part.astype(np.float64)
             errors[_stage("gradient", name)] = _error(expected[name], reference)
     before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in expected}
@@ -101,9 +102,10 @@ def _stage(stage: str, parameter: str) -> str:
 def _draw(run: Training, touched: np.ndarray, generator: np.random.Generator) -> None:
     """Give the parameters random numbers, of those that belong to features the touched rows."""
     for one in run.parameters:
-        length, *rest = one.shape
-        rows = touched if one.touched else np.arange(length)
-        run.write_rows(rows, 0.1 * generator.standard_normal((rows.size, *rest)).astype(run.dtype), one.name)
+        rows = run.rows_of(one, touched)
+        deviation = one.deviation if one.matrix else 0.1  # of few entries the sums stay large enough only so
+        values = deviation * generator.standard_normal((rows.size, *one.shape[1:]))
+        run.write_rows(rows, values.astype(run.dtype), one.name)
 
 
 def _error(actual: np.ndarray, expected: np.ndarray) -> float:
@@ -128,12 +130,18 @@ def _scorer(run: Training, x: Any, used: np.ndarray, others: Mapping[str, Any], 
     scores, _ = run.model.graph(run.given.on_columns(used), "dense" if apart else "vendor", run.setup.has_intercept)
     args = {"x": x.toarray() if apart else x, **others}
     for one in run.parameters:
-        rows = used if one.touched else np.arange(one.shape[0])
-        args[one.name] = np.ascontiguousarray(run.read_rows(rows, one.name), np.float64)
+        values = np.ascontiguousarray(run.read_rows(run.rows_of(one, used), one.name), np.float64)
+        args[one.name] = _pattern(run, one, used).matrix(values).toarray() if one.matrix else values
     grad_req = {one.name: "write" for one in run.parameters} if gradients else "null"
-    kinds = {name: formats.format_of(args[name]) for name in ("x", *others)}
+    kinds = {name: formats.format_of(args[name]) for name in args}
     grad_formats = dict.fromkeys(grad_req, "dense") if gradients else {}
     return executor.bind(scores, args, formats=kinds, grad_req=grad_req, grad_formats=grad_formats)
+
+
+def _pattern(run: Training, parameter: Parameter, features: np.ndarray) -> Pattern:
+    """The pattern of a parameter's matrix, which has the rows of these features alone where they are features."""
+    pattern = run.pattern(parameter.name)
+    return pattern.on_rows(features)[0] if parameter.touched else pattern
 
 
 def _forward(
@@ -166,10 +174,8 @@ def expected_gradients(
     """
     if not run.model.rows_apart:
         return _gradients_at(run, x, slope, columns, others or {})
-    touched = [one for one in run.parameters if one.touched]
     whole = [one for one in run.parameters if not one.touched]
-    totals = {one.name: np.zeros((columns.size, *one.shape[1:])) for one in touched}
-    totals |= {one.name: np.zeros(one.shape) for one in whole}
+    totals = {one.name: np.zeros((run.rows_of(one, columns).size, *one.shape[1:])) for one in run.parameters}
     only_intercept = {one.name for one in whole} <= {"b"}
     rows = np.flatnonzero(np.diff(x[:, columns].indptr)) if only_intercept else np.arange(x.shape[0])
     for start in range(0, rows.size, ROWS_AT_ONCE):
@@ -190,7 +196,9 @@ def _gradients_at(
     bound.forward(training=True)
     gradients = bound.backward(heads=np.ascontiguousarray(slope))
     places = np.searchsorted(used, columns)
-    return {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
+    found = {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
+    patterns = {one.name: _pattern(run, one, columns) for one in run.parameters if one.matrix}
+    return found | {name: found[name][pattern.rows, pattern.indices] for name, pattern in patterns.items()}
 
 
 def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:

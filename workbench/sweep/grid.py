@@ -88,7 +88,7 @@ def predicted_bytes(
         rows=whole,
         features=features,
         nnz=nnz * whole // max(rows, 1),
-        tables=[_table(one, cell.gradient) for one in model.trained(given, setup_of(cell).has_intercept)],
+        tables=[_table(one, cell) for one in model.trained(given, setup_of(cell).has_intercept)],
         touched=touched,
         states=len(optimizer.states),
         states_by_row=optimizer.states_by_row,
@@ -105,8 +105,18 @@ def predicted_bytes(
     return parts | {"graph": beside} if beside else parts
 
 
-def _table(one: models.Parameter, gradient: str) -> memory.Table:
-    return memory.Table(one.shape[0], math.prod(one.shape[1:]), one.touched, one.gradient_format(gradient))
+def _table(parameter: models.Parameter, cell: Cell) -> memory.Table:
+    if parameter.matrix is None:
+        columns = math.prod(parameter.shape[1:])
+        return memory.Table(parameter.shape[0], columns, parameter.touched, parameter.gradient_format(cell.gradient))
+    rows, columns = parameter.matrix
+    bytes_pattern = 4 * (parameter.shape[0] + rows + 1)
+    if parameter.is_masked(cell.format):  # a truth value a place, and the places of the pattern as numbers
+        beside = rows * columns + 8 * parameter.shape[0] + bytes_pattern
+        return memory.Table(rows, columns, parameter.touched, "dense", bytes_beside=beside)
+    return memory.Table(
+        parameter.shape[0], 1, parameter.touched, "dense", outputs=columns, bytes_beside=2 * bytes_pattern
+    )
 
 
 def expand(spec: Spec) -> Grid:

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.train.events import PHASES, Laps, StepEvent
-from workbench.train.run import Prepared, Run
+from workbench.train.prepared import Prepared
+from workbench.train.run import Run
 from workbench.train.setup import Setup, SetupError, why_impossible
 from workbench.train.training import Training
 

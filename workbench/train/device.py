@@ -205,7 +205,7 @@ class DeviceRun(Training):
         """The slope of the loss of the last `forward`, on the host [R, N]."""
         return self.device.read(self.launching.slope(self.rows))  # synchronize!
 
-    def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
+    def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Gather rows of the gradient on the device and copy them."""
         if not isinstance(gradient, RowSparse):
             return None if gradient is None else self._rows_of(gradient, rows)

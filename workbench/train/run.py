@@ -1,20 +1,23 @@
 """A training on the host: the model's graph bound to parameters, batches prepared for it, and an optimizer."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, final
 
 import numpy as np
 
 from kernels import aligned
-from kernels.plan import BatchPlan
 from workbench import data, executor, formats, graph, optimizers
 from workbench.data import loader
 from workbench.models import Input
+from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, make_plan
+from workbench.train import saved
 from workbench.train.epoch_calls import EpochCalls
 from workbench.train.events import Laps, StepEvent
+from workbench.train.moving import Mover
+from workbench.train.patterned import held
+from workbench.train.prepared import Prepared
 from workbench.train.setup import LAZY, Setup, SetupError
 from workbench.train.training import Training
 
@@ -22,42 +25,29 @@ PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward"
 """The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
 
 
-@dataclass
-class Prepared:
-    """A batch in the format it is trained in, with its plan where the gradient reads one."""
-
-    x: Any
-    y: np.ndarray
-    plan: BatchPlan | None
-    bytes_own: int
-    """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
-    seconds: dict[str, float]
-    """Seconds of convert and plan."""
-    weights: np.ndarray | None = None
-    """What the loss of each row counts for [R]; None where all count alike."""
-    others: Mapping[str, Any] = field(default_factory=dict)
-    """What the model reads beside X, by name."""
-
-    @property
-    def plans(self) -> dict[str, BatchPlan]:
-        """The plan by the name of its argument."""
-        return {"x": self.plan} if self.plan else {}
-
-
 @final
 class Run(Training):
-    """A training on the cpu; `arrays` are the parameters by name, `weights` those of a model X @ W [D, N]."""
+    """A training on the cpu; `arrays` are the parameters by name, `weights` those of a model X @ W [D, N].
+
+    `patterned` holds those that are values at a pattern. What moves a pattern is part of the phase `update`.
+    """
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(setup, x, y, width, facts)
         if setup.device != "cpu":
             raise SetupError(f"A Run trains on cpu; its setup says {setup.device}. Call make_run, which does both.")
-        self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in self.parameters}
-        self.touched = [one.name for one in self.parameters if one.touched]
+        sparse, others = ([one for one in self.parameters if bool(one.matrix) == is_so] for is_so in (True, False))
+        self.patterned = {one.name: held(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse}
+        self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in others}
+        self.arrays |= {name: one.array for name, one in self.patterned.items()}
+        self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()
         self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
         gradients = {one.name: one.gradient_format(setup.gradient) for one in self.parameters}
+        gradients |= {name: one.format for name, one in self.patterned.items()}
         self.executor = self._bind(self.loss, gradients, y)
+        moves = self.model.moves(self.given) if self.model.moves else None
+        self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
         self.calls = EpochCalls(self) if setup.launch == "epoch" else None
         self.last: Prepared | None = None
 
@@ -80,12 +70,15 @@ class Run(Training):
         shapes = {"x": (self.model.reads(self.given, rows), self.features), "y": (rows, *y.shape[1:])}
         shapes |= {one.name: one.shape for one in inputs}
         dtypes = {"x": self.dtype, "y": y.dtype, **{one.name: self.dtype for one in inputs}}
+        held = {name: one for name, one in self.patterned.items() if name in arguments}
+        arrays = {name: array for name, array in self.arrays.items() if name in arguments}
+        kinds = {"x": self.setup.format, **{one.name: self._format_of(one) for one in inputs}}
         return executor.bind(
             symbol,
-            self.arrays,
+            arrays | {name: one.argument for name, one in held.items()},
             shapes={name: shape for name, shape in shapes.items() if name in arguments},
             dtypes={name: dtype for name, dtype in dtypes.items() if name in arguments},
-            formats={"x": self.setup.format, **{one.name: self._format_of(one) for one in inputs}},
+            formats=kinds | {name: one.format for name, one in held.items()},
             grad_req={name: "write" for name in grad_formats if name in arguments},
             grad_formats={name: format for name, format in grad_formats.items() if name in arguments},
             resizable=[one.name for one in inputs],
@@ -103,6 +96,10 @@ class Run(Training):
                 converted[id(array)] = formats.to_format(array, self._format_of(one))
             others[one.name] = converted[id(array)]
         return others
+
+    def bind_like(self, symbol: graph.Graph) -> executor.Executor:
+        """Another graph of the same variables, bound to the parameters."""
+        return self._bind(symbol, {}, self.executor.args["y"])
 
     @cached_property
     def scorer(self) -> executor.Executor:
@@ -127,18 +124,36 @@ class Run(Training):
     def reset(self) -> None:
         """Starting values, no state, step zero; prepared batches are kept."""
         for parameter in self.parameters:
-            self.arrays[parameter.name][...] = self.start_of(parameter)
+            if parameter.matrix:
+                self.patterned[parameter.name].start(self.first_pattern(parameter), self.start_of(parameter))
+            else:
+                self.arrays[parameter.name][...] = self.start_of(parameter)
         self.updater = self._new_updater()
         self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
         self.step = 0
 
+    def pattern(self, name: str) -> Pattern:
+        """As it is held."""
+        return self.patterned[name].pattern
+
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
-        """Copy rows by NumPy."""
-        return self.arrays[name][rows]
+        """Copy rows by NumPy; of values at a pattern those with these numbers."""
+        return (self.patterned[name].values if name in self.patterned else self.arrays[name])[rows]
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
         """Write rows by NumPy."""
-        self.arrays[name][rows] = values
+        if name in self.patterned:
+            self.patterned[name].write(rows, values)
+        else:
+            self.arrays[name][rows] = values
+
+    def state_dict(self) -> dict[str, Any]:
+        """All that further training depends on but setup and rows, copied (`train.saved`)."""
+        return saved.state_dict(self)
+
+    def load_state_dict(self, arrays: Mapping[str, Any]) -> None:
+        """Go on from it with the same bits; a state that does not fit is a `SetupError` or an `OptimizerError`."""
+        saved.load_state_dict(self, arrays)
 
     def take(self, x: Any, y: np.ndarray, weights: np.ndarray | None = None) -> None:
         """Train on these rows from now on, of the same features and kind of target; parameters, states, steps stay.
@@ -152,6 +167,8 @@ class Run(Training):
             raise SetupError(f"The {self.model.name} model trains on the rows that its graph was given for, no others.")
         if weights is not None and self.model.sampler is not None:
             raise SetupError(f"The {self.model.name} model draws rows for each batch, which have no weights.")
+        if weights is not None and self.mover is not None and self.mover.moves.by_gradient:
+            raise SetupError("A pattern that moves by the dense gradient takes no weights of rows; pattern=set does.")
         self.hold(x, y if weights is None else {"label": y, "weight": weights})
 
     # Steps
@@ -161,7 +178,7 @@ class Run(Training):
         laps = Laps()
         x, others = formats.to_format(batch.x, self.setup.format), self._others(batch)
         laps.lap("convert")
-        plan = make_plan(x) if self.setup.gradient_rule.plan else None
+        plan = make_plan(x) if "x" in self.executor.reads_plan else None
         if plan:
             plan.in_order(x.data)
         laps.lap("plan")
@@ -183,7 +200,11 @@ class Run(Training):
         laps = Laps(phases)
         self.step += 1
         loss = self.forward(batch, laps)
-        self.update(self.backward(laps))
+        gradients = self.backward(laps)
+        if self.mover is None or not self.mover.takes(self.step):
+            self.update(gradients)
+        if self.mover is not None:
+            self.mover.move(self, batch, gradients)
         laps.lap("update")
         return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
 
@@ -210,8 +231,10 @@ class Run(Training):
             return dict.fromkeys(self.arrays)
         return self.executor.backward(lap=_filed(laps))
 
-    def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
+    def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
+        if name in self.patterned:
+            return self.patterned[name].at_places(gradient)[rows]
         if gradient is None or isinstance(gradient, Unsummed):
             return None
         if isinstance(gradient, formats.RowSparse):
@@ -224,7 +247,8 @@ class Run(Training):
             batch, rows = self.last, self.last.x.shape[0]
             self.calls.call(batch.x, batch.y, batch.weights, np.arange(rows), rows)
             return
-        self.updater.update(self.arrays, gradients)
+        at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
+        self.updater.update(self.arrays, {**gradients, **at_patterns})
 
     def catch_up(self) -> None:
         """Bring all rows of all touched parameters up to date."""
@@ -257,6 +281,7 @@ class Run(Training):
         """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
+        own += sum(one.nbytes for one in self.patterned.values()) + (self.mover.nbytes if self.mover else 0)
         own += self.updater.nbytes + self.executor.bytes_buffers
         return self.batches.nbytes + self.given.nbytes + kept + own
 

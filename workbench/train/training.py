@@ -10,10 +10,11 @@ import numpy as np
 from workbench import data, models
 from workbench.data import loader
 from workbench.metrics import constant_quality
-from workbench.models import Given, Model, Parameter
+from workbench.models import Given, Model, Parameter, patterns
+from workbench.models.patterns import Pattern
 from workbench.train import ranking
 from workbench.train.events import StepEvent
-from workbench.train.setup import Setup, refuse_impossible
+from workbench.train.setup import Setup, SetupError, refuse_impossible
 
 
 def batches_of(setup: Setup, x: Any, y: np.ndarray) -> data.Batches | data.StoredBatches:
@@ -132,8 +133,8 @@ class Training(ABC):
         """Gradients by parameter for the batch of the last `forward`: dense, row_sparse, or left unsummed."""
 
     @abstractmethod
-    def gradient_rows(self, gradient: Any, rows: np.ndarray) -> np.ndarray | None:
-        """Rows `rows` of one gradient of `backward`; None where it is left unsummed."""
+    def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
+        """Rows `rows` of one gradient of `backward`, that of the parameter `name`; None where it is left unsummed."""
 
     @abstractmethod
     def update(self, gradients: dict[str, Any]) -> None:
@@ -149,6 +150,23 @@ class Training(ABC):
         number = [one.name for one in self.parameters].index(parameter.name)
         generator = np.random.default_rng((self.setup.seed, number))
         return generator.normal(0.0, parameter.deviation, parameter.shape).astype(self.dtype)
+
+    @final
+    def first_pattern(self, parameter: Parameter) -> Pattern:
+        """The pattern that a parameter with a matrix starts with, the same for the same seed."""
+        number = [one.name for one in self.parameters].index(parameter.name)
+        return patterns.drawn(parameter.matrix, parameter.shape[0], np.random.default_rng((self.setup.seed, number, 0)))
+
+    def pattern(self, name: str) -> Pattern:
+        """The pattern of a parameter with a matrix as it is now."""
+        raise SetupError(f"The parameter {name} has no pattern here.")
+
+    @final
+    def rows_of(self, parameter: Parameter, features: np.ndarray) -> np.ndarray:
+        """The rows of a parameter that belong to these features; all where they belong to none."""
+        if not parameter.touched:
+            return np.arange(parameter.shape[0])
+        return self.pattern(parameter.name).on_rows(features)[1] if parameter.matrix else features
 
     @abstractmethod
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:

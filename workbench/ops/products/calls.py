@@ -125,12 +125,16 @@ def sparse_sparse(kernel, x, y, transpose_a, result, out, plan):
     left, right = as_csr(x, transpose_a), as_csr(*y)
     if left.indptr.dtype != right.indptr.dtype:
         left, right = map(_wide, (left, right))
-    parts = kernel(left.indptr, left.indices, left.data, right.indptr, right.indices, right.data)
-    product = formats.compressed.assemble("csr", *parts, (left.shape[0], right.shape[1]))
-    if result == "dense" and out is not None:
-        kernels.get("csr_to_dense").trusted(*parts, out)
+    shape, operands = (left.shape[0], right.shape[1]), (*_arrays(left), *_arrays(right))
+    if result == "dense":
+        out = np.empty(shape, left.dtype) if out is None else out
+        kernel(*operands, out)
         return out
-    return formats.to_format(product, result)
+    return formats.to_format(formats.compressed.assemble("csr", *kernel(*operands), shape), result)
+
+
+def _arrays(x: Any) -> tuple[np.ndarray, ...]:
+    return x.indptr, x.indices, x.data
 
 
 def _wide(x: Any) -> Any:

@@ -154,6 +154,8 @@ METHODS = (
     *_family(SPARSE, ("row_sparse",), lambda transpose_a, result: "csr_dense", calls.sparse_block),
     *_family(BLOCKS, SPARSE, lambda _, result: "csr_t_dense" if result == "csr" else "dense_csr", calls.block_sparse),
     *(m for m in _family(BLOCKS, BLOCKS, _blas, calls.blocks) if (m.x, m.y, m.result) != ("dense",) * 3),
-    *_family(SPARSE, SPARSE, lambda transpose_a, result: "csr_csr", calls.sparse_sparse),
+    *_family(
+        SPARSE, SPARSE, lambda _, result: "csr_csr_dense" if result == "dense" else "csr_csr", calls.sparse_sparse
+    ),
 )
 """The first method that fits is taken."""

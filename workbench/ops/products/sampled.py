@@ -33,6 +33,8 @@ def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarra
     if all(sparse):
         product = dot(a, b, transpose_a=transpose_a, transpose_b=transpose_b)
         return _look_up(indptr, indices, product)
+    if sparse[0] and isinstance(b, np.ndarray):
+        return _at_csr_of_csr(indptr, indices, as_csr(a, transpose_a), np.ascontiguousarray(b if transpose_b else b.T))
     left = _rows_of(a, transpose_a) if sparse[0] else block_of(a, transpose_a)
     right = _rows_of(b, not transpose_b) if sparse[1] else block_of(b, not transpose_b)
     ours, theirs = common(left.columns, right.columns)
@@ -43,6 +45,16 @@ def _at_csr(indptr, indices, shape, a, b, transpose_a, transpose_b) -> np.ndarra
         kernels.get("sddmm").trusted(indptr, indices, left_values, right_values, out)
         return out
     return _at_blocks(indptr, indices, left._replace(values=left_values), right._replace(values=right_values))
+
+
+def _at_csr_of_csr(indptr, indices, a: Any, b: np.ndarray) -> np.ndarray:
+    """Values of a @ b.T at the entries of a CSR pattern, a in csr."""
+    if a.indptr.dtype != indptr.dtype:
+        indptr, indices = indptr.astype(np.int64), indices.astype(np.int64)
+        a = compressed.assemble("csr", a.indptr.astype(np.int64), a.indices.astype(np.int64), a.data, a.shape)
+    out = np.empty(indices.size, b.dtype)
+    kernels.get("sampled_csr").trusted(indptr, indices, a.indptr, a.indices, a.data, b, out)
+    return out
 
 
 def _rows_of(x: Any, transposed: bool) -> Block:

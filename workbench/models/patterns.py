@@ -1,0 +1,130 @@
+"""Patterns: which places of a weight matrix have a weight. How they start, how many places they have, how they move.
+
+>>> import numpy as np
+>>> pattern = drawn((3, 4), 5, np.random.default_rng(0))
+>>> pattern.nnz, pattern.matrix(np.ones(5, np.float32)).shape
+(5, (3, 4))
+>>> counts([(100, 50), (50, 10)], 0.1, "uniform")
+[500, 50]
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from workbench.formats.compressed import assemble
+from workbench.formats.indices import index_dtype
+
+NEW = -1
+"""Where a place that was not there before comes from."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pattern:
+    """Places of a matrix of `shape` (D, N) in CSR order: `indptr` [D + 1] and `indices` [z], sorted, read-only."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    shape: tuple[int, int]
+
+    @property
+    def nnz(self) -> int:
+        """The number of places z."""
+        return self.indices.size
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of both arrays."""
+        return self.indptr.nbytes + self.indices.nbytes
+
+    @cached_property
+    def rows(self) -> np.ndarray:
+        """The row of each place, int64 [z]."""
+        return np.repeat(np.arange(self.shape[0]), np.diff(self.indptr))
+
+    @property
+    def keys(self) -> np.ndarray:
+        """Each place as row * N + column, ascending, int64 [z]."""
+        return self.rows * self.shape[1] + self.indices
+
+    def matrix(self, values: np.ndarray) -> Any:
+        """The values [z] at these places: csr [D, N], over the same memory."""
+        return assemble("csr", self.indptr, self.indices, values, self.shape)
+
+    def on_rows(self, rows: np.ndarray) -> tuple["Pattern", np.ndarray]:
+        """(the pattern of these rows alone, sorted, which of the places these are int64)."""
+        starts, lengths = self.indptr[rows].astype(np.int64), np.diff(self.indptr)[rows]
+        indptr = np.concatenate([[0], np.cumsum(lengths)])
+        places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
+        kind = self.indices.dtype
+        return Pattern(indptr.astype(kind), self.indices[places], (rows.size, self.shape[1])), places
+
+    def moved(self, dropped: np.ndarray, grown: np.ndarray) -> tuple["Pattern", np.ndarray]:
+        """(the pattern without the places where `dropped`, bool [z], and with the keys `grown`; where each place stood
+        before, int64, `NEW` for those grown). O(z log z)."""
+        kept = np.flatnonzero(~dropped)
+        keys = np.concatenate([self.keys[kept], grown])
+        order = np.argsort(keys, kind="stable")
+        origin = np.concatenate([kept, np.full(grown.size, NEW)])[order]
+        return of_keys(keys[order], self.shape), origin
+
+
+def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
+    """The pattern of places row * N + column, ascending, none twice."""
+    kind = index_dtype(*shape, keys.size)
+    rows, columns = np.divmod(keys, shape[1])
+    indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]).astype(kind)
+    return fixed(indptr, columns.astype(kind), shape)
+
+
+def fixed(indptr: np.ndarray, indices: np.ndarray, shape: tuple[int, int]) -> Pattern:
+    """A pattern of arrays of its own, which nobody writes to from now on."""
+    for array in (indptr, indices):
+        array.setflags(write=False)
+    return Pattern(indptr, indices, shape)
+
+
+# How many, and which at the start
+
+
+def counts(shapes: Sequence[tuple[int, int]], density: float, spread: str) -> list[int]:
+    """The number of places of each matrix [D, N], `density` of all together.
+
+    `spread` uniform gives each the same density; erdos_renyi one that goes with (D + N) / (D N), at most 1 (Mocanu et
+    al. 2018, section 2; Evci et al. 2020, section 3): what a small matrix cannot hold, the others take.
+    """
+    sizes, sums = np.array([d * n for d, n in shapes]), np.array([d + n for d, n in shapes])
+    wanted = density * sizes
+    full = np.zeros(len(shapes), bool)
+    while spread == "erdos_renyi" and not full.all():
+        share = (density * sizes.sum() - sizes[full].sum()) / sums[~full].sum()
+        wanted = np.where(full, sizes, share * sums)
+        if not (over := ~full & (wanted > sizes)).any():
+            break
+        full |= over
+    return [int(count) for count in np.clip(np.round(wanted), 1, sizes)]
+
+
+def drawn(shape: tuple[int, int], count: int, generator: np.random.Generator) -> Pattern:
+    """A pattern of so many places, every one as likely as any other."""
+    return of_keys(absent(np.zeros(0, np.int64), shape[0] * shape[1], count, generator), shape)
+
+
+def absent(taken: np.ndarray, size: int, count: int, generator: np.random.Generator) -> np.ndarray:
+    """So many keys below `size` that are not `taken`, each as likely as any other; ascending.
+
+    O(n log n) time and O(n) memory for n taken and drawn keys: the matrix is never listed where it is sparse.
+    """
+    if 2 * (taken.size + count) > size:
+        free = np.delete(np.arange(size), taken)
+        return np.sort(generator.choice(free, count, replace=False))
+    found = np.zeros(0, np.int64)
+    while found.size < count:
+        fresh = generator.integers(0, size, 2 * (count - found.size) + 16)
+        fresh = np.concatenate([found, fresh[~np.isin(fresh, taken)]])
+        _, first = np.unique(fresh, return_index=True)
+        found = fresh[np.sort(first)][:count]
+    return np.sort(found)

@@ -1,0 +1,96 @@
+"""Multilayer perceptron whose weight matrices have few entries: softmax of classes over rectified hidden units.
+
+h_0 = x.T, h_l = relu(w_l.T @ h_(l-1) + c_l), scores = (w_(L+1).T @ h_L).T, with w_l [D, N] in CSR form, a row for each
+input, so that of the first the rows belong to the features. Hidden values [units, R] have a row for each unit: then
+forward, gradient towards the input and gradient at the pattern all read rows, and nothing is turned between layers.
+
+The pattern is drawn at random and stays (`fixed`), or moves (`set`, `rigl`; `models.moving`). The same network with
+dense matrices and a mask, for comparison, is had by `weights=masked`: the same numbers but for rounding.
+"""
+
+import math
+
+from workbench import ops
+from workbench.graph import Symbol, variable
+from workbench.metrics import accuracy, f1_macro
+from workbench.models import Given, Model, Option, Parameter, glorot, he, register
+from workbench.models.moving import RULES, Moves
+from workbench.models.patterns import counts
+
+
+def shapes(given: Given) -> list[tuple[int, int]]:
+    """The shape [D, N] of each weight matrix."""
+    hidden = [int(size) for size in str(given.options["hidden"]).split("x")]
+    return list(zip([given.features, *hidden], [*hidden, given.width], strict=True))
+
+
+def scores(x: Symbol, engine: str, given: Given) -> Symbol:
+    """The scores [R, N]."""
+    count, dot, turn = len(shapes(given)), ops.get("dot"), ops.get("transpose")
+    weights = [variable(f"w{layer}", format="csr") for layer in range(1, count + 1)]
+    if engine == "dense":  # x is dense
+        hidden = dot(weights[0], turn(x), transpose_a=True, result="dense")
+    else:
+        hidden = turn(dot(x, weights[0], result="dense"))
+    for layer in range(1, count):
+        active = ops.get("relu")(ops.get("add")(hidden, variable(f"c{layer}")))
+        hidden = dot(weights[layer], active, transpose_a=True, result="dense")
+    return turn(hidden)
+
+
+def parameters(given: Given) -> tuple[Parameter, ...]:
+    """Weights w of each matrix at its places, and c [N, 1] of each hidden layer."""
+    sizes, (density, spread) = shapes(given), (given.options[name] for name in ("density", "spread"))
+    found = []
+    for layer, (shape, count) in enumerate(zip(sizes, counts(sizes, density, spread), strict=True), start=1):
+        of_one = count / (shape[0] * shape[1])
+        deviation = glorot(*shape) if layer == len(sizes) else he(shape[0])
+        found.append(
+            Parameter(
+                f"w{layer}", (count,), layer == 1, deviation=deviation / math.sqrt(of_one),
+                matrix=shape, held=given.options["weights"],
+            )
+        )  # fmt: skip
+    return (*found, *(Parameter(f"c{layer}", (n, 1), decays=False) for layer, (_, n) in enumerate(sizes[:-1], start=1)))
+
+
+def moves(given: Given) -> Moves:
+    """How the pattern moves."""
+    return Moves(*(given.options[name] for name in ("pattern", "fraction", "every", "until")))
+
+
+register(
+    Model(
+        "pruned_mlp",
+        loss="softmax",
+        target="classes",
+        quality_name="accuracy",
+        quality=accuracy,
+        measures={"macro-F1": f1_macro},
+        scores=scores,
+        parameters=parameters,
+        widths="width 2 or more",
+        allows=lambda width: width >= 2,
+        options={
+            "hidden": Option(
+                "128x128", "units of each hidden layer", form=r"[1-9]\d{0,5}(x[1-9]\d{0,5}){0,15}", like="1024x1024"
+            ),
+            "density": Option(0.1, "share of the weights that there are", least=1e-9, most=1),
+            "spread": Option(
+                "erdos_renyi", "how these are shared out among the layers", allowed=("erdos_renyi", "uniform")
+            ),
+            "weights": Option(
+                "auto",
+                "csr, dense with a mask, or auto: masked where X is dense, else csr",
+                allowed=("auto", "csr", "masked"),
+            ),
+            "pattern": Option("fixed", "whether and how the pattern moves", allowed=RULES),
+            "fraction": Option(0.3, "share of the weights that move at once, at the start", least=0, most=1),
+            "every": Option(100, "steps from one move to the next", least=1),
+            "until": Option(10_000, "the step from which on the pattern stays", least=1),
+        },
+        moves=moves,
+        has_kinks=True,
+        predicts="classes, by layers of few weights",
+    )
+)

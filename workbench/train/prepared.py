@@ -1,0 +1,31 @@
+"""What a training on the host has in hand: batches that were prepared for a step."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from kernels.plan import BatchPlan
+
+
+@dataclass
+class Prepared:
+    """A batch in the format it is trained in, with its plan where the gradient reads one."""
+
+    x: Any
+    y: np.ndarray
+    plan: BatchPlan | None
+    bytes_own: int
+    """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
+    seconds: dict[str, float]
+    """Seconds of convert and plan."""
+    weights: np.ndarray | None = None
+    """What the loss of each row counts for [R]; None where all count alike."""
+    others: Mapping[str, Any] = field(default_factory=dict)
+    """What the model reads beside X, by name."""
+
+    @property
+    def plans(self) -> dict[str, BatchPlan]:
+        """The plan by the name of its argument."""
+        return {"x": self.plan} if self.plan else {}
