@@ -57,10 +57,7 @@ def refuse_constant(dataset: Dataset) -> None:
         same = f"{span[0]:g}"
     else:
         return
-    advice = "Check the file's labels."
-    if "fields" in dataset.facts:
-        advice = "What users took has no labels: take the model bpr, which orders items for users."
-    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn. {advice}")
+    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn. Check the file's labels.")
 
 
 def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
