@@ -10,14 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 from threadpoolctl import threadpool_limits
 
-from workbench.bench.trainings import Scorer
-from workbench.models.two_fields import pairs_of
+from workbench.bench.fit.contenders.implicit_factors import INSTALL, taken
+from workbench.bench.fit.contract import Scorer
+from workbench.bench.trainings import rows_of
 from workbench.sweep.problem import Problem
 
-INSTALL = "pip install 'sparse-workbench[rivals]'"
 UNAVAILABLE = "" if importlib.util.find_spec("implicit") else f"implicit is not installed: {INSTALL}"
 
 
@@ -52,17 +51,11 @@ def _course(
 ) -> Iterator[Scorer]:
     with threadpool_limits(1, "blas"):
         model = make(factors=factors, iterations=1, num_threads=threads, random_state=seed, **settings)
-    matrix = taken(problem)
+    matrix = taken(rows_of(problem, "bpr", factors))
     while True:
         with threadpool_limits(1, "blas"):
             model.fit(matrix, show_progress=False)
         yield scorer(model.user_factors, model.item_factors)
-
-
-def taken(problem: Problem) -> scipy.sparse.csr_matrix:
-    """What each user took in the rows trained on: csr [users, items] of ones, as the library takes it."""
-    users, items = pairs_of(problem.x, problem.facts["fields"])
-    return scipy.sparse.csr_matrix((np.ones(len(users), np.float32), (users, items)), shape=problem.facts["fields"])
 
 
 def scorer(p: np.ndarray, q: np.ndarray) -> Scorer:
