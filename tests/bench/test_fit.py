@@ -163,6 +163,16 @@ def test_the_slice_for_warming_up_has_every_class(monkeypatch):
     assert set(child.slice_of(fit_rows.judge_for("softmax").rows).y) == {0, 1, 2}
 
 
+def test_each_kind_of_setting_is_warmed_up_once():
+    kinds = child.kinds_of(contract.by_rate("logistic"))
+    assert [(kind["optimizer"], kind["batch_rows"]) for kind in kinds] == [
+        ("sgd", 256),
+        ("sgd", 1024),
+        ("adagrad", 256),
+    ]
+    assert len(child.kinds_of(contract.get("scikit-learn SGDClassifier").values("logistic"))) == 2
+
+
 # Cases of the user's
 
 

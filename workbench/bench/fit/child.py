@@ -4,7 +4,7 @@ Answers are `{"facts": ...}` once, then of each setting `{"setting": number}`, `
 and `{"done": {...}}`.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -33,8 +33,9 @@ def answers(request: Answer) -> Iterator[Answer]:
     if ended := refused(contender, judge.rows, request["bytes_limit"]):
         yield {"ended": ended}
         return
-    first = request["values"][0][1]
-    warm_up(contender, slice_of(judge.rows), first, judge)
+    few = slice_of(judge.rows)
+    for value in kinds_of([value for _, value in request["values"]]):
+        warm_up(contender, few, value, judge)
     set_threads(request["threads"])  # of the libraries that were loaded meanwhile, too
     for number, value in request["values"]:
         yield {"setting": number}
@@ -88,6 +89,12 @@ def slice_of(rows: Rows) -> Rows:
     if rows.y.ndim == 1 or rows.y.shape[1] == 1:
         picked = np.union1d(picked, np.unique(rows.y.reshape(-1).astype(np.int64), return_index=True)[1])
     return replace(rows, x=rows.x[picked], y=rows.y[picked])
+
+
+def kinds_of(values: Iterable[Value]) -> list[Value]:
+    """One setting of each kind: those that differ in more than fractions, for which other code may be compiled."""
+    kinds = {tuple(number for number in value.values() if not isinstance(number, float)): value for value in values}
+    return list(kinds.values())
 
 
 def warm_up(contender: Contender, rows: Rows, value: Value, judge: Judge) -> None:

@@ -28,7 +28,7 @@ Value = Mapping[str, Any]
 
 
 def by_rate(model: str) -> list[dict[str, Any]]:
-    """What trainings in batches try: of scores X @ W two rules, else AdaGrad with more rates.
+    """What trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
 
     The numbers of rows a batch are the same for ours and for others, and so are the rates.
     """
