@@ -26,6 +26,9 @@ Scorer = Callable[[Any], np.ndarray]
 Value = Mapping[str, Any]
 """One setting: numbers, or a choice, by name."""
 
+Tried = Callable[[str], list[dict[str, Any]]]
+"""Gives the settings that are tried, by the name of the model."""
+
 
 def by_rate(model: str) -> list[dict[str, Any]]:
     """What trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
@@ -98,7 +101,7 @@ class Contender:
     name: str
     side: str
     models: tuple[str, ...]
-    values: Callable[[str], list[dict[str, Any]]]
+    values: Tried
     steps: Callable[[Rows, Value], Iterator[Scorer]] | None = None
     refit: Callable[[Rows, Value, int], tuple[Scorer, bool]] | None = None
     needs: str = ""

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Tried, Value, by_rate, grid, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
 from workbench.train import Setup, Training, make_run, why_impossible
@@ -22,7 +22,24 @@ def scorer_of(run: Training) -> Scorer:
     return run.model.rank(run.given, arrays)
 
 
-def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
+def of_calls(model: str) -> list[dict[str, Any]]:
+    """What epochs in one call try: as `by_rate`, with the fewer rows a batch that cost them nothing."""
+    return [
+        *grid(optimizer=("sgd",), batch_rows=(32,), rate=(0.1, 0.3, 1.0, 3.0)),
+        *grid(optimizer=("sgd",), batch_rows=(256,), rate=(10.0, 30.0)),
+        *grid(optimizer=("adagrad",), batch_rows=(32,), rate=(0.03, 0.1, 0.3, 1.0)),
+    ]
+
+
+def trained(needs_product: bool = False) -> tuple[str, ...]:
+    """The models that rows alone are enough for; with `needs_product` those whose scores are X @ W."""
+    every = ((name, models.get(name)) for name in models.names())
+    return tuple(name for name, one in every if "graph" not in one.needs and (one.is_product or not needs_product))
+
+
+def of_ours(
+    name: str, values: Tried = by_rate, needs_product: bool = False, is_dense: bool = False, **chosen: Any
+) -> Contender:
     """A contender that trains with these settings of a cell; what they leave open is completed."""
 
     def setup(rows: Rows, value: Value) -> Setup:
@@ -42,14 +59,15 @@ def of_ours(name: str, is_dense: bool = False, **chosen: Any) -> Contender:
     return Contender(
         name,
         "ours",
-        tuple(model for model in models.names() if "graph" not in models.get(model).needs),
-        by_rate,
+        trained(needs_product),
+        values,
         steps,
         bytes_needed=(lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0),
-        why_not=lambda rows: why_impossible(setup(rows, by_rate(rows.model)[0])),
+        why_not=lambda rows: why_impossible(setup(rows, values(rows.model)[0])),
         is_dense=is_dense,
     )
 
 
 register(of_ours("ours, sparse", format="csr"))
+register(of_ours("ours, sparse, epochs in one call", of_calls, needs_product=True, format="csr", launch="epoch"))
 register(of_ours("ours, dense", is_dense=True, format="dense"))
