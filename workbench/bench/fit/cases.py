@@ -85,13 +85,13 @@ def _drawn(model: str, **settings: Any) -> dict[str, Any]:
     return {"model": model, **settings}
 
 
-_POWER = {"dataset": "power_law", "rows": 40_000, "features": 100_000, "density": 0.0003}
+_POWER = {"dataset": "power_law", "rows": 20_000, "features": 50_000, "density": 0.0006}
 _RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
 
 CASES = (
     Case("standard library, logistic", _drawn("logistic", dataset="stdlib")),
     Case("power law, logistic", _drawn("logistic", **_POWER)),
-    Case("standard library, softmax", _drawn("softmax", dataset="stdlib")),
+    Case("standard library without its tests, softmax", _drawn("softmax", dataset="stdlib", reading="tests=false")),
     Case("power law, multilabel", _drawn("multilabel", **_POWER, width=10)),
     Case("power law, factorization machine", _drawn("factorization_machine_logistic", **_POWER)),
     Case("low rank, matrix factorization", _drawn("matrix_factorization", **_RATINGS)),
