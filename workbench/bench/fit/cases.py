@@ -85,7 +85,7 @@ def _drawn(model: str, **settings: Any) -> dict[str, Any]:
     return {"model": model, **settings}
 
 
-_POWER = {"dataset": "power_law", "rows": 20_000, "features": 50_000, "density": 0.0006}
+_POWER = {"dataset": "power_law", "rows": 40_000, "features": 20_000, "density": 0.0015}
 _RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
 
 CASES = (
