@@ -84,6 +84,12 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     assert (tmp_path / "fit-toy-logistic.svg").exists()
 
 
+def test_dense_that_is_too_slow_names_the_bytes_of_x():
+    slow = row("ours, dense", curve=((5.0, 0.9, 1),), is_dense=True)
+    (case,) = found(*OURS, slow, *RIVALS)
+    assert reports.line(case)[4] == "not reached in 5 s; X takes 16 kB"
+
+
 def test_the_chart_tells_ours_from_rivals_by_line_and_marker():
     figure = Figure()
     sentence = plots.draw("fit_curves", store.FIT.frame([*OURS, *RIVALS]), figure)

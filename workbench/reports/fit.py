@@ -63,7 +63,9 @@ def _ours(found: Found, kind: str) -> str:
     fastest = found.fastest(kind) or next(iter(entries), None)
     if fastest is None:
         return "not asked for"
-    return told(fastest)
+    known = told(fastest)
+    is_slow = kind == "dense" and known.startswith("not reached")
+    return f"{known}; X takes {words.bytes_(found.row['bytes_dense'])}" if is_slow else known
 
 
 def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
