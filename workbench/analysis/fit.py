@@ -43,9 +43,10 @@ class Entry:
         return bool(self.settings[0]["is_dense"])
 
     @property
-    def by_round(self) -> dict[tuple[Any, int], float]:
-        """Seconds to the target by (run, round)."""
-        return {(row["run"], row["round"]): row["seconds"] for row in self.rounds if _is_number(row["seconds"])}
+    def by_round(self) -> dict[tuple[Any, Any], float]:
+        """Seconds to the target by round, as of one run: each is of processes of its own, whenever it was measured."""
+        known = (row for row in self.rounds if _is_number(row["seconds"]))
+        return {("", (row["run"], row["round"])): row["seconds"] for row in known}
 
     @property
     def seconds(self) -> tuple[float, float, float] | None:
