@@ -2,6 +2,7 @@
 
 import sys
 
+import numba
 import numpy as np
 import pytest
 
@@ -98,14 +99,16 @@ def test_kernels_on_more_threads_than_the_machine_has_are_told(monkeypatch):
     assert found.came == "Kernels run on 2 threads in each of 2 workers, on 2 cores"
 
 
-def counted(items) -> int:
-    return threads.get_threads()
-
-
-def test_kernels_of_a_spawned_worker_run_on_one_thread_where_it_is_told_so():
-    spawned = DataLoader([0], num_workers=1, multiprocessing_context="spawn", collate_fn=counted)
-    spawned.worker_init_fn = init_worker
-    assert list(spawned) == [1]
+def test_kernels_of_a_worker_run_on_as_many_threads_as_it_has():
+    before = torch.get_num_threads(), threads.get_threads()
+    try:
+        threads.set_threads(numba.config.NUMBA_NUM_THREADS)
+        torch.set_num_threads(1)  # as a DataLoader does in its workers
+        init_worker(0)
+        assert threads.get_threads() == 1
+    finally:
+        torch.set_num_threads(before[0])
+        threads.set_threads(before[1])
 
 
 def test_a_fork_beside_threads_that_do_not_survive_it_is_told(monkeypatch):

@@ -1,6 +1,7 @@
 """Notebooks: their form, and that papermill runs them; small, in a folder of their own."""
 
 import ast
+import importlib.util
 from pathlib import Path
 
 import nbformat
@@ -14,6 +15,10 @@ ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
 LAB = ROOT / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
 OTHERS = [path for path in NOTEBOOKS if path != LAB]
+FRAMEWORKS = ("keras", "tensorflow", "torch")
+"""What a notebook may need that the project does without; its test is then skipped, as those of bridges are."""
+START = ("absl::InitializeLog()", "oneDNN custom operations are on")
+"""Lines that TensorFlow writes when it is loaded, whatever its level of logging."""
 SMALL = {"smoke": True, "dataset": "uniform", "densities": [0.01, 0.1], "widths": [4], "threads": 1}
 
 
@@ -33,6 +38,20 @@ def read(path: Path) -> nbformat.NotebookNode:
 
 def tagged(notebook: nbformat.NotebookNode, tag: str) -> list[nbformat.NotebookNode]:
     return [cell for cell in notebook.cells if tag in cell.metadata.get("tags", ())]
+
+
+def needed(notebook: nbformat.NotebookNode) -> set[str]:
+    """The frameworks that a notebook imports."""
+    trees = [ast.parse(cell.source) for cell in notebook.cells if cell.cell_type == "code"]
+    nodes = [node for tree in trees for node in ast.walk(tree)]
+    names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+    names |= {node.module for node in nodes if isinstance(node, ast.ImportFrom) and node.module}
+    return {name.partition(".")[0] for name in names} & set(FRAMEWORKS)
+
+
+def unexpected(text: str) -> list[str]:
+    """Lines of an error stream but those of TensorFlow's start."""
+    return [line for line in text.splitlines() if line.strip() and not any(known in line for known in START)]
 
 
 def problems(notebook: nbformat.NotebookNode) -> list[str]:
@@ -142,12 +161,25 @@ def test_parameters_of_the_others_are_literals_with_type_and_help(path):
 
 @pytest.mark.parametrize("path", OTHERS, ids=lambda path: path.stem)
 def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
+    if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
+        pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
     papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False)
     notebook = read(Path("out.ipynb"))
     assert "All of it held" in outputs(notebook, "gate")
     said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
-    assert not [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
+    errors = [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
+    assert not unexpected("\n".join(errors))
     assert any("image/png" in out.get("data", {}) or "image/svg+xml" in out.get("data", {}) for out in said)
+
+
+def test_a_notebook_that_needs_a_framework_says_so_before_its_code_and_in_its_first_import():
+    paths = [path for path in OTHERS if needed(read(path))]
+    assert paths
+    for path in paths:
+        notebook = read(path)
+        assert "pip install 'sparse-workbench[lab,peers]'" in notebook.cells[0].source
+        first = next(cell.source for cell in notebook.cells if cell.cell_type == "code" and "import" in cell.source)
+        assert "\nfrom workbench.bridges." in first, "whose error says how to install it"
 
 
 @pytest.mark.parametrize(
