@@ -27,18 +27,16 @@ def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Bre
         came = f"{_named(model)} refuses sparse rows of {features} columns: {first}"
         advice = "Begin it with keras.Input((columns,), sparse=True), and a layer that takes sparse rows"
         return [Breach("sparse", "batch -> model", ERROR, came, "a model of such rows", advice)]
-    found = [_breach(operation.name, features, batch_rows) for operation in _operations(graph)]
+    found = [_breach(name, features, batch_rows) for name in _densifying(graph.as_graph_def())]
     return found or list(_of_first_layers(model))
 
 
-def _operations(graph: Any) -> Iterator[Any]:
-    """Those that make sparse rows dense, in the graph and in what it calls."""
-    for operation in graph.get_operations():
-        if operation.type in DENSIFYING:
-            yield operation
-    for name in graph._functions:
-        inner = graph._get_function(name)
-        yield from (node for node in inner.graph.get_operations() if node.type in DENSIFYING)
+def _densifying(definition: Any) -> Iterator[str]:
+    """Names of the operations that make sparse rows dense, in a graph and in the functions that it calls."""
+    inner = (node for function in definition.library.function for node in function.node_def)
+    for node in (*definition.node, *inner):
+        if node.op in DENSIFYING:
+            yield node.name
 
 
 def _breach(operation: str, features: int, batch_rows: int) -> Breach:
