@@ -37,6 +37,14 @@ def test_it_computes_what_dense_does_with_a_row_sparse_gradient():
     assert set(gradients[0].indices.numpy()) == set(x.indices.tolist())
 
 
+def test_only_the_touched_rows_of_the_kernel_are_read():
+    model = model_of(30, SparseDense(2, use_bias=False))
+    graph = tf.function(model).get_concrete_function(tf.SparseTensorSpec((None, 30), tf.float32)).graph
+    kinds = {operation.type for operation in graph.get_operations()}
+    assert "ResourceGather" in kinds
+    assert "ReadVariableOp" not in kinds, "all of it is copied then, once single rows were written"
+
+
 @pytest.mark.parametrize("optimizer", ["sgd", "adagrad", "adam", "ftrl", "rmsprop"])
 def test_it_trains_as_a_dense_layer_on_dense_rows_does(made, optimizer):
     kernels = []

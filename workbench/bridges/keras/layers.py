@@ -66,7 +66,7 @@ class SparseDense(keras.layers.Layer):
         with tf.control_dependencies([width] if width is not None else []):
             values = tf.identity(inputs.values)
         x = tf.SparseTensor(inputs.indices, tf.cast(values, self.compute_dtype), inputs.dense_shape)
-        scores = sparse_product(hashed(x, self.buckets) if self.buckets else x, self.kernel)
+        scores = sparse_product(hashed(x, self.buckets) if self.buckets else x, self.kernel.value)
         if self.bias is not None:
             scores = scores + tf.convert_to_tensor(self.bias)
         return self.activation(scores)
