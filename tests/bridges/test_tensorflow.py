@@ -88,6 +88,12 @@ def test_gradient_of_the_product_has_each_touched_row_once(wrapped):
     np.testing.assert_allclose(of_values, (slope[row] * w[x.indices]).sum(1), rtol=1e-4, atol=1e-5)
 
 
+def test_batches_of_a_file_by_its_path(tmp_path):
+    (tmp_path / "x.svm").write_text("1 1:0.5 3:2\n0 2:1\n")
+    ((rows, y),) = bridge.batches(tmp_path / "x.svm")
+    assert (tuple(rows.shape), rows.values.numpy().tolist(), y.numpy().tolist()) == ((2, 3), [0.5, 2, 1], [1, 0])
+
+
 def test_the_product_takes_no_dense_batch():
     with pytest.raises(TypeError, match="takes a SparseTensor"):
         bridge.sparse_product(tf.zeros([2, 3]), tf.zeros([3, 1]))
