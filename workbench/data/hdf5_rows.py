@@ -1,11 +1,28 @@
 """Rows of a CSR matrix whose arrays are in an HDF5 file."""
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 from workbench.data.dataset import canonical
+from workbench.data.errors import DataError
+from workbench.data.files import UNREADABLE, reading
 from workbench.formats.compressed import assemble
+
+
+@contextmanager
+def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
+    """As `files.reading`; errors of types that only the libraries of such files have are a `DataError`, too."""
+    with reading(path, what):
+        try:
+            yield
+        except UNREADABLE:
+            raise
+        except Exception as error:
+            raise DataError(f"{path} cannot be read as {what}: {error}") from error
 
 
 def read_rows(indptr: Any, indices: Any, values: Any, start: int, stop: int, features: int) -> Any:

@@ -12,8 +12,8 @@ from workbench import formats
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset, canonical
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.hdf5_rows import read_rows
+from workbench.data.files import dataset_of, fingerprint
+from workbench.data.hdf5_rows import read_rows, reading_hdf5
 from workbench.data.labels import Wanted, listed
 from workbench.data.optional import required
 from workbench.data.row_blocks import RowBlock, RowBlocks
@@ -37,7 +37,7 @@ def make(
     damaged file, a column that is not there, with those that are; where anndata is not installed, the line that
     installs it.
     """
-    with reading(path, WHAT):
+    with reading_hdf5(path, WHAT):
         file = _opened(path, backed=False)
         x = file.X if scipy.sparse.issparse(file.X) else formats.to_format(np.asarray(file.X), "csr")
         labels = _labels(file, column, path)
@@ -51,7 +51,7 @@ def blocks(path: str | os.PathLike, column: str = "label", **labels: Any) -> Row
 
 
 def _blocks(path: str | os.PathLike, column: str) -> Iterator[RowBlock]:
-    with reading(path, WHAT):
+    with reading_hdf5(path, WHAT):
         file = _opened(path, backed=True)
         try:
             labels = _labels(file, column, path)

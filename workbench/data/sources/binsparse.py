@@ -11,8 +11,8 @@ import numpy as np
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.hdf5_rows import read_rows
+from workbench.data.files import dataset_of, fingerprint
+from workbench.data.hdf5_rows import read_rows, reading_hdf5
 from workbench.data.labels import Wanted, listed
 from workbench.data.optional import required
 from workbench.data.row_blocks import RowBlock, RowBlocks
@@ -52,7 +52,7 @@ def blocks(path: str | os.PathLike, group: str = "/", column: str = "labels", **
 
 
 def _blocks(path: str | os.PathLike, group: str, column: str) -> Iterator[RowBlock]:
-    with reading(path, WHAT):
+    with reading_hdf5(path, WHAT):
         h5py = required("h5py", "exchange", "Reading binsparse files")
         with h5py.File(path, "r") as file:
             held = file[group]
