@@ -55,3 +55,15 @@ def test_a_folder_of_shards_is_known_for_one(rows, tmp_path):
     code, said = called("data", "profile", tmp_path / "X.sparse")
     assert code
     assert "whole=true" in said
+
+
+def test_a_table_is_converted_by_a_file_of_column_kinds(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "rows.csv").write_text("a,b,y\n" + "1,2,0\n3,4,1\n" * 20)
+    (tmp_path / "kinds.toml").write_text(
+        "[columns.a]\nkind = 'ignored'\n[columns.b]\nkind = 'number'\nencoding = 'keep'\n"
+    )
+    words = (tmp_path / "rows.csv", tmp_path / "X.sparse", "--columns", tmp_path / "kinds.toml")
+    code, said = called("data", "convert", *words)
+    assert code == 0, said
+    assert "40 rows x 2 features" in said

@@ -4,6 +4,7 @@ import bz2
 import codecs
 import gzip
 import os
+import zipfile
 from contextlib import suppress
 
 import numpy as np
@@ -111,19 +112,28 @@ GUESSED = {
     "vw": ((b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"), {}),
     "matrix_market": ((b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",), {}),
     "matlab": ((b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"), {}),
-    "table": ((b"a,b,c\n1,2,3\n", b"a;b\n", b"x\ty\tz\n1\t2\t3.5\n", b"PAR1" + bytes(9)), {}),
+    "table": ((b"a,b,c\n1,2,3\n", b"a;b\n", b"a|b\n1|2\n", b"x\ty\tz\n1\t2\t3.5\n", b"PAR1" + bytes(9)), {}),
     "ratings": (
         (
             b"0 5 9 12\n1 3\n2 4 8\n",
             b"1::1193::5::978300760\n",
             b"196\t242\t3\t881250949\n",
             b"userId,movieId,rating\n1,2,3\n",
+            b'"User-ID";"ISBN";"Book-Rating"\n"7";"0345X";"5"\n',
+            b"0: 3 9 12\n1: 4\n",
         ),
         {},
     ),
     "anndata": ((b"\x89HDF\r\n\x1a\n" + bytes(2000) + b"encoding-type\0anndata",), {}),
     "binsparse": ((b"\x89HDF\r\n\x1a\n" + bytes(900) + b"binsparse\0",), {}),
-    "graph": ((b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n"), {}),
+    "graph": ((b"# nodes\n0 1\n4 7\n", b"0\t11342\n0\t824020\n", b"source,target\na,b\n"), {}),
+}
+OF_NO_READER = {
+    b"<!DOCTYPE html>\n<html>": "a page of HTML or XML text, which no data set reads. Download the file itself",
+    b'{"stars": 5, "text": "good"}\n': "JSON text, .* Write its fields as columns of CSV",
+    b"1 0:3:1 1:7:0.5\n": r"libffm text \(field:column:value\), .* Leave out the fields",
+    b"3:1 7:0.5\n4:1\n": "svmlight text without labels, .* Put the label of each row before it",
+    b"1.5   3  7\n 22.5 1   9\n": "columns of numbers that blanks align, .* Put one sign between columns",
 }
 
 
@@ -134,6 +144,35 @@ def test_the_reader_of_a_file_is_guessed(tmp_path, reader, pack):
     for content in contents:
         (tmp_path / "some").write_bytes(pack(content))
         assert data.guess(tmp_path / "some")[:2] == (reader, options), content
+
+
+@pytest.mark.parametrize("content", OF_NO_READER)
+def test_what_no_data_set_reads_is_told_with_what_to_do(tmp_path, content):
+    (tmp_path / "some").write_bytes(content)
+    with pytest.raises(DataError, match=f"some looks like {OF_NO_READER[content]}"):
+        data.guess(tmp_path / "some")
+
+
+def test_archives_of_other_files_are_told(tmp_path):
+    for name, message in (("train.csv", "a zip file, .* Unpack it, .* 'train.csv'"), ("xl/a.xml", "a spreadsheet")):
+        with zipfile.ZipFile(tmp_path / "some", "w") as archive:
+            archive.writestr(name, "1")
+        with pytest.raises(DataError, match=f"some looks like {message}"):
+            data.guess(tmp_path / "some")
+    np.savez(tmp_path / "cora.npz", adj_indptr=np.arange(2), labels=np.arange(2))
+    assert data.guess(tmp_path / "cora.npz")[0] == "graph"
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "options"),
+    [
+        (b"__label__a some words\n__label__b others\n", "text", {"label": "first", "separator": " "}),
+        (b"1 22.5 3\n0 1 9\n", "table", {"separator": "space"}),
+    ],
+)
+def test_the_reader_is_guessed_with_its_options(tmp_path, content, name, options):
+    (tmp_path / "some").write_bytes(content)
+    assert data.guess(tmp_path / "some")[:2] == (name, options)
 
 
 def test_the_reader_of_text_is_guessed_with_its_labels(tmp_path):

@@ -52,6 +52,15 @@ def test_an_edge_list_is_that_of_plain_python(folder, directed):
     assert (made.facts["edges_read"], made.facts["loops_read"], made.facts["directed"]) == (6, 1, directed)
 
 
+def test_a_header_is_no_edge(folder):
+    expected = load(folder).graph.toarray()
+    (folder / "e.txt").write_text("FromNode ToNode\n" + EDGES.split("\n", 1)[1])
+    np.testing.assert_array_equal(load(folder).graph.toarray(), expected)
+    (folder / "e.txt").write_text("source,target\na,b\n")
+    (folder / "named.txt").write_text("a x\nb y\n")
+    assert load(folder, labels=folder / "named.txt", named=True).graph.nnz == 2
+
+
 def test_features_are_those_of_a_matrix(folder):
     np.testing.assert_array_equal(load(folder, node_features=folder / "x.npz").x.toarray(), FEATURES)
     scipy.io.mmwrite(folder / "x.mtx", sp.coo_array(FEATURES))

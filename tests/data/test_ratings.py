@@ -162,3 +162,10 @@ def test_stars_can_be_classes(tmp_path):
 def test_malformed_files_are_refused_with_the_line(tmp_path, text, parameters, message):
     with pytest.raises(DataError, match=message):
         load(tmp_path, text, **parameters)
+
+
+def test_lists_may_have_a_colon_behind_their_owner(tmp_path):
+    made = load(tmp_path, "0: 3 9 12\n1: 4 9 3\n")
+    assert made.facts["implicit"]
+    assert (made.facts["users"], made.facts["items"], made.rows) == (2, 4, 6)
+    assert made.facts["reread"]["user_ids"] == ["0", "1"]

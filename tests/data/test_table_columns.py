@@ -29,6 +29,11 @@ CELLS = {
     "constant": ["same"] * COUNT,
     "empty": ["", "NA"] * (COUNT // 2),
     "mixed": ["7", "8.5"] * (COUNT // 2 - 1) + ["9", "oops"],
+    "row": [str(row + 7) for row in range(COUNT)],
+    "flag": drawn(["0", "0", "0", "0", "1", ""]),
+    "bought": ["0", "0", "0", "17"] * (COUNT // 4),
+    "share": ["0", "0", "0.5", "-2"] * (COUNT // 4),
+    "weight": drawn(['"1,5"', '"-22,75"']),
     "click": drawn(["0", "1"]),
 }
 GUESSES = {
@@ -42,6 +47,11 @@ GUESSES = {
     "constant": ("ignored", "", "one value in all rows"),
     "empty": ("ignored", "", "no value"),
     "mixed": ("number", "binned", "99.8% numbers, but 'oops' in row 399"),
+    "row": ("ignored", "", "counts the rows"),
+    "flag": ("number", "keep", f"0 and 1, {CELLS['flag'].count('0') / COUNT:.1%} zeros"),
+    "bought": ("number", "log", "75.0% zeros"),
+    "share": ("number", "keep", "50.0% zeros"),
+    "weight": ("category", "one-hot", "text: a point is read in numbers, and no comma"),
     "click": ("label", "", "its name"),
 }
 

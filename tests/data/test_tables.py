@@ -167,6 +167,19 @@ def test_separators_and_line_ends_within_quotes_are_text(tmp_path):
     assert made.x.toarray().tolist() == [[0, 1, 0], [1, 0, 0], [0, 1, 0]]
 
 
+@pytest.mark.parametrize(
+    "before",
+    ["", "# made on a day\n", '\n# of 2, "no more\n\n# rows, and\n'],
+)
+def test_lines_of_comments_before_a_table_are_passed_over(before, tmp_path):
+    expected = read(tmp_path, "a,b,y\nred,1,0\nblue,2.5,1\n")
+    made = read(tmp_path, f"{before}a,b,y\nred,1,0\nblue,2.5,1\n")
+    assert same(made, expected)
+    assert same(read(tmp_path, f"{before}#a,b,y\nred,1,0\nblue,2.5,1\n"), expected)
+    with pytest.raises(DataError, match=rf"rows.csv:{before.count(chr(10)) + 3}: this row has 2 fields"):
+        read(tmp_path, f"{before}a,b,y\nred,1,0\nblue,2.5\n")
+
+
 def test_without_a_header_columns_are_numbered(tmp_path):
     text = "1,a,2.5\n0,b,3.5\n1,a,4.5\n"
     with pytest.raises(DataError, match=r"which column is the label\?.*such as label = c2 .*There are c0, c1, c2"):

@@ -196,7 +196,7 @@ WRITERS = {
 
 @pytest.mark.parametrize("name", WRITERS)
 def test_memory_does_not_grow_with_the_file(name, tmp_path, monkeypatch):
-    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 10)  # of which pyarrow reads 32 ahead
+    monkeypatch.setattr("workbench.data.tables.blocks.BLOCK_BYTES", 1 << 12)
     monkeypatch.setattr(quantiles, "EXACT", 64)
     monkeypatch.setattr(quantiles, "KEPT", 64)
     monkeypatch.setattr(vw_text, "AT_ONCE", 1 << 12)

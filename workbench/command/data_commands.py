@@ -77,6 +77,7 @@ def convert(
     folder: Annotated[Path, typer.Argument(help="Folder to make, such as X.sparse.")],
     dataset: Dataset = "",
     labels: Labels = "",
+    columns: Columns = "",
     kind: Kind = "",
     reading: Reading = "",
     shuffle: Annotated[bool, typer.Option(help="Random order, without which no rows can be held out.")] = True,
@@ -86,5 +87,5 @@ def convert(
     """Convert data into a folder that may be larger than memory; train on it with --dataset sparse --path FOLDER."""
     from workbench.command import data_convert, data_source
 
-    name, parameters = data_source.named(source, dataset, labels, kind, reading)
+    name, parameters = data_source.named(source, dataset, labels, kind, reading, columns)
     data_convert.convert(name, parameters, folder, seed if shuffle else None, shard_bytes)

@@ -48,7 +48,20 @@ _SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*
 _PIPES = re.compile(rb"[^|]*\|\S*\s")
 _WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
 _RATING = re.compile(rb"[0-9]+([ \t]+|::)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
-_RATINGS_HEAD = re.compile(rb"(?i)\W*user_?(id)?\W*[,;\t]\W*(item|movie|product|business|isbn)_?(id)?\W*[,;\t].*")
+_LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
+_RATINGS_HEAD = re.compile(
+    rb"(?i)\W*(user|reviewer|customer)[-_ ]?(id)?\W*[,;\t]\W*"
+    rb"(item|movie|product|business|isbn|book|artist|song|track|game|anime|recipe|asin|venue|poi)[-_ ]?(id)?\W*[,;\t].*"
+)
+_EDGES_HEAD = re.compile(
+    rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
+    rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
+)
+_UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
+_FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
+_NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")
+_PAGE = re.compile(rb"(?i)<(!doctype|html|head|\?xml)")
+_JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
 _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
 
@@ -140,9 +153,16 @@ def _of_folder(path: Path) -> Kind:
 def _of_archive(path: str | os.PathLike) -> Kind:
     try:
         with zipfile.ZipFile(path) as archive:
-            names = {name.removesuffix(".npy") for name in archive.namelist()}
+            members = archive.namelist()
     except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
-        names = set()
+        members = []
+    if any(name.startswith("xl/") for name in members):
+        return Kind("a spreadsheet (.xlsx)", "", "Save it as CSV")
+    if members and not any(name.endswith(".npy") for name in members):
+        return Kind("a zip file", "", f"Unpack it, and give a file of it, such as {members[0][:60]!r}")
+    names = {name.removesuffix(".npy") for name in members}
+    if "adj_indptr" in names:
+        return _read_by("a citation archive (.npz)", "graph")
     like = "A matrix saved by scipy.sparse.save_npz"
     reader = "npz" if "format" in names and "data" in names else ""
     return _read_by("an .npz archive or another zip file", "npz", like)._replace(reader=reader)
@@ -153,10 +173,23 @@ def _of_text(first: bytes) -> Kind:
     rows = [line.strip() for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
     if not rows:
         return Kind("other text", "", "It holds nothing but blanks and comments")
-    for recognise in (_of_columns, _of_numbers, _of_separated):
+    for recognise in (_of_none, _of_columns, _of_numbers, _of_separated):
         if kind := recognise(rows):
             return kind
     return _read_by("other text", "text", "Text of one document a line", label="none")
+
+
+def _of_none(rows: list[bytes]) -> Kind | None:
+    """Kinds that no data set reads, with what makes one of them that is read."""
+    if _PAGE.match(rows[0]):
+        return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
+    if _JSON.match(rows[0]):
+        return Kind("JSON text", "", "Write its fields as columns of CSV or Parquet, which the data set table reads")
+    if all(map(_FIELDS.fullmatch, rows[:20])):
+        return Kind("libffm text (field:column:value)", "", "Leave out the fields, and the data set svmlight reads it")
+    if all(map(_UNLABELLED.fullmatch, rows[:20])):
+        return Kind("svmlight text without labels", "", "Put the label of each row before it")
+    return None
 
 
 def _of_columns(rows: list[bytes]) -> Kind | None:
@@ -164,6 +197,8 @@ def _of_columns(rows: list[bytes]) -> Kind | None:
         return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
     if _PIPES.match(rows[0]):
         return _read_by("Vowpal Wabbit text", "vw", "Text of lines such as '1 | price:0.5 red'")
+    if all(row.startswith(b"__label__") for row in rows):
+        return _read_by("text, a label before each", "text", label="first", separator=" ")
     return None
 
 
@@ -174,6 +209,10 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
             return _read_by("an edge list, pairs of whole numbers as text", "graph")
         if len(lengths) > 1:
             return _read_by("lists of whole numbers as text", "ratings")
+    if _EDGES_HEAD.fullmatch(rows[0]):
+        return _read_by("an edge list with a header, as text", "graph")
+    if all(map(_LISTS.fullmatch, rows)):
+        return _read_by("lists of whole numbers, each behind its owner, as text", "ratings")
     if all(map(_RATING.fullmatch, rows)) or _RATINGS_HEAD.fullmatch(rows[0]):
         return _read_by("ratings as text", "ratings")
     return None
@@ -182,8 +221,17 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
 def _of_separated(rows: list[bytes]) -> Kind | None:
     if all(map(_LABELLED.fullmatch, rows)):
         return _read_by("text, a label before each", "text", label="first")
-    for sign, name in ((b",", "comma"), (b";", "semicolon"), (b"\t", "tab")):
+    for sign, name in ((b",", "comma"), (b";", "semicolon"), (b"\t", "tab"), (b"|", "pipe")):
         counts = {row.count(sign) for row in rows[:20]}
         if min(counts) >= 1 and (len(counts) == 1 or b'"' in b"".join(rows[:20])):
             return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
+    if all(map(_NUMBERS.fullmatch, rows)) and len({len(row.split()) for row in rows}) == 1:
+        return _of_blanks(rows)
     return None
+
+
+def _of_blanks(rows: list[bytes]) -> Kind:
+    if len({row.count(b" ") + row.count(b"\t") for row in rows}) == 1 and b"\t" not in b"".join(rows):
+        return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
+    advice = "Put one sign between columns, as tr -s ' ' ',' does, and the data set table reads it"
+    return Kind("columns of numbers that blanks align, as text", "", advice)

@@ -16,6 +16,7 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data import column_text
+from workbench.data.column_text import Layout
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.edges import graph_of
@@ -27,7 +28,7 @@ from workbench.data.label_reading import Place
 from workbench.data.labels import Wanted, listed
 from workbench.data.matrix_files import ZIP, arrays, read_matrix
 from workbench.data.matrix_market_text import is_market
-from workbench.data.numbering import places_of
+from workbench.data.numbering import is_whole, places_of
 
 NAME = "graph"
 LICENCE = "that of the file"
@@ -119,7 +120,8 @@ def _read(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool
 def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: bool) -> Labelled:
     """The labels in the file of them; without one there is nothing to train towards (`DataError`)."""
     if labels is None:
-        raise DataError(f"{path} has edges and no labels of its nodes. {ADVICE}.")
+        ranked = "the data set ratings reads edges with implicit = true, for models of the order of items"
+        raise DataError(f"{path} has edges and no labels of its nodes. {ADVICE}; or {ranked}.")
     if not named:
         return Labelled(*read_label_file(labels))
     with reading(labels, "labels of named nodes (each line: node label)"):
@@ -179,6 +181,8 @@ def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool |
     layout = column_text.layout(path)
     if layout.columns not in (2, 3):
         raise DataError(f"{path} has {layout.columns} columns; an edge is u v, or u v weight.")
+    if _is_header(layout, labels.names):
+        layout = layout.without_header
     kind = "whole" if labels.names is None else "text"
     kinds = {0: kind, 1: kind} | ({2: "number"} if layout.columns == 3 else {})
     read = column_text.read_columns(path, layout, kinds, comments=True)
@@ -193,6 +197,15 @@ def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool |
                 row = int(np.argmin(numbers))
                 raise DataError(f"{place(row)}: the node {read[end].texts[read[end].codes[row]]!r} has no label.")
     return Edges(nodes, (ends[0], ends[1]), read.get(2, np.ones(len(ends[0]))))
+
+
+def _is_header(layout: Layout, names: list[str] | None) -> bool:
+    """Whether the ends in the first row are no nodes, and those in the second are."""
+
+    def is_node(text: str) -> bool:
+        return is_whole(text) if names is None else text in names
+
+    return not any(map(is_node, layout.first[:2])) and bool(layout.second) and all(map(is_node, layout.second[:2]))
 
 
 def _counted(ends: Sequence[np.ndarray], nodes: int, zero_based: bool | str, place: Place) -> list[np.ndarray]:

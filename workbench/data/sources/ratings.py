@@ -80,8 +80,9 @@ def make(
 
     `separator` is tab, space (any blanks), comma, semicolon or colons (::), by default what the first line has;
     `header` says whether that line names the columns, by default where its rating is no number. `columns` has the names
-    in order, time and what follows may be left out. `lists` says that a line is a user and what that user took, by
-    default where lines differ in length. `duplicates` are refused, or the `last` rating of a pair in the file is taken.
+    in order, time and what follows may be left out. `lists` says that a line is a user, a colon behind it or not, and
+    what that user took, by default where lines differ in length or have the colon. `duplicates` are refused, or the
+    `last` rating of a pair in the file is taken.
     `user_ids` and `item_ids` are all there may be, in order, as another file is read with; others are refused, or with
     unknown = "empty" leave their part of the row empty. `kind`, `positive`, `classes`, `unseen`: as of npz. Refused
     (`DataError`, with the line): what is malformed. Memory about 150 bytes a rating.
@@ -132,7 +133,7 @@ def _read(
 def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
     lines = (line for (_, line), _ in zip(column_text.lines_of(path, layout), range(100), strict=False))
     lengths = {len(column_text.fields(line.decode("utf-8"), layout.separator)) for line in lines}
-    return len(lengths) > 1 or max(lengths) > 8
+    return len(lengths) > 1 or max(lengths) > 8 or (layout.separator == "space" and layout.first[0].endswith(":"))
 
 
 def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
@@ -140,6 +141,7 @@ def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
     user_of, items_of, lines, counts = array("q"), array("q"), array("q"), array("q")
     for number, line in column_text.lines_of(path, layout):
         user, *taken = column_text.fields(line.decode("utf-8"), layout.separator)
+        user = user.removesuffix(":")
         if "" in (user, *taken):
             raise DataError(f"{path}:{number}: an id is empty; a line is a user and the items of that user.")
         user_of.append(users[user])

@@ -4,6 +4,7 @@ Both give each column as texts; a number that Parquet holds is the text that it 
 """
 
 import os
+import threading
 from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, final
 
@@ -16,6 +17,8 @@ from workbench.data.tables.dialect import Dialect
 
 BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
 """Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
+BLOCKS_AHEAD = 4
+"""Blocks that are read before they are taken."""
 BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
 """Rows of a Parquet file, and values, that are read at once, at most."""
 TABLE = "a table (CSV, TSV or Parquet)"
@@ -75,7 +78,9 @@ class TextTable:
             counting = _Counting(file)
             try:
                 for batch in _batches(pa, counting, self.dialect, names):
+                    counting.is_awaited = False
                     yield {name: texts_of(column) for name, column in zip(names, batch.columns, strict=True)}
+                    counting.take()
             except pa.ArrowInvalid as error:
                 dialects.refuse_fault(self.path, self.dialect)
                 if "straddling" in str(error):
@@ -83,6 +88,8 @@ class TextTable:
                         f"{self.path} has a row of more than {_block_bytes(self.dialect):,} bytes; is it a table?"
                     ) from None
                 raise
+            finally:
+                counting.is_awaited = True
         if self.dialect.quotes and counting.quotes % 2:  # a quote that is never closed makes one row of all that follow
             dialects.refuse_fault(self.path, self.dialect)
 
@@ -99,7 +106,10 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
     text = pa.dictionary(pa.int32(), pa.string())
     csv = pa.csv
     read = csv.ReadOptions(
-        column_names=dialect.names, skip_rows_after_names=dialect.rows_skipped, block_size=_block_bytes(dialect)
+        column_names=dialect.names,
+        skip_rows=dialect.comments,
+        skip_rows_after_names=dialect.rows_skipped,
+        block_size=_block_bytes(dialect),
     )
     parse = csv.ParseOptions(
         delimiter=dialect.separator, quote_char='"' if dialect.quotes else False, newlines_in_values=dialect.quotes
@@ -122,13 +132,23 @@ def _block_bytes(dialect: Dialect) -> int:
 
 @final
 class _Counting:
-    """A file that counts the double quotes that are read."""
+    """A file that counts the double quotes that are read, and is read not far ahead: pyarrow would, by 32 blocks."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file, self.quotes, self.closed = file, 0, False
+        self._ahead = threading.Semaphore(BLOCKS_AHEAD)
+        self.is_awaited = True
+        """Whether nothing goes on before there is another block: none comes of some, as of blank lines."""
+
+    def take(self) -> None:
+        """Say that a block was taken, and another one may be read."""
+        self.is_awaited = True
+        self._ahead.release()
 
     def read(self, size: int = -1) -> bytes:
-        """The next bytes."""
+        """The next bytes, when few blocks wait to be taken."""
+        while not self._ahead.acquire(timeout=0.1) and not self.is_awaited:
+            pass
         text = self._file.read(size)
         self.quotes += text.count(b'"')
         return text

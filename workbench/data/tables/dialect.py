@@ -36,8 +36,8 @@ _END = "\x1fend of the file"
 class Dialect:
     """The layout of a text file: `separator`, whether it has a `header`, whether double quotes enclose fields.
 
-    `names` are those of the columns; without a header c0, c1, ... `rows_skipped` is the number of rows before the first
-    of the table, blank ones counted.
+    `names` are those of the columns; without a header c0, c1, ... `comments` is the number of lines before the header
+    or the first row, and `rows_skipped` that of rows between these lines and the first row, blank ones counted.
     """
 
     separator: str
@@ -45,14 +45,21 @@ class Dialect:
     quotes: bool
     names: tuple[str, ...]
     rows_skipped: int
+    comments: int = 0
 
 
 def dialect_of(
     path: str | os.PathLike, separator: str | None = None, header: bool | None = None, quotes: bool = True
 ) -> Dialect:
-    """The layout of the file, what is None guessed; `DataError` where there is no row, or a name comes twice."""
+    """The layout of the file, what is None guessed; `DataError` where there is no row, or a name comes twice.
+
+    Lines that begin with # before the first row are comments, unless they have as many fields as that row.
+    """
     start = _start(path)
-    separator = _separator(start, quotes) if separator is None else checked_separator(separator)
+    uncommented = [line for line in start if not line.startswith("#")]
+    separator = _separator(uncommented or start, quotes) if separator is None else checked_separator(separator)
+    comments = _comments(start, separator, quotes)
+    start = start[comments:]
     rows = [fields for _, fields in _split(start, separator, quotes)]
     if not any(rows):
         raise DataError(f"{path} holds no rows; a table has a row of names or values at least.")
@@ -60,7 +67,20 @@ def dialect_of(
     rows = [row for row in rows if row]
     has_header = _is_header(rows[0], rows[1:]) if header is None else header
     names = _names(path, rows[0]) if has_header else tuple(f"c{number}" for number in range(len(rows[0])))
-    return Dialect(separator, has_header, quotes, names, blank + 1 if has_header else 0)
+    return Dialect(separator, has_header, quotes, names, blank + 1 if has_header else 0, comments)
+
+
+def _comments(lines: list[str], separator: str, quotes: bool) -> int:
+    """How many lines stand before the first row, or before a header that begins with #."""
+
+    def fields(line: str) -> int:
+        return max((len(row) for _, row in _split([line], separator, quotes)), default=0)
+
+    before = list(itertools.takewhile(lambda line: line.startswith("#") or not line.strip(), lines))
+    if not any(line.startswith("#") for line in before) or len(before) == len(lines):
+        return 0
+    width = fields(lines[len(before)])
+    return next((number for number, line in enumerate(before) if fields(line) == width > 1), len(before))
 
 
 def checked_separator(separator: str) -> str:
@@ -77,14 +97,15 @@ def records(path: str | os.PathLike, dialect: Dialect) -> Iterator[Record]:
     O(characters), slow: for a message. A quote that is never closed is a `DataError`.
     """
     with opened(path) as file:
-        lines = itertools.chain((line.decode() for line in _lines(file)), [_END])
-        begins = 1
+        texts = itertools.islice((line.decode() for line in _lines(file)), dialect.comments, None)
+        lines = itertools.chain(texts, [_END])
+        begins = 1 + dialect.comments
         for ends, fields in _split(lines, dialect.separator, dialect.quotes):
             if fields and fields != [_END]:
                 if fields[-1].endswith(_END):
                     raise DataError(f"{path}:{begins}: {_unclosed()}")
                 yield begins, fields
-            begins = ends + 1
+            begins = ends + dialect.comments + 1
 
 
 def _unclosed() -> str:
@@ -163,6 +184,7 @@ def _are_numbers(column: list[str]) -> bool:
 
 
 def _names(path: str | os.PathLike, fields: list[str]) -> tuple[str, ...]:
+    fields = [fields[0].strip().removeprefix("#"), *fields[1:]]
     names = tuple(field.strip() or f"c{number}" for number, field in enumerate(fields))
     refuse_repeated(path, names)
     return names

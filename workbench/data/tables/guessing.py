@@ -1,9 +1,10 @@
 """What each column of a table is, guessed from all of its rows, where nobody says it.
 
 The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
-called as in `LABELS` is the label. Numbers (at least nine tenths of the rows that have a value) are numbers in ranges,
-but categories where they are whole and of few different values, and ignored where they are row numbers by name. Text of
-four words and more is text. Text that is different in every row is ignored. All else is a category, hashed from
+called as in `LABELS` is the label. Numbers (at least nine tenths of the rows that have a value) are ignored where they
+are row numbers by name, or count the rows; kept as they are, of counts the logarithm, where most are 0, which is not
+stored then; categories where they are whole and of few different values; else numbers in ranges. Text of four words and
+more is text. Text that is different in every row is ignored. All else is a category, hashed from
 `MOST_ONE_HOT` values on. A value that is no number in a column of numbers is then an error with its line.
 """
 
@@ -27,7 +28,10 @@ MOSTLY = 0.9
 FEW_WHOLE = 32
 """Different whole numbers, at most, that are categories, if each has `ROWS_EACH` rows on average."""
 ROWS_EACH = 4
+WITH_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 WORDS_OF_TEXT = 4
+MOSTLY_ZERO = 0.5
+"""Share of the rows from which on zeros are not stored."""
 ROWS_OF_IDENTIFIER = 100
 """Rows from which on a column that differs in all of them is taken to name the row."""
 MOST_ONE_HOT = 10_000
@@ -114,7 +118,8 @@ def _guess(name: str, seen: Seen, bins: int) -> Column:
     if seen.is_least or seen.distinct > MOST_ONE_HOT:
         buckets = min(MOST_BUCKETS, 1 << (2 * seen.distinct - 1).bit_length())
         return Column(name, "category", buckets=buckets, why="text, many values")
-    return Column(name, "category", why="text")
+    why = "text: a point is read in numbers, and no comma" if seen.are_all(WITH_COMMA) else "text"
+    return Column(name, "category", why=why)
 
 
 def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
@@ -124,9 +129,21 @@ def _of_numbers(name: str, seen: Seen, is_different: bool, bins: int) -> Column:
         return Column(name, "number", bins=bins, why=f"{share:.1%} numbers, but {text[:40]!r} in row {row}")
     if seen.are_whole and (is_different or seen.is_least) and name.casefold() in IDENTIFIERS:
         return Column(name, "ignored", why="numbers of rows, by its name")
+    if seen.counts_rows and seen.rows >= ROWS_OF_IDENTIFIER:
+        return Column(name, "ignored", why="counts the rows")
+    if seen.rows_of_zero >= MOSTLY_ZERO * seen.rows:
+        return _of_zeros(name, seen)
     if seen.are_whole and seen.distinct <= min(FEW_WHOLE, max(2, seen.present // ROWS_EACH)):
         return Column(name, "category", why="whole numbers, few values")
     return Column(name, "number", bins=bins, why="whole numbers" if seen.are_whole else "numbers")
+
+
+def _of_zeros(name: str, seen: Seen) -> Column:
+    """Numbers that are kept as they are, so that no 0 is stored: 0 and 1, counts, and others."""
+    share = f"{seen.rows_of_zero / seen.rows:.1%} zeros"
+    if seen.are_whole and seen.distinct == 2 and seen.largest == 1:
+        return Column(name, "number", "keep", scaling="none", why=f"0 and 1, {share}")
+    return Column(name, "number", "log" if seen.are_whole else "keep", why=share)
 
 
 def _as_asked(column: Column, is_guess: bool, hashed: int | None) -> Column:

@@ -13,6 +13,8 @@ from workbench.data.tables.schema import Found
 MOST_DISTINCT = 1 << 17
 MOST_BYTES = 1 << 23
 """Distinct values of a column that are counted, and bytes of them that are held: beyond, there are "more than"."""
+AT_ONCE = 1 << 10
+"""Values that are added at once, at least, to the different ones."""
 
 
 @final
@@ -20,13 +22,17 @@ class Seen:
     """What was seen of one column so far."""
 
     def __init__(self) -> None:
-        self.rows = self.missing = self.rows_of_numbers = self.words = self.texts_seen = 0
-        self.are_whole = True
+        self.rows = self.missing = self.rows_of_numbers = self.rows_of_zero = self.words = self.texts_seen = 0
+        self.are_whole = self.counts_rows = True
+        self.largest = -np.inf
         self.not_number: tuple[int, str] | None = None
         """The first row with a value that is no number, and that value."""
         self.distinct = 0
+        """Different values, at most `MOST_DISTINCT`, when all rows were taken in and joined."""
         self.is_least = False
-        self._values: Any = None
+        self._values: list[Any] = []
+        self._held = 0
+        self._first: float | None = None
 
     @property
     def present(self) -> int:
@@ -39,30 +45,61 @@ class Seen:
 
     def add(self, texts: Texts) -> None:
         """Take in some rows. O(rows + distinct values)."""
-        pa = arrow()
         numbers = numbers_of(texts.distinct)
         is_text = np.isnan(numbers)
-        row_is_text = of_rows(is_text, False, texts.numbers)
-        if row_is_text.any() and self.not_number is None:
+        if is_text.any():
+            self._note_text(texts, is_text)
+        some = numbers[~is_text]
+        self.are_whole = self.are_whole and bool((np.floor(some) == some).all())
+        self.largest = max(self.largest, float(some.max(initial=-np.inf)))
+        self._note_rows(of_rows(numbers, np.nan, texts.numbers))
+        self.missing += int(np.count_nonzero(texts.numbers < 0))
+        if not self.is_least:
+            self.words += len(some)  # a number is one word
+            self.texts_seen += len(texts.distinct)
+            self._count(texts.distinct)
+
+    def _note_text(self, texts: Texts, is_text: np.ndarray) -> None:
+        pa = arrow()
+        if self.not_number is None and of_rows(is_text, False, texts.numbers).any():
             at, text = first_row(texts, is_text)
             self.not_number = self.rows + at, text
-        self.are_whole &= bool((np.floor(numbers) == numbers)[~is_text].all())
-        self.rows_of_numbers += int((texts.numbers >= 0).sum() - row_is_text.sum())
-        self.rows += len(texts.numbers)
-        self.missing += int((texts.numbers < 0).sum())
         if not self.is_least:
-            blanks = pa.compute.count_substring_regex(texts.distinct, r"\S+")
+            blanks = pa.compute.count_substring_regex(texts.distinct.filter(pa.array(is_text)), r"\S+")
             self.words += int(pa.compute.sum(blanks).as_py() or 0)
-            self.texts_seen += len(texts.distinct)
-            self._count(pa, texts.distinct)
 
-    def _count(self, pa: Any, distinct: Any) -> None:
-        both = distinct if self._values is None else pa.concat_arrays([self._values, distinct])
-        self._values = both.unique()
-        self.distinct = min(len(self._values), MOST_DISTINCT)
-        self.is_least = len(self._values) > MOST_DISTINCT or self._values.nbytes > MOST_BYTES
+    def _note_rows(self, numbers: np.ndarray) -> None:
+        """Take in what each row has, NaN for what is no number."""
+        self.rows_of_numbers += len(numbers) - int(np.count_nonzero(np.isnan(numbers)))
+        self.rows_of_zero += int(np.count_nonzero(numbers == 0))
+        if self.counts_rows and len(numbers):
+            self._first = float(numbers[0]) if self._first is None else self._first
+            self.counts_rows = bool((numbers == self._first + np.arange(self.rows, self.rows + len(numbers))).all())
+        self.rows += len(numbers)
+
+    def _count(self, distinct: Any) -> None:
+        self._values.append(distinct)
+        self._held += len(distinct)
+        if self._held > 2 * self.distinct + AT_ONCE:  # so that each value is looked at a few times only
+            self.join()
+
+    def join(self) -> None:
+        """Count the different values."""
+        if not self._values:
+            return
+        values = arrow().concat_arrays(self._values).unique()
+        self._values, self._held = [values], len(values)
+        self.distinct = min(self._held, MOST_DISTINCT)
+        self.is_least = self._held > MOST_DISTINCT or values.nbytes > MOST_BYTES
         if self.is_least:
-            self._values = None
+            self._values = []
+
+    def are_all(self, pattern: str) -> bool:
+        """Whether the different values are held, and match the pattern."""
+        pa = arrow()
+        return bool(self._values) and bool(
+            pa.compute.all(pa.compute.match_substring_regex(self._values[0], pattern)).as_py()
+        )
 
     @property
     def words_each(self) -> float:
@@ -76,4 +113,6 @@ def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
     for block in table.blocks(names):
         for name, texts in block.items():
             seen[name].add(cleaned(texts, MISSING_WORDS))
+    for one in seen.values():
+        one.join()
     return seen
