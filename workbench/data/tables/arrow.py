@@ -36,7 +36,7 @@ def arrow() -> Any:
 class Texts:
     """A column of a block: its texts, a pyarrow array of strings, and the number of each row's, int32 [rows].
 
-    A row whose value is missing has the number -1.
+    A row whose value is missing has the number -1. Texts are `distinct` but for a column whose rows differ mostly.
     """
 
     distinct: Any
@@ -59,10 +59,18 @@ def texts_of(column: Any) -> Texts:
     return Texts(distinct, numbers.to_numpy(zero_copy_only=False).astype(np.int32, copy=False))
 
 
+def each_of(column: Any) -> Texts:
+    """The strings of a pyarrow array without nulls, each for itself."""
+    return Texts(column, np.arange(len(column), dtype=np.int32))
+
+
 def cleaned(texts: Texts, missing: Sequence[str]) -> Texts:
     """The same column without blanks around its texts; those that are one of the words `missing` are. O(rows)."""
     pa = arrow()
     distinct = pa.compute.utf8_trim_whitespace(texts.distinct)
+    shortest = pa.compute.min(pa.compute.binary_length(distinct)).as_py()
+    if shortest is None or shortest > max(len(word.encode()) for word in missing):
+        return Texts(distinct, texts.numbers)
     absent = pa.compute.is_in(distinct, value_set=pa.array(missing, pa.string()))
     is_absent = absent.to_numpy(zero_copy_only=False)
     if not is_absent.any():

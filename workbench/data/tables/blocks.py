@@ -12,11 +12,13 @@ from workbench.data.errors import DataError
 from workbench.data.files import reading
 from workbench.data.opened import head, opened, packing
 from workbench.data.tables import dialect as dialects
-from workbench.data.tables.arrow import Texts, arrow, texts_of
+from workbench.data.tables.arrow import Texts, arrow, each_of, texts_of
 from workbench.data.tables.dialect import Dialect
 
 BLOCK_BYTES, BLOCK_BYTES_COLUMN, LARGEST_BLOCK = 1 << 22, 1 << 12, 1 << 28
 """Bytes of text that are split into columns at once: of wide tables more, since each column of a block costs 0.1 ms."""
+DIFFERING = 0.75
+"""Share of the rows of a block, above which looking for texts that come again takes longer than it saves."""
 BLOCKS_AHEAD = 4
 """Blocks that are read before they are taken."""
 BLOCK_ROWS, BLOCK_VALUES = 1 << 15, 1 << 23
@@ -75,11 +77,13 @@ class TextTable:
             return
         pa = arrow()
         with reading(self.path, TABLE), opened(self.path) as file:
-            counting = _Counting(file)
+            counting, differing = _Counting(file), set[str]()
             try:
                 for batch in _batches(pa, counting, self.dialect, names):
                     counting.is_awaited = False
-                    yield {name: texts_of(column) for name, column in zip(names, batch.columns, strict=True)}
+                    yield {
+                        name: _texts(name, column, differing) for name, column in zip(names, batch.columns, strict=True)
+                    }
                     counting.take()
             except pa.ArrowInvalid as error:
                 dialects.refuse_fault(self.path, self.dialect)
@@ -102,8 +106,17 @@ class TextTable:
         return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
 
 
+def _texts(name: str, column: Any, differing: set[str]) -> Texts:
+    """The texts of a column; of those that are `differing`, nearly each row another, same ones are not looked for."""
+    if name in differing:
+        return each_of(column)
+    texts = texts_of(column)
+    if len(texts.distinct) > DIFFERING * len(texts.numbers):
+        differing.add(name)
+    return texts
+
+
 def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iterator[Any]:
-    text = pa.dictionary(pa.int32(), pa.string())
     csv = pa.csv
     read = csv.ReadOptions(
         column_names=dialect.names,
@@ -116,7 +129,7 @@ def _batches(pa: Any, file: Any, dialect: Dialect, names: Sequence[str]) -> Iter
     )
     # types are fixed here: pyarrow would guess them from the first block and fail at a later one
     convert = csv.ConvertOptions(
-        column_types=dict.fromkeys(names, text), include_columns=names, strings_can_be_null=False
+        column_types=dict.fromkeys(names, pa.string()), include_columns=names, strings_can_be_null=False
     )
     try:
         yield from csv.open_csv(pa.PythonFile(file, mode="r"), read, parse, convert)
