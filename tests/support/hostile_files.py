@@ -119,20 +119,8 @@ def _shards(folder: Path) -> dict[str, Any]:
     return {"path": folder / "X.sparse", "whole": True, "verify": True}
 
 
-@example("anndata")
-def _anndata(folder: Path) -> dict[str, Any]:
-    data.export(labelled(), folder / "x.h5ad", to="anndata")
-    return {"path": folder / "x.h5ad"}
-
-
-@example("binsparse")
-def _binsparse(folder: Path) -> dict[str, Any]:
-    data.export(labelled(), folder / "x.h5", to="binsparse")
-    return {"path": folder / "x.h5"}
-
-
-PACKAGES = {"anndata": "anndata", "binsparse": "h5py"}
-"""What data sets need that may not be installed; without it they are not tried."""
+NOT_HELD_TO_IT = frozenset({"anndata", "binsparse"})
+"""Readers of HDF5, whose libraries are slow: they have fewer damages, in `tests/data/test_damaged_hdf5.py`."""
 
 _NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 WRONG_NUMBERS = (
