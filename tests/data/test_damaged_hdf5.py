@@ -13,8 +13,7 @@ READERS = ("anndata", "binsparse")
 @pytest.fixture(scope="module", params=READERS)
 def example(request, tmp_path_factory):
     """Name of the reader, and a whole file of it."""
-    pytest.importorskip("h5py")
-    pytest.importorskip(request.param if request.param == "anndata" else "h5py")
+    pytest.importorskip("h5py" if request.param == "binsparse" else "anndata")
     path = tmp_path_factory.mktemp("whole") / "x.h5"
     data.export(labelled(), path, to=request.param)
     return request.param, path
@@ -22,10 +21,13 @@ def example(request, tmp_path_factory):
 
 def read(name, path) -> bool:
     """Whether there are rows; what is refused is refused by name."""
+    refused = ""
     try:
         made = data.load(name, path=path, cache=False)
     except DataError as error:
-        assert path.name in str(error)
+        refused = str(error)
+    if refused:
+        assert path.name in refused
         return False
     formats.check(made.x, full=True)
     return bool(made.rows)
