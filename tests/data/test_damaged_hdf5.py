@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tests.support.small_sets import labelled, same
+from tests.support.small_sets import labelled
 from workbench import data, formats
 from workbench.data import DataError
 
@@ -35,7 +35,9 @@ def read(name, path) -> bool:
 
 def test_what_is_whole_is_read_so_that_the_tests_below_can_fail(example):
     name, path = example
-    assert same(data.load(name, path=path, cache=False), labelled())
+    made, expected = data.load(name, path=path, cache=False), labelled()
+    np.testing.assert_array_equal(made.x.toarray(), expected.x.toarray())
+    assert [made.classes[number] for number in made.y] == [expected.classes[number] for number in expected.y]
 
 
 def test_files_that_are_cut_short_or_of_another_kind(example, tmp_path):
@@ -95,6 +97,8 @@ def test_arrays_that_do_not_fit(named, values, example, tmp_path):
         del file[place]
         if values is not None:
             file[place] = values
+            if name == "anndata":
+                file[place].attrs.update({"encoding-type": "array", "encoding-version": "0.2.0"})
     if (named, values) != ("indices", [0] * 12):  # duplicates are summed
         assert not read(name, tmp_path / "x.h5")
     else:

@@ -112,7 +112,18 @@ GUESSED = {
     "vw": ((b"1 |f 3:1\n", b"-1 2.0 'tag| a b\n", b"|f x y\n"), {}),
     "matrix_market": ((b"%%MatrixMarket matrix coordinate real general\n1 1 1\n",), {}),
     "matlab": ((b"MATLAB 5.0 MAT-file" + bytes(200), b"MATLAB 7.3 MAT-file" + bytes(600) + b"\x89HDF"), {}),
-    "table": ((b"a,b,c\n1,2,3\n", b"a;b\n", b"a|b\n1|2\n", b"x\ty\tz\n1\t2\t3.5\n", b"PAR1" + bytes(9)), {}),
+    "table": (
+        (
+            b"a,b,c\n1,2,3\n",
+            b"a;b\n",
+            b"a|b\n1|2\n",
+            b"0\t1\t\n1\t\t\n",
+            b"x\ty\tz\n1\t2\t3.5\n",
+            b"PAR1" + bytes(9),
+            b'y,t\n1,"so, \nso"\n0,"a"\n',
+        ),
+        {},
+    ),
     "ratings": (
         (
             b"0 5 9 12\n1 3\n2 4 8\n",
@@ -133,7 +144,7 @@ OF_NO_READER = {
     b'{"stars": 5, "text": "good"}\n': "JSON text, .* Write its fields as columns of CSV",
     b"1 0:3:1 1:7:0.5\n": r"libffm text \(field:column:value\), .* Leave out the fields",
     b"3:1 7:0.5\n4:1\n": "svmlight text without labels, .* Put the label of each row before it",
-    b"1.5   3  7\n 22.5 1   9\n": "columns of numbers that blanks align, .* Put one sign between columns",
+    b"1   3  7\n0   1  9.5\n": "columns of numbers that blanks align, .* Put one sign between columns",
 }
 
 

@@ -3,6 +3,7 @@
 Packed text is seen through. A guess is one: who knows better names the data set.
 """
 
+import csv
 import os
 import re
 import zipfile
@@ -14,6 +15,8 @@ from workbench.data.opened import head, refuse_endless
 
 HEAD = 1 << 16
 """Bytes that are looked at."""
+LINES = 20
+"""Lines whose fields are counted."""
 SAVE = "Save its matrix by scipy.sparse.save_npz"
 
 
@@ -170,13 +173,14 @@ def _of_archive(path: str | os.PathLike) -> Kind:
 
 def _of_text(first: bytes) -> Kind:
     lines = first.splitlines()[: -1 if len(first) == HEAD else None] or [first]
-    rows = [line.strip() for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
-    if not rows:
+    lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
+    if not lines:
         return Kind("other text", "", "It holds nothing but blanks and comments")
-    for recognise in (_of_none, _of_columns, _of_numbers, _of_separated):
+    rows = [line.strip() for line in lines]
+    for recognise in (_of_none, _of_columns, _of_numbers):
         if kind := recognise(rows):
             return kind
-    return _read_by("other text", "text", "Text of one document a line", label="none")
+    return _of_separated(lines) or _read_by("other text", "text", "Text of one document a line", label="none")
 
 
 def _of_none(rows: list[bytes]) -> Kind | None:
@@ -218,20 +222,34 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
     return None
 
 
-def _of_separated(rows: list[bytes]) -> Kind | None:
-    if all(map(_LABELLED.fullmatch, rows)):
+def _of_separated(lines: list[bytes]) -> Kind | None:
+    if all(_LABELLED.fullmatch(line.strip()) for line in lines):
         return _read_by("text, a label before each", "text", label="first")
-    for sign, name in ((b",", "comma"), (b";", "semicolon"), (b"\t", "tab"), (b"|", "pipe")):
-        counts = {row.count(sign) for row in rows[:20]}
-        if min(counts) >= 1 and (len(counts) == 1 or b'"' in b"".join(rows[:20])):
+    for sign, name in ((",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe")):
+        if _are_as_many(lines, sign):
             return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
+    rows = [line.strip() for line in lines]
     if all(map(_NUMBERS.fullmatch, rows)) and len({len(row.split()) for row in rows}) == 1:
         return _of_blanks(rows)
     return None
 
 
+def _are_as_many(lines: list[bytes], sign: str) -> bool:
+    """Whether the first rows have as many fields, two at least; fields in quotes may hold signs and line ends."""
+    counts = [line.count(sign.encode()) for line in lines[:LINES]]
+    if min(counts) and (len(set(counts)) == 1 or b'"' in b"".join(lines[:LINES])):
+        return True
+    texts = (line.decode("utf-8", "replace") + "\n" for line in lines[:LINES])
+    try:
+        fields = [len(row) for row in csv.reader(texts, delimiter=sign)]
+    except csv.Error:
+        return False
+    fields = fields[:-1] or fields  # the last row may have been cut
+    return fields[0] > 1 and len(set(fields)) == 1
+
+
 def _of_blanks(rows: list[bytes]) -> Kind:
-    if len({row.count(b" ") + row.count(b"\t") for row in rows}) == 1 and b"\t" not in b"".join(rows):
+    if not any(b"  " in row or b"\t" in row for row in rows):
         return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
     advice = "Put one sign between columns, as tr -s ' ' ',' does, and the data set table reads it"
     return Kind("columns of numbers that blanks align, as text", "", advice)

@@ -19,6 +19,10 @@ def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
     with reading(path, what):
         try:
             yield
+        except DataError as error:
+            if str(path) in str(error):
+                raise
+            raise DataError(f"{path}: {error}") from error
         except UNREADABLE:
             raise
         except Exception as error:

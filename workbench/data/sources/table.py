@@ -100,6 +100,8 @@ def _learned(
         known = f"none is called {', '.join(LABELS[:4])} or alike"
         example = f"Name it, such as label = {table.names[-1]} (in the setting reading), or in columns"
         what = f"{table.path}: which column is the label? {known}"
+        if len(table.names) in (3, 4) and not table.layout().get("header", True):
+            example += "; or take the data set ratings, where a row is a user, an item and a rating"
         raise DataError(f"{what}. {example}. There are {listed(table.names)}.")
     learned = learn(table, found.columns, wanted)
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
