@@ -38,6 +38,12 @@ def test_columns_are_shown_written_and_used(table, tmp_path):
     assert run("data", "profile", table, "--dataset", "table", "--columns", file).exit_code == 0
 
 
+def test_a_file_that_looks_like_no_table_is_shown_with_a_word_on_it(tmp_path):
+    (tmp_path / "rows.svm").write_text("1 1:1 4:0.5\n0 2:1\n" * 9)
+    came = run("data", "columns", tmp_path / "rows.svm")
+    assert "rows.svm is shown as a table; it looks like svmlight text, which the data set svmlight reads" in came.output
+
+
 def test_what_columns_do_not_depend_on_is_refused(table):
     with pytest.raises(DataError, match="reading names 'kind', on which columns do not depend"):
         CliRunner().invoke(

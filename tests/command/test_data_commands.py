@@ -129,7 +129,10 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["news.txt", "--labels", "y.npy"], "svmlight has no parameter 'labels'"),
         (["news.txt", "--kind", "words"], "kind is 'words'; it is one of classes, numbers, multilabel"),
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
-        (["x.npz"], "npz needs the parameter 'labels'"),
+        (
+            ["x.npz"],
+            "its parameters are path, labels, kind, positive, classes, unseen. It is a file with a label for each row",
+        ),
         (["svmlight"], "svmlight needs the parameter 'path'"),
         (["data.pickle"], "looks like a pickle"),
     ],

@@ -54,7 +54,10 @@ def columns(source: str, columns: str = "", reading: str = "") -> Columns:
         raise data.DataError(f"reading names {others[0]!r}, on which columns do not depend; leave it out.")
     if columns:
         options["columns"] = Path(columns).expanduser()
-    return data.guess_columns(Path(source).expanduser(), **options)
+    path = Path(source).expanduser()
+    if path.exists() and (guess := data.guess(path))[0] != "table":
+        typer.echo(f"{path} is shown as a table; {guess[2]}, which the data set {guess[0]} reads.", err=True)
+    return data.guess_columns(path, **options)
 
 
 def sources() -> list[dict[str, Any]]:

@@ -121,7 +121,7 @@ def _of_source(source: contract.Source, given: dict[str, Any]) -> tuple[RowBlock
 def blocks_of(dataset: Dataset) -> RowBlocks:
     """The blocks of a data set, also of one that is stored; one with a graph is refused (`DataError`)."""
     if dataset.graph is not None:
-        raise DataError(f"{dataset.name} has a graph, which blocks of rows do not have; take it as it is, in memory.")
+        raise DataError(f"{dataset.source} has a graph, which blocks of rows do not have; take it as it is, in memory.")
     return RowBlocks(
         _cut(dataset), dataset.name, dataset.source, dataset.licence, dataset.features, dataset.labels, dataset.facts
     )
