@@ -4,8 +4,9 @@ The order is that of the hashes, so it depends on the seed alone, and not on how
 came. Rows of one group have one hash and stay next to each other, in the order in which they came.
 """
 
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any, BinaryIO, final
 
@@ -13,6 +14,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench.data.cut import gathered
+from workbench.data.errors import DataError
 from workbench.data.shards.writing import Rows
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
@@ -142,6 +144,16 @@ def stacked(blocks: list[Any]) -> Any:
     indptr = np.concatenate([np.zeros(1, dtype), *starts])
     indices = np.concatenate([block.indices for block in blocks], dtype=dtype, casting="same_kind")
     return assemble("csr", indptr, indices, np.concatenate([block.data for block in blocks]), (rows, width))
+
+
+def together(parts: Sequence[tuple[Any, Any]], path: str | os.PathLike) -> tuple[Any, Any]:
+    """Csr arrays with their labels as one of each; no part is refused (`DataError`). Labels may be tuples, in lists."""
+    if not parts:
+        raise DataError(f"{path} holds no rows; a data set has at least one.")
+    labels = [of_part for _, of_part in parts]
+    is_array = isinstance(labels[0], np.ndarray)
+    joined = np.concatenate(labels) if is_array else [of_row for of_part in labels for of_row in of_part]
+    return stacked([x for x, _ in parts]), joined
 
 
 def _taken(rows: Rows, order: np.ndarray) -> Rows:

@@ -6,8 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
@@ -16,7 +14,7 @@ from workbench.data.hdf5_rows import read_rows, reading_hdf5
 from workbench.data.labels import Wanted, listed
 from workbench.data.optional import required
 from workbench.data.row_blocks import RowBlock, RowBlocks
-from workbench.data.shards.shuffling import stacked
+from workbench.data.shards.shuffling import together
 
 LICENCE = "that of the file"
 WHAT = "a binsparse matrix in HDF5"
@@ -38,10 +36,7 @@ def make(
     damaged file, another form than CSR, arrays that do not fit each other; where h5py is not installed, the line that
     installs it.
     """
-    parts = list(_blocks(path, group, column))
-    if not parts:
-        raise DataError(f"{path} holds no rows; a data set has at least one.")
-    x, labels = stacked([part.x for part in parts]), np.concatenate([part.labels for part in parts])
+    x, labels = together([(part.x, part.labels) for part in _blocks(path, group, column)], path)
     wanted = Wanted(kind, positive, classes, unseen)
     return dataset_of("binsparse", x, labels, wanted, path, LICENCE, lambda row: f"{path}, row {row}")
 

@@ -6,8 +6,6 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from workbench.data.contract import Source, register
 from workbench.data.dataset import Dataset
 from workbench.data.errors import DataError
@@ -15,7 +13,7 @@ from workbench.data.files import dataset_of, fingerprint, reading
 from workbench.data.labels import Wanted, listed
 from workbench.data.row_blocks import RowBlock, RowBlocks
 from workbench.data.shards.converting import blocks_of
-from workbench.data.shards.shuffling import stacked
+from workbench.data.shards.shuffling import together
 from workbench.data.tables.assembly import Learned, learn
 from workbench.data.tables.blocks import TABLE
 from workbench.data.tables.columns import Columns, load
@@ -62,7 +60,7 @@ def make(
     wanted = Wanted(kind, positive, classes, unseen)
     with reading(path, TABLE):
         learned, facts = _learned(path, wanted, columns, label, separator, header, quotes, hashed, bins)
-        made = dataset_of("table", *_together(learned), wanted, path, LICENCE, learned.table.place)
+        made = dataset_of("table", *together(list(learned.parts()), path), wanted, path, LICENCE, learned.table.place)
     return dataclasses.replace(made, facts=facts)
 
 
@@ -106,17 +104,6 @@ def _learned(
     learned = learn(table, found.columns, wanted)
     columns_read = dataclasses.replace(found, columns=learned.columns, ignores_others=True)
     return learned, {"reread": {"columns": columns_read.mapping()}}
-
-
-def _together(learned: Learned) -> tuple[Any, np.ndarray | list[tuple]]:
-    """All rows as one csr array, and their labels (`DataError`)."""
-    parts = list(learned.parts())
-    if not parts:
-        raise DataError(f"{learned.table.path} holds no rows.")
-    x, labels = stacked([part.x for part in parts]), [part.labels for part in parts]
-    if isinstance(labels[0], np.ndarray):
-        return x, np.concatenate(labels)
-    return x, [of_row for part in labels for of_row in part]
 
 
 def _fingerprint(path: str | os.PathLike, columns: Any = None, **rest: Any) -> str:

@@ -16,7 +16,7 @@ from workbench.data.files import check_features, dataset_of, fingerprint, readin
 from workbench.data.labels import Wanted
 from workbench.data.opened import place_in
 from workbench.data.row_blocks import RowBlock, RowBlocks
-from workbench.data.shards.shuffling import stacked
+from workbench.data.shards.shuffling import together
 from workbench.formats.compressed import assemble
 
 LICENCE = "that of the file"
@@ -52,11 +52,9 @@ def make(
         if columns != "hashed" and not all(part.are_numbers for part in parts):
             _refuse_names(path, columns)
             parts = list(vw_text.read(path, True, importance == "ignored"))
-        if not parts:
-            raise DataError(f"{path} holds no rows; a data set has at least one.")
-        x = stacked([_matrix(part, bits) for part in _checked(parts, bits, features, path)])
+        read = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
+        x, labels = together(read, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
-        labels = np.concatenate([part.labels for part in parts])
         dataset = dataset_of("vw", x, labels, wanted, path, LICENCE, place_in(path))
     return dataclasses.replace(dataset, facts={**dataset.facts, "reread": _reread(bits, parts[0].are_numbers)})
 
