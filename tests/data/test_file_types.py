@@ -117,7 +117,7 @@ GUESSED = {
             b"a,b,c\n1,2,3\n",
             b"a;b\n",
             b"a|b\n1|2\n",
-            b"0\t1\t\n1\t\t\n",
+            b"0\t1\t\tab\n1\t\t5\t\n",
             b"x\ty\tz\n1\t2\t3.5\n",
             b"PAR1" + bytes(9),
             b'y,t\n1,"so, \nso"\n0,"a"\n',
