@@ -13,6 +13,7 @@ def test_what_users_took_without_ratings_is_for_models_of_order(tmp_path):
     )
     cell = {"dataset": "ratings", "path": str(tmp_path / "lists.txt"), "optimizer": "sgd"}
     for model in ("linear", "matrix_factorization"):
-        with pytest.raises(DataError, match=r"Every label of the file lists.txt is 1: .* take the model bpr"):
+        message = rf"lists.txt says what users took and rates nothing, so each label is 1: {model} has nothing .* bpr"
+        with pytest.raises(DataError, match=message):
             make_problem(Cell(**cell, model=model))
     assert make_problem(Cell(**cell, model="bpr")).y.shape == (81, 1)

@@ -111,6 +111,11 @@ def make_problem(cell: Cell) -> Problem:
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
     """What the model is trained towards at that width; `DataError` where the labels cannot give it."""
+    if dataset.facts.get("implicit") and model.target != "implicit":
+        able = [name for name in models.names() if models.get(name).target == "implicit"]
+        what = f"{dataset.source} says what users took and rates nothing, so each label is 1"
+        advice = f"Models that learn the order of items from it: {', '.join(able)} (model = {able[0]})"
+        raise data.DataError(f"{what[:1].upper()}{what[1:]}: {model.name} has nothing to tell apart. {advice}.")
     return data.targets(dataset, model.target, model.outputs or width, dtype)
 
 
