@@ -68,6 +68,8 @@ def test_what_cannot_be_told_is_said_so():
     assert "which ends with the better AUC is undecided, fewer than four repeats of both" in told
     assert "the time to within 1 % of the lesser of both ends is undecided, fewer than four repeats" in told
     assert curves.sentences(two(repeats=3), "AUC")[-1].startswith("Fewer than four repeats: which is better")
+    alike = curves.frame([point(who, repeat) for who in "ab" for repeat in range(4)])
+    assert "a and b: their AUC is the same" in curves.compared(alike, "AUC", "a", "b")
     level = [point("a", r, value=0.5 + 0.01 * (-1) ** r) for r in range(4)] + [point("b", r) for r in range(4)]
     assert "their AUC cannot be told apart" in curves.compared(curves.frame(level), "AUC", "a", "b")
 

@@ -28,6 +28,8 @@ SMALLER = ("log loss", "RMSE", "MAE")
 """Measures of which less is better."""
 NEAR = 0.01
 """A quality is reached where all but this share of it is."""
+SAME = 1e-6
+"""Differences below it are of rounding."""
 FEW = "fewer than four repeats"
 REPEATED = ("seed",)
 """Settings that tell repeats from each other, and no contender from another."""
@@ -263,6 +265,8 @@ def _of_quality(found: Mapping[str, Ends], measure: str, first: str, second: str
     apart = difference(found[first], found[second])
     if apart is None:
         return f"which ends with the better {measure} is undecided, {FEW} of both"
+    if max(-apart.low, apart.high) < SAME:
+        return f"their {measure} is the same"
     if apart.low <= 0 <= apart.high:
         return f"their {measure} cannot be told apart ({words.span(apart.low, apart.high, _exact)})"
     is_first = (apart.value > 0) != (measure in SMALLER)

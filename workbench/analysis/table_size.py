@@ -89,7 +89,7 @@ def _at(rows: Sequence[Row], measure: str) -> Contest:
 def sentences(frame: pd.DataFrame) -> list[str]:
     """From which size on touched rows win, in time and in memory, for each group of cells that has several sizes."""
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
-    heads = {group.label: f"{group.label[:1].upper()}{group.label[1:]}: " if len(found) > 1 else "" for group in found}
+    heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
