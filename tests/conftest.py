@@ -12,7 +12,7 @@ import pytest
 collect_ignore = ["support"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
-LONGEST = ("kernels", "sweep", "golden", "gpu_compile", "fused", "optimizers_updater", "gpu_emulated", "browser")
+LONGEST = ("kernels", "browser", "notebooks", "gpu_emulated", "gpu_compile", "fused", "golden", "lanes", "claims")
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run."""
 
 MOST_WORKERS = 4
@@ -40,6 +40,15 @@ def opened():
     yield make
     for panel in panels:
         panel.close()
+
+
+@pytest.fixture
+def sweeps_here():
+    """Sweeps that the test starts are supervised by its own process, and over at once."""
+    from tests.support.sweeps import supervised_here
+
+    with supervised_here():
+        yield
 
 
 def pytest_addoption(parser):

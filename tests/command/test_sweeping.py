@@ -137,6 +137,7 @@ def test_a_million_cells_are_refused_at_once():
     assert time.monotonic() - begun < 10
 
 
+@pytest.mark.usefixtures("sweeps_here")
 def test_a_sweep_ends_with_the_verdict_of_its_report_and_the_way_to_it(tmp_path):
     came = run("sweep", str(spec_file(tmp_path)))
     assert came.exit_code == 0, came.output
@@ -156,6 +157,14 @@ def until_at_work(folder: str, seconds: float = 60.0) -> None:
     while not (Path(folder) / run_folder.PROGRESS).exists() or not run_folder.read(folder).current:
         assert time.monotonic() < end
         time.sleep(0.05)
+
+
+def test_a_process_ends_with_the_message_of_its_error_and_its_status():
+    process = typed("report", "nowhere")
+    out, told = process.communicate(timeout=60)
+    assert (process.returncode, out) == (exits.WRONG_INPUT, "")
+    assert told.startswith("workbench: There are no results at nowhere. Give a .jsonl file")
+    assert "Traceback" not in told
 
 
 def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():

@@ -3,7 +3,8 @@
 import pytest
 
 from kernels import devices
-from tests.sweep.test_sweep import _cache, finish, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.sweeps import swept
+from tests.sweep.test_sweep import _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
 from workbench.sweep import run_folder
 
 
@@ -19,6 +20,7 @@ def test_a_machine_without_a_gpu_gives_an_unsupported_row(monkeypatch):
 
 
 def test_a_sweep_over_devices_measures_the_cpu_all_the_same(tmp_path):
-    folder = run_folder.start(spec_of(contenders=({},), density=0.1, device=["cuda", "cpu"]), tmp_path / "run")
-    assert finish(folder).counts == {"ok": 1, "unsupported": 1}
+    folder = tmp_path / "run"
+    spec = spec_of(contenders=({},), density=0.1, device=["cuda", "cpu"])
+    assert swept(spec, folder).counts == {"ok": 1, "unsupported": 1}
     assert {row["device"]: row["status"] for row in run_folder.rows(folder)} == {"cpu": "ok", "cuda": "unsupported"}

@@ -6,8 +6,9 @@ import pytest
 from matplotlib.figure import Figure
 
 from tests.support import rows as made
+from tests.support.sweeps import swept
 from tests.sweep.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
-from tests.sweep.test_sweep import DENSE, FUSED, _cache, finish, spec_of, trial_row  # noqa: F401 - the same
+from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # noqa: F401 - the same
 from workbench import plots, store
 from workbench.analysis import breakeven, cells, compare, words
 from workbench.command import training
@@ -40,8 +41,8 @@ def test_kernel_by_kernel_no_phase_is_a_graph():
 
 def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_path):
     both = spec_of(contenders=(FUSED,), density=0.1, launch=["graph", "kernels"])
-    folder = run_folder.start(both, tmp_path / "run")
-    assert finish(folder).counts == {"ok": 1, "unsupported": 1}
+    folder = tmp_path / "run"
+    assert swept(both, folder).counts == {"ok": 1, "unsupported": 1}
     rows = {row["launch"]: row for row in run_folder.rows(folder)}
     assert rows["kernels"]["status"] == "ok"
     assert rows["graph"]["status"] == "unsupported"

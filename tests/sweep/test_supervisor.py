@@ -10,6 +10,7 @@ import time
 import psutil
 import pytest
 
+from tests.support.sweeps import swept
 from tests.sweep.test_sweep import QUICK, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
 from workbench import store
 from workbench.sweep import run_folder
@@ -17,34 +18,30 @@ from workbench.sweep import run_folder
 SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
 
 
-def child_at_work(folder, seconds: float = 60.0) -> psutil.Process:
+def child_at_work(folder, other_than: int = 0, seconds: float = 60.0) -> psutil.Process:
     """The process of the trial that the run is at."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         pid = run_folder.read(folder).pid
         processes = psutil.Process(pid).children(recursive=True) if pid else []
         trials = [each for each in processes if each.parent().pid != pid]  # the fork server's children
-        if trials:
+        if trials and trials[0].pid != other_than:
             return trials[0]
         time.sleep(0.02)
     raise AssertionError("no trial began")
 
 
-def test_a_trial_killed_from_outside_has_failed_and_is_measured_when_the_sweep_is_resumed(tmp_path):
-    folder = run_folder.start(spec_of(contenders=({},), measure=SLOW), tmp_path / "run")
-    child_at_work(folder).kill()
-    assert finish(folder).counts == {"failed": 1}
-    (row,) = run_folder.rows(folder)
-    assert (row["status"], row["reason"]) == ("failed", "The process was killed from outside by SIGKILL.")
-    run_folder.start(spec_of(contenders=({},)), folder)
-    assert finish(folder).counts == {"ok": 1}
-
-
-def test_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):
-    folder = run_folder.start(spec_of(contenders=({},), measure=SLOW), tmp_path / "run")
-    child_at_work(folder)
+def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):
+    folder = run_folder.start(spec_of(measure=SLOW), tmp_path / "run")
+    killed = child_at_work(folder)
+    killed.kill()
+    child_at_work(folder, other_than=killed.pid)
     os.kill(run_folder.read(folder).pid, signal.SIGTERM)
     assert finish(folder).state == "stopped"
+    failed, stopped = run_folder.rows(folder)
+    assert (failed["status"], failed["reason"]) == ("failed", "The process was killed from outside by SIGKILL.")
+    assert stopped["status"] == "stopped"
+    assert swept(spec_of(), folder).counts == {"ok": 2}
 
 
 FULL_DISK = """
@@ -58,8 +55,8 @@ sys.exit(runner.supervise(Path(sys.argv[1])))
 
 
 def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
-    folder = run_folder.start(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
-    finish(folder)
+    folder = tmp_path / "run"
+    swept(spec_of(contenders=({},), density=[0.1]), folder)
     rows = (folder / store.FILE).read_bytes()
     more = spec_of(contenders=({},), density=[0.1, 0.2])
     run_folder.replace_file(folder / run_folder.SPEC, more.model_dump_json())
@@ -72,8 +69,7 @@ def test_a_full_disk_is_named_and_what_was_measured_stays(tmp_path):
     assert (end.returncode, state.state) == (1, "failed")
     assert state.message.startswith(f"File too large, the row is lost: {folder / store.FILE}. Mend that and start")
     assert (folder / store.FILE).read_bytes() == rows
-    run_folder.start(more, folder)
-    assert finish(folder).counts == {"ok": 1}
+    assert swept(more, folder).counts == {"ok": 1}
 
 
 def test_progress_is_written_in_place_where_there_is_no_room_for_another_file(tmp_path, monkeypatch):

@@ -1,16 +1,14 @@
-"""Sweeps as they run: one row a trial whatever happens, resume, stop, kill -9 at any moment, overhead."""
+"""Sweeps as they run: one row a trial whatever happens, resume, stop, overhead."""
 
 import json
 import os
-import random
-import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 
 import pytest
 
+from tests.support.sweeps import swept
 from workbench import optimizers, store
 from workbench.measure import memory
 from workbench.sweep import run_folder, runner, trial
@@ -20,7 +18,6 @@ QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "sa
 TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20, "threads": 1}
 DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 FUSED = {"gradient": "fused"}
-DENSITIES = [0.02, 0.05, 0.1, 0.2, 0.3, 0.5]
 
 
 def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
@@ -123,15 +120,13 @@ def test_data_that_cannot_be_had_is_an_unsupported_row(tmp_path):
 
 
 def test_a_sweep_gives_a_row_a_trial_and_resuming_does_nothing_twice(tmp_path):
-    spec = spec_of(density=[0.1, 0.2], measure={**QUICK, "rounds": 2})
-    folder = run_folder.start(spec, tmp_path / "run")
-    state = finish(folder)
+    spec, folder = spec_of(density=[0.1, 0.2], measure={**QUICK, "rounds": 2}), tmp_path / "run"
+    state = swept(spec, folder)
     rows = run_folder.rows(folder)
     assert (state.state, state.done, state.total, state.counts) == ("finished", 8, 8, {"ok": 8})
     assert sorted(row["round"] for row in rows) == [0] * 4 + [1] * 4
     assert [row["round"] for row in rows[:4]] == [0] * 4  # rounds are interleaved: all cells, then all again
-    run_folder.start(spec, folder)
-    state = finish(folder)
+    state = swept(spec, folder)
     assert (state.reused, state.counts, len(run_folder.rows(folder))) == (8, {}, 8)
 
 
@@ -144,112 +139,35 @@ def test_rows_of_a_folder_that_is_used_again_are_of_another_run(tmp_path):
 
 
 def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
-    folder = run_folder.start(spec_of(density=[0.1]), tmp_path / "run")
-    finish(folder)
-    run_folder.start(spec_of(density=[0.1, 0.3]), folder)
-    state = finish(folder)
+    folder = tmp_path / "run"
+    swept(spec_of(density=[0.1]), folder)
+    state = swept(spec_of(density=[0.1, 0.3]), folder)
     assert (state.reused, state.counts) == (2, {"ok": 2})
-    run_folder.start(spec_of(density=[0.3]), folder)
-    finish(folder)
+    swept(spec_of(density=[0.3]), folder)
     assert {row["density"] for row in run_folder.rows(folder)} == {0.3}
 
 
 def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_path):
     slow = {**QUICK, "seconds_total": 30.0, "samples_most": 10**9}
-    folder = run_folder.start(spec_of(density=[0.1, 0.2], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
-    state = finish(folder)
-    assert (state.state, state.counts) == ("finished", {"timeout": 4})
-    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.rows(folder))
+    state = swept(spec_of(density=[0.1], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
+    assert (state.state, state.counts) == ("finished", {"timeout": 2})
+    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.rows(tmp_path / "run"))
 
 
-def test_stop_answers_at_once_and_the_trial_at_work_says_stopped(tmp_path):
+def test_a_second_sweep_in_a_folder_is_refused_and_a_stop_ends_the_trial_at_work_at_once(tmp_path):
     slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
     folder = run_folder.start(spec_of(density=[0.1, 0.2], measure=slow), tmp_path / "run")
     for state in run_folder.watch(folder, 0.02):
         if state.current:
             break
+    with pytest.raises(run_folder.RunError, match="in use by another sweep"):
+        run_folder.start(spec_of(measure=slow), folder)
     asked = time.monotonic()
     run_folder.stop(folder)
     state = finish(folder)
     assert state.state == "stopped"
     assert time.monotonic() - asked < 3.0
     assert [row["status"] for row in run_folder.rows(folder)] == ["stopped"]
-
-
-def test_a_second_sweep_in_the_same_folder_is_refused(tmp_path):
-    slow = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
-    folder = run_folder.start(spec_of(measure=slow), tmp_path / "run")
-    for state in run_folder.watch(folder, 0.02):
-        if state.current:
-            break
-    with pytest.raises(run_folder.RunError, match="in use by another sweep"):
-        run_folder.start(spec_of(measure=slow), folder)
-    run_folder.stop(folder)
-    finish(folder)
-
-
-def children_of(pid: int) -> list[int]:
-    import psutil
-
-    return [child.pid for child in psutil.Process(pid).children(recursive=True)]
-
-
-def alive(pid: int) -> bool:
-    import psutil
-
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
-def test_kill_9_of_the_supervisor_loses_no_finished_cell_and_resume_does_the_rest(tmp_path):
-    """Ten kills at random moments of one sweep; after each the next start does only what has no row."""
-    rng = random.Random(7)
-    spec = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 3})
-    folder, total, orphans = tmp_path / "run", 3 * 2 * len(DENSITIES), []
-    seen: dict[tuple, str] = {}
-    for kill in range(10):
-        run_folder.start(spec, folder)
-        pid = wait_until_running(folder, done=int(kill == 9))  # a busy machine may have no row before
-        time.sleep(rng.uniform(0.0, 1.0))
-        orphans += children_of(pid)
-        os.kill(pid, signal.SIGKILL)
-        wait_until_free(folder)
-        rows = {(row["key"], row["round"]): row["time"] for row in run_folder.rows(folder)}
-        assert seen.items() <= rows.items(), "a finished row was lost or measured again"
-        seen = rows
-    assert 0 < len(seen) < total + 10
-    run_folder.start(spec, folder)
-    state = finish(folder)
-    rows = run_folder.rows(folder)
-    rounds = Counter((row["density"], row["round"]) for row in rows)
-    cut = sum(count == 1 for count in rounds.values())  # a kill cuts a round, which is measured anew as a whole
-    assert cut <= 10
-    assert len(rows) == len({(row["key"], row["round"]) for row in rows}) == total + cut
-    assert {row["status"] for row in rows} == {"ok"}
-    assert len(seen) - cut <= state.reused <= len(seen)
-    assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
-
-
-def wait_until_running(folder, done: int = 0, seconds: float = 60.0) -> int:
-    """Until the supervisor that was just started is at a trial and has `done` rows; returns its pid."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        state = run_folder.read(folder)
-        if state.state == "running" and state.current and state.done >= done:
-            return state.pid
-        assert state.state in ("starting", "running"), state
-        time.sleep(0.01)
-    raise AssertionError(f"still {run_folder.read(folder)}")
-
-
-def wait_until_free(folder, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
-        try:
-            with run_folder.locked(folder):
-                return
-        except run_folder.RunError:
-            time.sleep(0.02)
-    raise AssertionError("the lock of a dead supervisor was not freed")
 
 
 def test_a_supervisor_that_died_is_told_from_one_at_work(tmp_path, monkeypatch):
@@ -271,8 +189,8 @@ def test_a_folder_that_is_no_run_is_an_error_that_lists_the_runs(tmp_path):
 
 
 def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
-    folder = run_folder.start(spec_of(), tmp_path / "run")
-    finish(folder)
+    folder = tmp_path / "run"
+    swept(spec_of(), folder)
     (folder / run_folder.SPEC).write_text(json.dumps({"name": "x", "axis": {}}), encoding="utf-8")
     assert runner.supervise(folder) == 1
     state = run_folder.read(folder)

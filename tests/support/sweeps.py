@@ -1,0 +1,61 @@
+"""Sweeps supervised by the process of the tests, at once: no interpreter starts, and all share one fork server.
+
+Trials are processes of their own as ever. What a process of its own adds to a supervisor (it outlives its terminal,
+answers a stop while it works, can be killed) is tested with one: `run_folder.start` outside of `supervised_here`.
+"""
+
+import multiprocessing.forkserver
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import SimpleNamespace
+from unittest import mock
+
+from workbench.measure import child
+from workbench.sweep import run_folder, runner
+from workbench.sweep.spec import Spec
+
+COMMAND = [sys.executable, "-m", "workbench.sweep"]
+"""What a run folder starts in a process of its own, before the folder's path."""
+
+
+_server = multiprocessing.forkserver._forkserver
+_loaded: set[int] = set()
+"""Fork servers of this process that have loaded what a trial needs."""
+
+
+def have_trials_preloaded() -> None:
+    """See that trials fork from a server that has their libraries; other tests may have started one without."""
+    if _server._forkserver_pid not in _loaded:
+        _server._stop()
+        child.fork_server(["workbench.sweep.preload"])
+        _loaded.add(_server._forkserver_pid)
+
+
+def supervise(command: list[str], **_: object) -> SimpleNamespace:
+    """Do what the process would that `run_folder.start` starts, and be one that has ended."""
+    assert command[:-1] == COMMAND
+    have_trials_preloaded()
+    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
+    try:
+        status = runner.supervise(Path(command[-1]))
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+    return SimpleNamespace(wait=lambda: status)
+
+
+@contextmanager
+def supervised_here() -> Iterator[None]:
+    """Let sweeps that are started inside be over when `run_folder.start` returns."""
+    with mock.patch.object(run_folder, "subprocess", SimpleNamespace(Popen=supervise, DEVNULL=subprocess.DEVNULL)):
+        yield
+
+
+def swept(spec: Spec, folder: Path) -> run_folder.Progress:
+    """How the sweep of the spec in that folder ended."""
+    with supervised_here():
+        return run_folder.read(run_folder.start(spec, folder))
