@@ -5,7 +5,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import breakeven, cells, groups, interval_of, latest
+from workbench.analysis import breakeven, cells, groups, interval_of, latest, pool
 from workbench.measure.rounds import mean_interval
 
 DENSE, SPARSE = maker.DENSE, maker.SPARSE
@@ -37,6 +37,17 @@ def test_rounds_of_a_cell_are_pooled_by_round():
     assert row["round_values"]["seconds_step"] == {("r1", k): value for k, value in enumerate(seconds)}
     assert row["bytes_peak"] == int(np.median([row["bytes_peak"] for row in rows]))
     assert latest(frame) is frame
+
+
+def test_rows_of_a_pooled_frame_are_read_once_and_are_those_of_whoever_asks(monkeypatch):
+    frame = latest(store.frame(maker.sweep(rounds=2)))
+    monkeypatch.setattr(pool, "_is_null", lambda value: pytest.fail("read again"))
+    first, second = cells.records(frame), cells.records(frame)
+    assert first == second
+    first[0]["format"] = "changed"
+    assert cells.records(frame) == second
+    with pytest.raises(pytest.fail.Exception):
+        cells.records(frame.copy())
 
 
 def test_seconds_are_those_of_one_run_and_never_a_mixture():

@@ -32,16 +32,19 @@ def spoilt(text, columns):
 
 
 CASES = {
-    "ugly reasons": (UGLY, ("reason",)),
-    "ugly everywhere": (UGLY, TEXTS),
-    "long reasons": (LONG, ("reason",)),
-    "long everywhere": (LONG[:20_000], TEXTS),
+    "ugly reasons": (UGLY, ("reason",), False),
+    "ugly everywhere": (UGLY, TEXTS, True),
+    "long reasons": (LONG, ("reason",), False),
+    "long everywhere": (LONG[:20_000], TEXTS, True),
 }
+"""A text, the columns that have it, and whether the page has its pictures: reasons are in none."""
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_no_text_of_a_row_ends_a_report_and_markdown_keeps_its_limit(case, tmp_path):
-    text, columns = CASES[case]
+def test_no_text_of_a_row_ends_a_report_and_markdown_keeps_its_limit(case, tmp_path, monkeypatch):
+    text, columns, has_pictures = CASES[case]
+    if not has_pictures:
+        monkeypatch.setattr(report, "inline", lambda *_: "")
     given = GIVEN | {"title": f"T {text}", "machine": {f"cpu{text}": text, "caches": {"L3": [text] * 5}}}
     given |= {"command": f"run {text[:4000]}", "spec": text}
     frame = spoilt(text, columns)

@@ -32,10 +32,12 @@ class Fact:
 
     def bears(self, number: Number, mentioned: set[str], at: set[float]) -> bool:
         """Whether it is the number, said of the configurations and densities that are mentioned."""
+        if self.kind != number.kind:
+            return False
+        if not (number.is_of(self.low) or number.is_of(self.high) or self.low <= number.value <= self.high):
+            return False
         named = not self.of or not mentioned or self.of[0].startswith("dense") or bool(mentioned & set(self.of))
-        placed = not self.densities or not at or bool(at & set(self.densities))
-        inside = number.is_of(self.low) or number.is_of(self.high) or self.low <= number.value <= self.high
-        return self.kind == number.kind and named and placed and inside
+        return named and (not self.densities or not at or bool(at & set(self.densities)))
 
 
 @dataclass(frozen=True)

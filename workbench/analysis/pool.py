@@ -1,10 +1,11 @@
 """One row a cell: rounds pooled, failures and disturbed rounds counted, seconds of one run only."""
 
 import math
+import statistics
+import weakref
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-import numpy as np
 import pandas as pd
 
 from workbench import settings, store
@@ -44,10 +45,29 @@ class Rounds(NamedTuple):
 
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
-    """Rows of a frame as dictionaries, null as None, numbers as Python's own."""
+    """Rows of a frame as dictionaries, null as None, numbers as Python's own.
+
+    Those of a frame that `latest` made are read once: every chart, sentence and choice asks for them.
+    """
+    if (known := _read.get(id(frame))) is not None and known[0]() is frame:
+        return [dict(row) for row in known[1]]
+    return _records(frame)
+
+
+def _records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     values = {name: frame[name].astype(object).tolist() for name in frame.columns}
     values = {name: [None if _is_null(value) else value for value in column] for name, column in values.items()}
     return [dict(zip(values, row, strict=True)) for row in zip(*values.values(), strict=True)]
+
+
+_read: dict[int, tuple[weakref.ref[pd.DataFrame], list[dict[str, Any]]]] = {}
+"""Rows of pooled frames that live, by the frame's id."""
+
+
+def _keep(frame: pd.DataFrame) -> None:
+    """Read the rows of a frame that is not changed any more, for as long as it lives."""
+    place = id(frame)
+    _read[place] = weakref.ref(frame, lambda _: _read.pop(place, None)), _records(frame)
 
 
 def on_its_device(row: dict[str, Any]) -> dict[str, Any]:
@@ -91,6 +111,7 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     result = store.frame({name: row[name] for name in store.COLUMNS} for row in pooled)
     for name in EXTRA:
         result[name] = pd.Series([row[name] for row in pooled], dtype="object" if name == "round_values" else "int64")
+    _keep(result)
     return result
 
 
@@ -167,7 +188,7 @@ def _medians(values: Mapping[str, Mapping[Place, float]]) -> dict[str, Any]:
 def _median(values: list[Any]) -> Any:
     if not values:
         return None
-    median = float(np.median(values))
+    median = float(statistics.median(values))  # NumPy's takes ten times as long for a few values, and charts wait
     return int(median) if all(isinstance(value, int) for value in values) else median
 
 
