@@ -10,6 +10,7 @@ from workbench import data, optimizers, train
 from workbench.optimizers import schedules
 from workbench.sweep.check import check_step
 from workbench.train import epoch_calls
+from workbench.train.completion import complete, in_calls
 
 MODELS = ("linear", "logistic", "softmax", "multilabel")
 
@@ -137,3 +138,11 @@ def test_a_norm_over_all_gradients_is_refused(made):
     run.updater.clip_global_norm = 1.0
     with pytest.raises(optimizers.OptimizerError, match="no clip_global_norm"):
         list(run.epoch(1))
+
+
+def test_what_is_not_said_is_completed_by_what_goes_into_calls():
+    chosen, _ = complete({"launch": "epoch"}, fastest=True)
+    assert (chosen["gradient"], chosen["update"]) == ("row_sparse", "lazy")
+    assert in_calls(train.Setup(gradient="fused")).launch == "epoch"
+    kept = train.Setup(shuffle=False)
+    assert in_calls(kept) is kept

@@ -16,7 +16,7 @@ from workbench.bridges.contracts import require_sound
 from workbench.bridges.learner import Learner, as_csr
 from workbench.models import Model
 from workbench.train import Setup
-from workbench.train.completion import complete
+from workbench.train.completion import complete, in_calls
 from workbench.train.setup import LAZY
 
 FLOATS = [np.float32, np.float64]
@@ -140,7 +140,7 @@ class Estimator(BaseEstimator, ABC):
         chosen, _ = complete(chosen, fastest=True)
         chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}
-        return Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})})
+        return in_calls(Setup(**chosen, optimizer=self.optimizer, options={**options, **(self.options or {})}))
 
     def _train(self, x: Any, targets: np.ndarray, weights: np.ndarray | None, epochs: int) -> None:
         """The epochs of one call, all but those that early stopping saves; sets `n_iter_`."""

@@ -46,6 +46,16 @@ def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[s
     return {**settings, **added}, () if is_usual else (f"{named}: {what} completed",)
 
 
+def in_calls(setup: Setup) -> Setup:
+    """The setup with epochs in one call where that is possible and batches are new each epoch, else the setup itself.
+
+    >>> in_calls(Setup(update="lazy")).launch, in_calls(Setup(update="standard")).launch
+    ('epoch', 'kernels')
+    """
+    calls = replace(setup, launch="epoch", gradient="row_sparse")
+    return calls if setup.shuffle and not why_impossible(calls) else setup
+
+
 @functools.lru_cache
 def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     """Engine, gradient and update: those given, the first that suit for the rest; None where nothing does."""
