@@ -124,6 +124,13 @@ def outputs(notebook: nbformat.NotebookNode, cell: str) -> str:
     return "".join(out.get("text", "") + "".join(out.get("data", {}).values()) for out in found.outputs)
 
 
+def is_picture(shown: dict) -> bool:
+    """Whether an output is a picture, or a page that carries one."""
+    return bool({"image/png", "image/svg+xml"} & set(shown)) or "data:image/svg+xml;base64" in shown.get(
+        "text/html", ""
+    )
+
+
 @pytest.mark.slow
 def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here):
     notebook = run("out.ipynb", **SMALL)
@@ -169,7 +176,7 @@ def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
     said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]
     errors = [out.text for out in said if out.output_type == "stream" and out.name == "stderr"]
     assert not unexpected("\n".join(errors))
-    assert any("image/png" in out.get("data", {}) or "image/svg+xml" in out.get("data", {}) for out in said)
+    assert any(is_picture(out.get("data", {})) for out in said)
 
 
 def test_a_notebook_that_needs_a_framework_says_so_before_its_code_and_in_its_first_import():
