@@ -25,11 +25,19 @@ class FileCache(FunctionCache):
 
     def __init__(self, function: Callable, folder: str | None, name: str, digest: str) -> None:
         super().__init__(function)
-        for attribute in ("_cache_path", "_cache_file"):
+        for attribute in ("_cache_path", "_cache_file", "_index_key"):
             if not hasattr(self, attribute):
                 raise missing(f"numba.core.caching.FunctionCache.{attribute}")
         self._cache_path = folder or self._cache_path
         self._cache_file = IndexDataCacheFile(self._cache_path, name, digest)
+
+    def _index_key(self, sig, codegen):
+        """A version by its types and the processor: the rest is told apart by `digest`.
+
+        Numba takes what the function closes over too, pickled with all that it refers to: that may be what cannot be
+        pickled, or differ from one process to the next.
+        """
+        return sig, codegen.magic_tuple()
 
 
 def keep_code_in(cache: Any, dispatcher: Any) -> None:

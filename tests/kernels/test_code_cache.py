@@ -1,14 +1,16 @@
 """Compiled code on disk: what two processes save at one moment is all there, and each row loop has an index."""
 
 import contextlib
-import importlib.util
 import threading
+import types
+from collections.abc import Callable
 from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 from numba.core.caching import FunctionCache, IndexDataCacheFile
+from numba.extending import intrinsic
 
 from kernels.code_cache import CodeCache, digest_of, njit
 from kernels.vector.gather import RowLoop
@@ -36,14 +38,14 @@ def found(cache: type[FunctionCache], monkeypatch: pytest.MonkeyPatch) -> list[t
         save_index(self, overloads)
 
     monkeypatch.setattr(IndexDataCacheFile, "_save_index", late)
-    calls = [(types, function.overloads[types]) for types in VERSIONS]
+    calls = [(version, function.overloads[version]) for version in VERSIONS]
     savers = [threading.Thread(target=cache(_twice).save_overload, args=call) for call in calls]
     for saver in savers:
         saver.start()
     for saver in savers:
         saver.join()
-    versions = [cache(_twice).load_overload(types, function.targetctx) for types in VERSIONS]
-    return [version.signature.args for version in versions if version]
+    kept = [cache(_twice).load_overload(version, function.targetctx) for version in VERSIONS]
+    return [version.signature.args for version in kept if version]
 
 
 @pytest.mark.usefixtures("folder")
@@ -94,9 +96,8 @@ def outer(x):
 """
     path = folder / "some_kernel.py"
     path.write_text(text, encoding="utf-8")
-    spec = importlib.util.spec_from_file_location("some_kernel", path)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
+    module = types.ModuleType("some_kernel")
+    exec(compile(text, str(path), "exec"), vars(module))  # an import may take the byte code of a moment ago
     return module.outer(1), sum(module.outer.stats.cache_misses.values())
 
 
@@ -108,6 +109,41 @@ def test_code_is_made_anew_where_what_it_refers_to_changed(folder: Path, tmp_pat
     assert misses == 1
     assert result == change.get("number", 3) * (3 if "callee" in change else 2)
     assert compiled_from(tmp_path) == (6, 0)  # the first version is still there
+
+
+def test_what_happened_in_the_process_before_does_not_hide_the_code(folder: Path) -> None:
+    """Code may be written by programs that a dictionary holds, with whatever they refer to: `lanes.programs`."""
+    for misses in (1, 0):
+        outer = closing(njit(nogil=True)(doubled_by_a_program))
+        assert (outer(1), outer(2)) == (2, 4)
+        assert sum(outer.stats.cache_misses.values()) == misses
+        PROGRAMS["another"] = (number for number in range(3))  # which nothing can pickle
+
+
+PROGRAMS: dict[str, object] = {}
+
+
+@intrinsic
+def doubled_by(typing, value):
+    """Twice the value, by code that looks at `PROGRAMS` while it is made."""
+
+    def codegen(context, builder, signature, args):
+        assert "absent" not in PROGRAMS
+        return builder.add(args[0], args[0])
+
+    return value(value), codegen
+
+
+def doubled_by_a_program(x):
+    return doubled_by(x)
+
+
+def closing(inner: Callable) -> Callable:
+    @njit(nogil=True)
+    def outer(x):
+        return inner(x)
+
+    return outer
 
 
 def test_checkouts_in_other_folders_share_a_cache(folder: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numba
 import numpy as np
 import pytest
 
@@ -80,7 +81,10 @@ def test_a_shape_is_made_once() -> None:
     assert len(gather.made) <= before + 1
 
 
-def test_work_of_a_row_is_written_once_for_one_thread_and_for_many() -> None:
+def test_work_of_a_row_is_written_once_for_one_thread_and_for_many(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(numba.config, "CACHE_DIR", str(tmp_path))  # else it is written in the first process alone
     written = []
 
     def row(lane, u, out):
