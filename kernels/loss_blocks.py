@@ -29,3 +29,11 @@ def block_of(name: str) -> Callable:
     if name not in _blocks and name not in losses():
         raise KernelError(f"There is no loss {name!r} of some rows; there is: {', '.join(losses())}.")
     return _blocks[name]
+
+
+def wrong_label(row: int, label: int, width: int) -> KernelError:
+    """What to raise for a label of the softmax that is out of range."""
+    return KernelError(
+        f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
+        "Number the classes from 0, or give the model more outputs."
+    )

@@ -11,7 +11,7 @@ from kernels.epochs.loops import make_serial
 from kernels.epochs.parallel import PARTS, Work, make_parallel
 from kernels.epochs.programs import programs_for
 from kernels.epochs.touched import Touched, hashing_for
-from kernels.losses.softmax import wrong_label
+from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
 from kernels.threads import BLOCK, compiled, get_threads, is_serial

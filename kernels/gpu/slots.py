@@ -12,7 +12,7 @@ import numpy as np
 
 from kernels.contract import KernelError
 from kernels.gpu.row_sums import UNKNOWN, Lengths
-from kernels.losses.softmax import wrong_label
+from kernels.loss_blocks import wrong_label
 from kernels.plan import BatchPlan, index_type
 from kernels.sessions import Beside, Mark, Session
 

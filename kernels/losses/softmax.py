@@ -15,10 +15,10 @@ import numpy as np
 from numba import prange
 
 from kernels import devices
-from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import rows_of, total
 from kernels.gpu.source import FLOATS, blocks, c_name, source
-from kernels.loss_blocks import register_block
+from kernels.loss_blocks import register_block, wrong_label
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
 from kernels.vector.elementary import exp_of_negative, maximum
@@ -111,14 +111,6 @@ def _blocks(scores, labels, gradient, scale, length, sums, wrong):
         first, last = number * length, min((number + 1) * length, labels.size)
         sums[number], at = block(scores[first:last], labels[first:last], gradient[first:last], scale)
         wrong[number] = at if at < 0 else first + at
-
-
-def wrong_label(row: int, label: int, width: int) -> KernelError:
-    """What to raise for a label that is out of range."""
-    return KernelError(
-        f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
-        "Number the classes from 0, or give the model more outputs."
-    )
 
 
 def cpu(scores, labels, gradient):
