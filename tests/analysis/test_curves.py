@@ -22,6 +22,12 @@ def test_trials_that_trained_epochs_become_points_by_seed_and_measure():
     assert {end for of_who in curves.ends(found, "AUC").values() for end in of_who.values()} == {(1.0, 0.7)}
 
 
+def test_no_points_beside_some_leave_numbers_numbers():
+    """Rivals that are not installed are no points."""
+    joined = pd.concat([two(), curves.frame([])])
+    assert joined["value"].dtype == joined["seconds"].dtype == joined["epoch"].dtype == "float64"
+
+
 def test_the_best_is_the_largest_or_of_a_loss_the_smallest():
     assert curves.best(two(), "AUC") == "ours"
     assert curves.best(two(measure="log loss"), "log loss") == "theirs"

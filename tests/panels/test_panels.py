@@ -185,7 +185,12 @@ def test_names_that_papermill_set_and_nobody_knows_are_refused():
 
 def test_a_study_of_a_given_sweep_is_run_and_read_as_one_of_choices(here, monkeypatch):
     started = []
-    monkeypatch.setattr(run_folder, "start", lambda spec, folder: started.append((spec, folder)))
+
+    def start(spec, folder):
+        folder.mkdir()
+        started.append((spec, folder))
+
+    monkeypatch.setattr(run_folder, "start", start)
     spec = {"name": "sizes", "axes": {"dataset": "clicks", "reading": ["hashed=10", "hashed=20"], "model": "logistic"}}
     study = lab.study_of(spec, "somewhere")
     assert str(study.planned).startswith("8 to 24 trials; Run takes ")

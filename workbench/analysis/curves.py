@@ -21,7 +21,16 @@ from workbench import settings
 from workbench.analysis import cells, words
 from workbench.measure.rounds import LOOKS, Ratio, Rounds, mean_interval, ratio_of
 
-COLUMNS = ("who", "side", "repeat", "epoch", "seconds", "measure", "value")
+COLUMNS = {
+    "who": "str",
+    "side": "str",
+    "repeat": "float64",
+    "epoch": "float64",
+    "seconds": "float64",
+    "measure": "str",
+    "value": "float64",
+}
+"""Types of the columns, also of no points."""
 TRAINED = ("ours", "rival")
 """Sides that are trainings."""
 SMALLER = ("log loss", "RMSE", "MAE")
@@ -52,7 +61,7 @@ def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:
     for point in points:
         if set(point) != set(COLUMNS):
             raise ValueError(f"A point has {', '.join(sorted(point))}; it has {', '.join(sorted(COLUMNS))}.")
-    return pd.DataFrame({name: [point[name] for point in points] for name in COLUMNS})
+    return pd.DataFrame({name: [point[name] for point in points] for name in COLUMNS}).astype(COLUMNS)
 
 
 def of_trials(trials: pd.DataFrame) -> pd.DataFrame:
