@@ -188,6 +188,22 @@ def test_a_loss_that_was_not_finite_breaks_the_line():
     assert np.isnan(figure.axes[0].get_lines()[1].get_ydata()).sum() == 1
 
 
+@pytest.mark.parametrize(("letters", "columns"), [(10, 2), (60, 1)])
+def test_a_legend_of_long_names_fits_the_figure(letters, columns):
+    figure = Figure(figsize=(9, 6))
+    axes = figure.add_subplot()
+    for number in range(4):
+        axes.plot([0, 1], [number, number], label=f"{number} {'n' * letters}")
+    style.framed(figure, axes, "title", "below")
+    figure.set_layout_engine("constrained")
+    figure.draw_without_rendering()
+    (legend,) = figure.legends
+    box = legend.get_window_extent()
+    assert box.x0 >= 0
+    assert box.x1 <= figure.bbox.x1
+    assert legend._ncols == columns
+
+
 def test_the_legend_is_outside_the_axes():
     figure, _ = drawn("time_density", maker.rich())
     legend = figure.legends[0].get_window_extent()

@@ -153,8 +153,14 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
     entries = sorted(zip(*axes.get_legend_handles_labels(), strict=True), key=lambda entry: _place(entry[1]))
     if entries:
         handles, labels = zip(*entries, strict=True)
-        columns = change.get("columns", 2) if width > 7 else 1
+        columns = min(change.get("columns", 2), _columns_of(labels, width))
         figure.legend(handles, labels, loc="outside lower center", ncols=columns, fontsize=SMALL, frameon=False)
+
+
+def _columns_of(labels: Sequence[str], width: float) -> int:
+    """How many columns of a legend fit into a figure of that width, inches; one in a narrow figure."""
+    widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them
+    return max(int(width / widest), 1) if width > 7 else 1
 
 
 def wrapped(text: str, width: int) -> str:
