@@ -16,8 +16,9 @@ INPUTS := pyproject.toml constraints.txt
 demo: $(VENV)/core
 	$(BIN)/workbench demo
 
+# A test that ends its process ends the run: pytest-xdist would wait for ever for the rest of that file.
 test: $(VENV)/dev
-	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder
+	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
 peers: $(VENV)/peers
 

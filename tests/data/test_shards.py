@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import os
 import shutil
 
 import numpy as np
@@ -13,6 +14,7 @@ from tests.support.stored_sets import block, blocks, drawn, stored
 from workbench import data
 from workbench.data import DataError
 from workbench.data.shards import manifest
+from workbench.data.shards.reading import ShardRows, Shards
 
 
 def whole(folder):
@@ -246,6 +248,17 @@ def test_verifying_finds_what_sizes_do_not_tell(tmp_path):
     assert data.load("sparse", path=tmp_path / "X.sparse").rows == 300
     with pytest.raises(DataError, match=r"data.npy does not hold what was written: its SHA-256 is another"):
         data.load("sparse", path=tmp_path / "X.sparse", verify=True)
+
+
+@pytest.mark.parametrize("name", ["indptr", "indices", "data", "y"])
+def test_a_file_that_is_cut_while_it_is_open_is_refused_and_ends_no_process(tmp_path, name):
+    stored(tmp_path / "X.sparse", drawn(), shard_bytes=10**9)
+    shards = Shards(tmp_path / "X.sparse")
+    rows = ShardRows(shards, 0, 300, np.dtype(np.float32))
+    rows.read(0, 10), shards.column("y", 0, 10)
+    os.truncate(tmp_path / "X.sparse" / "00000" / f"{name}.npy", 200)
+    with pytest.raises(DataError, match=f"{name}.npy ends before its element .*another program cut it"):
+        rows.read(200, 300), shards.column("y", 200, 300)
 
 
 def test_a_file_of_another_type_is_refused(tmp_path):

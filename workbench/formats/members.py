@@ -8,7 +8,7 @@ import os
 import tokenize
 import warnings
 import zipfile
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -45,26 +45,37 @@ def check_members(file: BinaryIO) -> None:
     file.seek(0)
 
 
-def check_array(file: BinaryIO) -> None:
+class Header(NamedTuple):
+    """What the header of an .npy file says, and the byte that its elements start at."""
+
+    dtype: np.dtype
+    shape: tuple[int, ...]
+    fortran: bool
+    start: int
+
+
+def check_array(file: BinaryIO) -> Header:
     """Refuse (`ValueError`) an .npy file that does not have the size that its header tells, or holds Python objects."""
-    _check_array(file, "the array", os.fstat(file.fileno()).st_size)
+    header = _check_array(file, "the array", os.fstat(file.fileno()).st_size)
     file.seek(0)
+    return header
 
 
-def _check_array(file: BinaryIO, name: str, size: int) -> None:
+def _check_array(file: BinaryIO, name: str, size: int) -> Header:
     version = np.lib.format.read_magic(file)
     if version not in HEADERS:
         raise ValueError(f"{name} has a header of version {version}; versions 1.0 and 2.0 are read")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error")  # a header that NumPy has to guess at
-            shape, _, dtype = HEADERS[version](file)
+            shape, fortran, dtype = HEADERS[version](file)
     except (SyntaxError, MemoryError, RecursionError, TypeError, UserWarning, tokenize.TokenError) as error:
         raise ValueError(f"{name} has a header that cannot be read: {error}") from None
     if dtype.hasobject:
         raise ValueError(f"{name} holds Python objects, which are not loaded (allow_pickle=False)")
     if min(shape, default=0) < 0 or math.prod(shape) * dtype.itemsize != size - file.tell():
         raise ValueError(f"{name} claims the shape {shape} of {dtype}, and has {size - file.tell()} bytes")
+    return Header(dtype, shape, fortran, file.tell())
 
 
 def bytes_memory() -> int:

@@ -1,9 +1,13 @@
-"""The `.npy` files of a shard: written in parts, hashed, and mapped into memory after a look at their headers."""
+"""The `.npy` files of a shard: written in parts, hashed, and read in parts after a look at their headers."""
 
 import hashlib
+import math
+import os
+import weakref
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import final
 
 import numpy as np
 
@@ -42,16 +46,47 @@ def sha256_of(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def mapped(path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
-    """The array in a file, mapped into memory: read from disk where it is touched.
+@final
+class ArrayFile:
+    """An array in a file, of which parts are read when they are asked for; its header is looked at when it is opened.
 
-    Refused (`DataError`): a file that is missing, cut short, or of another type or shape.
+    It is not mapped into memory: touching a part of a map that another program has cut off ends the process (SIGBUS),
+    where a read that ends too soon is refused. Threads may share it, and so may a process and its forks.
+
+    Refused (`DataError`): a file that is missing, cut short, or of another type or shape than `dtype` and `shape`.
     """
-    with reading(path, WHAT):
-        with path.open("rb") as file:
-            check_array(file)
-        array = np.load(path, mmap_mode="r", allow_pickle=False)
-    if array.dtype != dtype or array.shape != shape:
-        found = f"{path} holds {array.dtype} {list(array.shape)}"
-        raise DataError(f"{found}; the manifest says {dtype} {list(shape)}. Convert the data again.")
-    return array.view(np.ndarray)
+
+    def __init__(self, path: Path, dtype: np.dtype, shape: tuple[int, ...]) -> None:
+        self.path, self.dtype, self.shape = path, dtype, shape
+        with reading(path, WHAT), path.open("rb") as file:
+            header = check_array(file)
+            found = f"{path} holds {header.dtype} {list(header.shape)}"
+            if header.dtype != dtype or header.shape != shape or (header.fortran and len(shape) > 1):
+                raise DataError(f"{found}; the manifest says {dtype} {list(shape)}. Convert the data again.")
+            self.handle = os.dup(file.fileno())
+        weakref.finalize(self, os.close, self.handle)
+        self.start = header.start
+        self.bytes_row = dtype.itemsize * math.prod(shape[1:])
+
+    def read(self, first: int, last: int) -> np.ndarray:
+        """Elements `first` to `last` along the first axis, in memory."""
+        part = np.empty((last - first, *self.shape[1:]), self.dtype)
+        self.read_into(part, first)
+        return part
+
+    def element(self, number: int) -> int:
+        """One of a one-dimensional array of whole numbers."""
+        return int(self.read(number, number + 1)[0])
+
+    def read_into(self, out: np.ndarray, first: int) -> None:
+        """Fill contiguous `out` with elements from `first` on; cast where `out` has another type of the same kind."""
+        if out.dtype != self.dtype:
+            np.copyto(out, self.read(first, first + len(out)), casting="same_kind")
+            return
+        wanted, at = out.reshape(-1).view(np.uint8).data, 0
+        while at < len(wanted):
+            count = os.preadv(self.handle, [wanted[at:]], self.start + first * self.bytes_row + at)
+            if not count:
+                told = f"{self.path} ends before its element {first + at // self.bytes_row} of {self.shape[0]}"
+                raise DataError(f"{told}: another program cut it while it was read. Convert the data again.")
+            at += count

@@ -1,10 +1,10 @@
-"""Rows of a folder of shards: mapped into memory, checked as they are read, never held whole."""
+"""Rows of a folder of shards: read when they are asked for, checked as they are read, never held whole."""
 
 import dataclasses
 import functools
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, final
+from typing import Any, NamedTuple, final
 
 import numpy as np
 
@@ -12,25 +12,36 @@ from kernels import structure
 from workbench import formats
 from workbench.data.errors import DataError
 from workbench.data.shards import manifest as manifests
-from workbench.data.shards.arrays import mapped, sha256_of
+from workbench.data.shards.arrays import ArrayFile, sha256_of
 from workbench.data.shards.manifest import AGAIN, Manifest, Shard, folder_of
 from workbench.data.stored import StoredRows
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 
-MOST_MAPPED = 64
-"""Shards that are mapped at a time: each takes a handle for every one of its files."""
+MOST_OPEN = 64
+"""Shards whose files are open at a time: each takes a handle for every one of its files."""
+
+POINTERS = "its row pointers fall, or do not end at its entries."
+
+
+class _Part(NamedTuple):
+    """Rows of one shard that are to be read: its arrays, entries of each row, the first entry and how many."""
+
+    arrays: dict[str, ArrayFile]
+    lengths: np.ndarray
+    begin: int
+    stored: int
 
 
 @final
 class Shards:
-    """An open folder of shards. Files are looked at when it is opened, and again when they are mapped."""
+    """An open folder of shards. Files are looked at when it is opened, and again when they are read first."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self.manifest: Manifest = manifests.read(folder)
         self.first_rows = np.array([shard.first_row for shard in self.manifest.shards], np.int64)
-        self.mapped = functools.lru_cache(MOST_MAPPED)(self._map)
+        self.arrays = functools.lru_cache(MOST_OPEN)(self._open)
         self.check_sizes()
 
     def __reduce__(self) -> tuple:
@@ -56,10 +67,10 @@ class Shards:
             if size != expected:
                 raise DataError(f"{path} has {size} bytes; the manifest says {expected}. {AGAIN}.")
 
-    def _map(self, number: int) -> dict[str, np.ndarray]:
+    def _open(self, number: int) -> dict[str, ArrayFile]:
         """The arrays of a shard by name."""
         known = self.manifest.arrays(self.manifest.shards[number])
-        return {name: mapped(self._path(number, name), dtype, shape) for name, (dtype, shape) in known.items()}
+        return {name: ArrayFile(self._path(number, name), dtype, shape) for name, (dtype, shape) in known.items()}
 
     def parts(self, start: int, stop: int) -> Iterator[tuple[int, int, int]]:
         """(shard, first row in it, row behind the last one in it) of rows `start` to `stop`, one for each shard."""
@@ -73,7 +84,7 @@ class Shards:
 
     def column(self, name: str, start: int, stop: int) -> np.ndarray:
         """`y` or `groups` of rows `start` to `stop`, in memory."""
-        parts = [self.mapped(number)[name][first:last] for number, first, last in self.parts(start, stop)]
+        parts = [self.arrays(number)[name].read(first, last) for number, first, last in self.parts(start, stop)]
         return np.concatenate(parts) if parts else self._empty(name)
 
     def _empty(self, name: str) -> np.ndarray:
@@ -120,13 +131,13 @@ class ShardRows(StoredRows):
     def nnz(self) -> int:
         """Stored entries: of whole shards by the manifest, of a part by its row pointers."""
         return sum(
-            shard.nnz if last - first == shard.rows else int(indptr[last] - indptr[first])
+            shard.nnz if last - first == shard.rows else indptr.element(last) - indptr.element(first)
             for shard, indptr, first, last in self._pointers()
         )
 
-    def _pointers(self) -> Iterator[tuple[Shard, np.ndarray, int, int]]:
+    def _pointers(self) -> Iterator[tuple[Shard, ArrayFile, int, int]]:
         for number, first, last in self.shards.parts(self.start, self.stop):
-            yield self.shards.manifest.shards[number], self.shards.mapped(number)["indptr"], first, last
+            yield self.shards.manifest.shards[number], self.shards.arrays(number)["indptr"], first, last
 
     @property
     def dtype(self) -> np.dtype:
@@ -148,7 +159,7 @@ class ShardRows(StoredRows):
 
     def row_lengths(self) -> np.ndarray:
         """Stored entries of each row, int64 [rows]."""
-        lengths = [np.diff(indptr[first : last + 1]) for _, indptr, first, last in self._pointers()]
+        lengths = [np.diff(indptr.read(first, last + 1)) for _, indptr, first, last in self._pointers()]
         return np.concatenate(lengths) if lengths else np.empty(0, np.int64)
 
     def check_unchanged(self) -> None:
@@ -156,35 +167,43 @@ class ShardRows(StoredRows):
         self.shards.check_sizes()
 
     def read_runs(self, runs: Sequence[tuple[int, int]]) -> Any:
-        """Copied from the maps in one pass, and every row pointer and index checked: kernels follow them."""
-        lengths, indices, values = [np.zeros(1, np.int64)], [], []
-        for start, stop in runs:
-            for number, first, last in self.shards.parts(self.start + start, self.start + stop):
-                arrays = self.shards.mapped(number)
-                indptr = arrays["indptr"][first : last + 1]
-                entries = slice(int(indptr[0]), int(indptr[-1]))
-                lengths.append(np.diff(indptr))
-                indices.append(arrays["indices"][entries])
-                values.append(arrays["data"][entries] if "data" in arrays else _ones(len(indices[-1]), self.dtype))
-        starts = np.cumsum(np.concatenate(lengths))
-        return self._checked(starts, indices, values)
+        """Read into the places where they are used, and every row pointer and index checked: kernels follow them."""
+        parts = [
+            self._part(number, first, last)
+            for start, stop in runs
+            for number, first, last in self.shards.parts(self.start + start, self.start + stop)
+        ]
+        starts = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(part.lengths for part in parts)]))
+        rows, stored = len(starts) - 1, sum(part.stored for part in parts)
+        columns = np.empty(stored, index_dtype(rows, self.shape[1], stored))
+        data = np.empty(stored, self.dtype)
+        at = 0
+        for part in parts:
+            place = slice(at, at + part.stored)
+            part.arrays["indices"].read_into(columns[place], part.begin)
+            if "data" in part.arrays:
+                part.arrays["data"].read_into(data[place], part.begin)
+            else:
+                data[place] = 1
+            at += part.stored
+        return self._checked(starts, columns, data)
 
-    def _checked(self, starts: np.ndarray, indices: list[np.ndarray], values: list[np.ndarray]) -> Any:
-        rows, features, stored = len(starts) - 1, self.shape[1], sum(map(len, indices))
-        dtype = index_dtype(rows, features, stored)
-        columns = np.concatenate([np.empty(0, dtype), *indices], dtype=dtype, casting="same_kind")
-        data = np.concatenate([np.empty(0, self.dtype), *values], dtype=self.dtype, casting="same_kind")
+    def _part(self, number: int, first: int, last: int) -> _Part:
+        arrays = self.shards.arrays(number)
+        indptr = arrays["indptr"].read(first, last + 1)
+        begin, end = int(indptr[0]), int(indptr[-1])
+        if not 0 <= begin <= end <= arrays["indices"].shape[0]:
+            raise DataError(f"{self.place} is damaged: {POINTERS} {AGAIN}.")
+        return _Part(arrays, np.diff(indptr), begin, end - begin)
+
+    def _checked(self, starts: np.ndarray, columns: np.ndarray, data: np.ndarray) -> Any:
+        rows, features, stored = len(starts) - 1, self.shape[1], len(columns)
         if not structure.rises(starts, stored):
-            raise DataError(f"{self.place} is damaged: its row pointers fall, or do not end at its entries. {AGAIN}.")
-        x = assemble("csr", starts.astype(dtype), columns, data, (rows, features))
-        if not structure.in_range(columns, features) or len(data) != stored:
+            raise DataError(f"{self.place} is damaged: {POINTERS} {AGAIN}.")
+        x = assemble("csr", starts.astype(columns.dtype), columns, data, (rows, features))
+        if not structure.in_range(columns, features):
             try:
                 formats.enter(x)
             except formats.FormatError as error:
                 raise DataError(f"{self.place} is damaged: {error} {AGAIN}.") from None
         return x
-
-
-def _ones(count: int, dtype: np.dtype) -> np.ndarray:
-    """Ones without the memory of so many."""
-    return np.broadcast_to(np.ones(1, dtype), count)
