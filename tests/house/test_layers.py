@@ -60,6 +60,26 @@ ALLOWED = {
     "workbench.__main__": {"command"},
 }  # fmt: skip
 
+# A part of workbench.data -> the parts of it that it may import, `errors` and itself always.
+DATA = {
+    "errors": set(),
+    "labels": set(),
+    "batches": set(),
+    "dataset": {"labels"},
+    "contract": {"labels", "dataset"},
+    "cache": {"labels", "dataset", "contract"},
+    "reader_options": {"contract"},
+    "reading_like": {"dataset", "contract"},
+    "synthetic": {"labels", "dataset"},
+    "profiles": {"dataset"},
+    "files": {"labels", "dataset"},
+    "tables": {"labels", "files"},
+    "shards": {"labels", "dataset", "contract", "files", "batches"},
+    "text": {"labels", "dataset", "files", "batches", "shards"},
+    "exports": {"dataset", "contract", "files", "shards"},
+    "sources": {"labels", "dataset", "contract", "synthetic", "files", "tables", "shards", "text"},
+}
+
 HEAVY = ("cupy", "dask", "distributed", "torch", "tensorflow", "ipywidgets", "matplotlib", "sklearn", "pandas")
 
 
@@ -92,6 +112,13 @@ def wrong_arrows(module: str, source: str) -> set[str]:
     return {name for name in known if not any(name == good or name.startswith(f"{good}.") for good in allowed)}
 
 
+def wrong_arrows_of_data(module: str, source: str) -> set[str]:
+    """Imports between parts of `workbench.data` that the table does not allow."""
+    own = module.split(".")[2]
+    parts = {name: name.split(".")[2] for name in imports_of(source, module) if name.startswith("workbench.data.")}
+    return {name for name, part in parts.items() if part in DATA and part not in DATA[own] | {own, "errors"}}
+
+
 def modules() -> list[tuple[str, Path]]:
     files = [file for package in ("kernels", "workbench") for file in sorted((ROOT / package).rglob("*.py"))]
     names = [".".join(file.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__") for file in files]
@@ -119,9 +146,28 @@ def test_arrow_check_can_fail(module, source):
     assert wrong_arrows(module, source)
 
 
+def test_arrows_between_rooms_of_data_do_not_turn_back():
+    for module, file in modules():
+        if module.startswith("workbench.data."):
+            assert not wrong_arrows_of_data(module, file.read_text(encoding="utf-8")), module
+
+
+@pytest.mark.parametrize(
+    ("module", "source"),
+    [
+        ("workbench.data.labels.meaning", "from workbench.data.dataset.record import Dataset"),
+        ("workbench.data.shards.reading", "from workbench.data import text"),
+        ("workbench.data.errors", "def late():\n    import workbench.data.cache"),
+    ],
+)
+def test_the_check_of_arrows_between_rooms_of_data_can_fail(module, source):
+    assert wrong_arrows_of_data(module, source)
+
+
 def test_every_part_is_in_the_table():
     parts = {part_of(module) for module, _ in modules()} - {"workbench"}
     assert parts <= set(ALLOWED)
+    assert {module.split(".")[2] for module, _ in modules() if module.startswith("workbench.data.")} == set(DATA)
 
 
 def test_only_devices_imports_cupy():

@@ -7,7 +7,7 @@ from sklearn import datasets, linear_model
 from sklearn.preprocessing import StandardScaler
 
 from workbench import data, models, train
-from workbench.data.dataset import canonical
+from workbench.data.dataset.record import canonical
 
 SETS = {"classes": datasets.load_digits, "binary": datasets.load_breast_cancer, "numbers": datasets.load_diabetes}
 """A real set for each kind of target."""

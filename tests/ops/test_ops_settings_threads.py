@@ -8,7 +8,7 @@ import pytest
 import scipy.sparse as sp
 
 from workbench import ops
-from workbench.data.loader import ahead
+from workbench.data.batches.loader import ahead
 
 X = sp.csr_array(np.eye(2))
 

@@ -120,7 +120,7 @@ def _shards(folder: Path) -> dict[str, Any]:
 
 
 NOT_HELD_TO_IT = frozenset({"anndata", "binsparse"})
-"""Readers of HDF5, whose libraries are slow: they have fewer damages, in `tests/data/test_damaged_hdf5.py`."""
+"""Readers of HDF5, whose libraries are slow: they have fewer damages, in `tests/data/files/test_damaged_hdf5.py`."""
 
 _NUMBER = re.compile(rb"[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 WRONG_NUMBERS = (

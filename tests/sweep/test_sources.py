@@ -50,8 +50,8 @@ def test_the_files_of_cells_on_the_cpu_are_those_that_compute_them(copy, used):
     for name, files in used.items():
         assert names(files, copy) >= {
             *(f"kernels/vector/{file}.py" for file in ("lanes", "gather", "tiles", "values", "operands")),
-            *("kernels/radix.py", "kernels/plan.py", "kernels/threads.py", "workbench/data/loader.py"),
-            *("workbench/data/batches.py", "workbench/data/density.py", "workbench/sweep/trial.py"),
+            *("kernels/radix.py", "kernels/plan.py", "kernels/threads.py", "workbench/data/batches/loader.py"),
+            *("workbench/data/batches/in_memory.py", "workbench/data/dataset/density.py", "workbench/sweep/trial.py"),
             *("workbench/sweep/problem.py", "workbench/measure/clock.py", "workbench/train/run.py"),
         }, name
 

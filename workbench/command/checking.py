@@ -13,7 +13,7 @@ from workbench.bridges import FRAMEWORKS, Breach, check, check_codes
 from workbench.bridges.table import WARNING
 from workbench.command import data_source
 from workbench.command.exits import FAILURE
-from workbench.data.file_types import starts_with
+from workbench.data.files.types import starts_with
 
 NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
 """What may be asked for: the frameworks that take any matrix."""

@@ -10,6 +10,9 @@ What labels mean, classes, numbers or several classes a row, is said by `kind` o
 `str(dataset.labels)` tells the guess; `targets` makes of them what a model is trained towards, `summary` says it in a
 line. A held-out or later file is read `like` the first. `profile` counts what decides whether sparse formats pay.
 
+Rooms, each described in its `__init__.py`: `labels`, `dataset`, `batches`, `files`, `tables`, `text`, `shards`,
+`sources`, `exports`, `profiles`.
+
 How to add a data set: write one file in the folder `sources` that ends in `register(Source(...))`; `npz.py` is the one
 to copy.
 
@@ -24,27 +27,27 @@ from pathlib import Path
 from typing import Any
 
 from workbench.data import cache as _cache
-from workbench.data.batches import Batches
-from workbench.data.completed import Completed
+from workbench.data.batches.completed import Completed
+from workbench.data.batches.feed import Batch, Feed
+from workbench.data.batches.in_memory import Batches
 from workbench.data.contract import Source, get, names, register, unavailable
-from workbench.data.dataset import Dataset, between, keep_features, keep_rows, shuffled, split, take
-from workbench.data.density import highest_density, with_density
+from workbench.data.dataset.density import highest_density, with_density
+from workbench.data.dataset.merging import merged, with_positive
+from workbench.data.dataset.record import Dataset, between, keep_features, keep_rows, shuffled, split, take
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.stored import StoredRows, row_lengths
+from workbench.data.dataset.summary import summary
+from workbench.data.dataset.targets import natural_width, targets, with_labels
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import export
-from workbench.data.feed import Batch, Feed
-from workbench.data.file_types import guess
-from workbench.data.labels import Labels
-from workbench.data.merging import merged, with_positive
-from workbench.data.profiles import Profile, profile
+from workbench.data.files.types import guess
+from workbench.data.labels.meaning import Labels
+from workbench.data.profiles.profile import Profile, profile
 from workbench.data.reading_like import parameters_like, relabelled
-from workbench.data.row_blocks import RowBlock, RowBlocks
 from workbench.data.shards.batches import StoredBatches
 from workbench.data.shards.converting import Progress, convert
-from workbench.data.stored import StoredRows, row_lengths
-from workbench.data.summaries import summary
-from workbench.data.svmlight_batches import SvmlightBatches
 from workbench.data.tables import guess as guess_columns
-from workbench.data.target_kinds import natural_width, targets, with_labels
+from workbench.data.text.svmlight_batches import SvmlightBatches
 
 __all__ = [
     "Batch",

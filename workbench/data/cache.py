@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from workbench.data.dataset import Dataset
-from workbench.data.labels import Labels
+from workbench.data.dataset.record import Dataset
+from workbench.data.labels.meaning import Labels
 from workbench.formats.compressed import assemble
 
 if TYPE_CHECKING:

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from kernels.registry import Registry
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.row_blocks import RowBlocks
 from workbench.formats.parts import Parts
 
 MEANT = {

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from workbench.data.contract import Source
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
 
 

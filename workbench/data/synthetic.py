@@ -6,9 +6,9 @@ import numpy as np
 import scipy.sparse
 
 import kernels
-from workbench.data.dataset import ROW_NORM, Dataset
+from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels import Labels
+from workbench.data.labels.meaning import Labels
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench import formats, ops
-from workbench.data.feed import Batch, Feed
+from workbench.data.batches.feed import Batch, Feed
 from workbench.formats import RowSparse
 from workbench.graph import Facts, Graph
 from workbench.kvstore import LocalStore, Store, caught_up

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from workbench import formats
-from workbench.data.feed import Batch
+from workbench.data.batches.feed import Batch
 from workbench.graph import Facts, Graph, Symbol
 from workbench.module.initialisers import ModuleError
 from workbench.ops.losses import OUTPUT_LAYERS

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from workbench import formats, metrics
-from workbench.data.feed import Batch, Feed
-from workbench.data.loader import ahead as loaded_ahead
+from workbench.data.batches.feed import Batch, Feed
+from workbench.data.batches.loader import ahead as loaded_ahead
 from workbench.metrics import Accumulator
 from workbench.module.initialisers import ModuleError
 from workbench.module.layout import Position

@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels.plan import BatchPlan
 from workbench import executor, formats
-from workbench.data.cut import FORMATS, ranged
+from workbench.data.batches.cut import FORMATS, ranged
 from workbench.formats import RowSparse
 from workbench.graph import Facts, Graph
 from workbench.kvstore import Store

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import traitlets
 
 from workbench import data
-from workbench.data.profiling import Counting
+from workbench.data.profiles.worker import Counting
 from workbench.panels import files
 from workbench.panels.state import LabState
 from workbench.panels.suited import files_of, relevant

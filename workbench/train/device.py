@@ -15,7 +15,7 @@ import kernels
 from kernels.gpu.row_sums import UNKNOWN
 from kernels.sessions import Beside, CudaSession, Session
 from workbench import data, formats, optimizers
-from workbench.data import loader
+from workbench.data.batches import loader
 from workbench.formats import RowSparse
 from workbench.optimizers.contract import numbers_of
 from workbench.train import products

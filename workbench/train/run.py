@@ -8,7 +8,7 @@ import numpy as np
 
 from kernels import aligned
 from workbench import data, executor, formats, graph, optimizers
-from workbench.data import loader
+from workbench.data.batches import loader
 from workbench.models import Input
 from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, make_plan

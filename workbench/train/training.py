@@ -8,7 +8,7 @@ from typing import Any, final
 import numpy as np
 
 from workbench import data, models
-from workbench.data import loader
+from workbench.data.batches import loader
 from workbench.metrics import constant_quality
 from workbench.models import Given, Model, Parameter, patterns
 from workbench.models.patterns import Pattern

@@ -11,7 +11,7 @@ from workbench.bridges.feeds import Source, feed_of
 from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.rows import SparseRows, checked, rows_of
-from workbench.data import cut
+from workbench.data.batches import cut
 
 Item = tuple[SparseRows, torch.Tensor | None]
 

@@ -16,7 +16,7 @@ from workbench.bridges.pytorch.follow import follow
 from workbench.bridges.pytorch.library import torch
 from workbench.bridges.pytorch.rows import SparseRows, arrays_of, rows_of
 from workbench.bridges.table import ERROR, WARNING
-from workbench.data.row_hashes import row_hashes
+from workbench.data.profiles.row_hashes import row_hashes
 from workbench.formats.compressed import assemble
 
 BOUNDARY = "DataLoader -> training"

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.exports.contract import Export, in_memory, register
 
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlock
 from workbench.data.exports.contract import Export, blocks, label_names, register
-from workbench.data.row_blocks import RowBlock
 
 
 def write(dataset: Dataset, path: Path) -> None:

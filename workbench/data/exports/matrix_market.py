@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.exports.contract import Export, blocks, label_names, register
 
 

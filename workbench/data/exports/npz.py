@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 import scipy.sparse
 
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.exports.contract import Export, in_memory, label_names, register
 
 

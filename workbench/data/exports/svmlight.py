@@ -4,10 +4,10 @@ from pathlib import Path
 
 import numpy as np
 
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlock
 from workbench.data.errors import DataError
 from workbench.data.exports.contract import Export, blocks, register
-from workbench.data.row_blocks import RowBlock
 
 
 def write(dataset: Dataset, path: Path) -> None:

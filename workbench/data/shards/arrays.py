@@ -12,7 +12,7 @@ from typing import final
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.files import reading
+from workbench.data.files.reading import reading
 from workbench.formats.members import check_array
 
 WHAT = "an array of a shard"

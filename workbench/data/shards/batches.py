@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from workbench.data.block_order import BlockOrder
-from workbench.data.cut import gathered
+from workbench.data.batches.block_order import BlockOrder
+from workbench.data.batches.cut import gathered
+from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.dataset.stored import StoredRows
 from workbench.data.errors import DataError
-from workbench.data.feed import Batch, Feed, check_last, check_position
 from workbench.data.shards.shuffling import stacked
-from workbench.data.stored import StoredRows
 
 BYTES_INDEX = 4
 """Bytes of the index of an entry that was read."""

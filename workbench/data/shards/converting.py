@@ -9,11 +9,12 @@ import numpy as np
 
 from workbench import formats
 from workbench.data import contract
-from workbench.data.cut import ranged
-from workbench.data.dataset import Dataset
+from workbench.data.batches.cut import ranged
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.stored import StoredRows
 from workbench.data.errors import DataError
-from workbench.data.labels import Labels, Wanted
-from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.labels.meaning import Labels, Wanted
 from workbench.data.shards import manifest as manifests
 from workbench.data.shards.digest import Digest
 from workbench.data.shards.manifest import Manifest
@@ -21,7 +22,6 @@ from workbench.data.shards.meaning import LabelCollector, Understood
 from workbench.data.shards.shuffling import Shuffle, hashes
 from workbench.data.shards.whole import beside
 from workbench.data.shards.writing import Rows, ShardWriter
-from workbench.data.stored import StoredRows
 
 SHARD_BYTES = 1 << 27
 LEAST_SHARD_BYTES = 1 << 10

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.files import reading
-from workbench.data.labels import Labels
+from workbench.data.files.reading import reading
+from workbench.data.labels.meaning import Labels
 from workbench.data.shards.arrays import FileEntry
 
 NAME = "manifest.json"

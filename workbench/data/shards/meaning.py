@@ -6,8 +6,8 @@ from typing import final
 import numpy as np
 
 from workbench.data.errors import DataError
-from workbench.data.label_reading import MOST_CLASSES, read_labels
-from workbench.data.labels import Labels, Wanted
+from workbench.data.labels.meaning import Labels, Wanted
+from workbench.data.labels.reading import MOST_CLASSES, read_labels
 
 Understood = Callable[[np.ndarray], np.ndarray]
 """Makes of labels as they were kept what a data set holds."""

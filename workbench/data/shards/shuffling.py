@@ -13,7 +13,7 @@ from typing import Any, BinaryIO, final
 import numpy as np
 from numpy.typing import DTypeLike
 
-from workbench.data.cut import gathered
+from workbench.data.batches.cut import gathered
 from workbench.data.errors import DataError
 from workbench.data.shards.writing import Rows
 from workbench.formats.compressed import assemble

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, final
 
 import numpy as np
 
-from workbench.data.cut import ranged
+from workbench.data.batches.cut import ranged
 from workbench.data.shards.arrays import FileEntry, write_array
 from workbench.data.shards.manifest import INDICES, Shard, folder_of
 

@@ -10,13 +10,13 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset, canonical
+from workbench.data.dataset.record import Dataset, canonical
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint
-from workbench.data.hdf5_rows import read_rows, reading_hdf5
-from workbench.data.labels import Wanted, listed
-from workbench.data.optional import required
-from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.files.hdf5 import read_rows, reading_hdf5
+from workbench.data.files.optional import required
+from workbench.data.files.reading import dataset_of, fingerprint
+from workbench.data.labels.meaning import Wanted, listed
 
 LICENCE = "that of the file"
 WHAT = "an .h5ad file"

@@ -8,10 +8,10 @@ sees the neighbours' features, too, sees many.
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
-from workbench.data.edges import graph_of
+from workbench.data.dataset.edges import graph_of
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels import Labels
+from workbench.data.labels.meaning import Labels
 from workbench.data.synthetic import LICENCE, ORIGIN
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype

@@ -9,9 +9,9 @@ import numpy as np
 from scipy.stats import rankdata
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.labels import Labels
+from workbench.data.labels.meaning import Labels
 from workbench.data.synthetic import LICENCE, ORIGIN, Popularity
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype

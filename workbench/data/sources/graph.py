@@ -15,20 +15,20 @@ import numpy as np
 import scipy.sparse
 
 from workbench import formats
-from workbench.data import column_text
-from workbench.data.column_text import Layout
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
-from workbench.data.edges import graph_of
+from workbench.data.dataset.edges import graph_of
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.file_types import refuse_binary, starts_with
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.label_files import of_text, read_label_file
-from workbench.data.label_reading import Place
-from workbench.data.labels import Wanted, listed
-from workbench.data.matrix_files import ZIP, arrays, read_matrix
-from workbench.data.matrix_market_text import is_market
-from workbench.data.numbering import is_whole, places_of
+from workbench.data.files.ids import is_whole, places_of
+from workbench.data.files.labels import of_text, read_label_file
+from workbench.data.files.matrices import ZIP, arrays, read_matrix
+from workbench.data.files.matrix_market import is_market
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.types import refuse_binary, starts_with
+from workbench.data.labels.meaning import Wanted, listed
+from workbench.data.labels.reading import Place
+from workbench.data.text import separated
+from workbench.data.text.separated import Layout
 
 NAME = "graph"
 LICENCE = "that of the file"
@@ -125,11 +125,11 @@ def _given(path: str | os.PathLike, labels: str | os.PathLike | None, named: boo
     if not named:
         return Labelled(*read_label_file(labels))
     with reading(labels, "labels of named nodes (each line: node label)"):
-        layout = column_text.layout(labels)
+        layout = separated.layout(labels)
         if layout.columns != 2:
             raise DataError(f"{labels} has {layout.columns} columns; with named = true it has a node and its label.")
-        node, label = column_text.read_columns(labels, layout, {0: "text", 1: "text"}).values()
-        place = column_text.place_of(labels, layout)
+        node, label = separated.read_columns(labels, layout, {0: "text", 1: "text"}).values()
+        place = separated.place_of(labels, layout)
         names = [node.texts[code] for code in node.codes]
         if len(node.texts) < len(names):
             again = int(np.flatnonzero(np.bincount(node.codes)[node.codes] > 1)[-1])
@@ -178,15 +178,15 @@ def _edges_of(adjacency: Any, path: str | os.PathLike) -> Edges:
 
 
 def _edges_in_text(path: str | os.PathLike, labels: Labelled, zero_based: bool | str) -> Edges:
-    layout = column_text.layout(path)
+    layout = separated.layout(path)
     if layout.columns not in (2, 3):
         raise DataError(f"{path} has {layout.columns} columns; an edge is u v, or u v weight.")
     if _is_header(layout, labels.names):
         layout = layout.without_header
     kind = "whole" if labels.names is None else "text"
     kinds = {0: kind, 1: kind} | ({2: "number"} if layout.columns == 3 else {})
-    read = column_text.read_columns(path, layout, kinds, comments=True)
-    place = column_text.place_of(path, layout, comments=True)
+    read = separated.read_columns(path, layout, kinds, comments=True)
+    place = separated.place_of(path, layout, comments=True)
     nodes = len(labels.values)
     if labels.names is None:
         ends = _counted([read[0], read[1]], nodes, zero_based, place)

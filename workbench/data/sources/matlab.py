@@ -11,12 +11,12 @@ import scipy.sparse
 
 from workbench import formats
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.label_reading import MOST_COLUMNS, one_of_columns
-from workbench.data.labels import Wanted
-from workbench.data.matlab_variables import READ, WHAT, Variable, opened_matlab, values, variables
+from workbench.data.files.matlab import READ, WHAT, Variable, opened_matlab, values, variables
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.reading import MOST_COLUMNS, one_of_columns
 
 NAME = "matlab"
 LICENCE = "that of the file"

@@ -9,13 +9,13 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.file_types import looks_like
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.label_files import read_label_file
-from workbench.data.labels import Wanted
-from workbench.data.matrix_market_text import is_market, read_market
+from workbench.data.files.labels import read_label_file
+from workbench.data.files.matrix_market import is_market, read_market
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.types import looks_like
+from workbench.data.labels.meaning import Wanted
 
 NAME = "matrix_market"
 LICENCE = "that of the file"

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.file_types import looks_like, starts_with
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.label_files import read_label_array
-from workbench.data.labels import Wanted
-from workbench.data.matrix_files import SAVED, ZIP, read_saved, saved
+from workbench.data.files.labels import read_label_array
+from workbench.data.files.matrices import SAVED, ZIP, read_saved, saved
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.types import looks_like, starts_with
+from workbench.data.labels.meaning import Wanted
 from workbench.formats.parts import Parts
 
 LICENCE = "that of the file"

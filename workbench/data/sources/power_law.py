@@ -5,7 +5,7 @@ lengths are lognormal. Labels come from a planted linear teacher, so that there 
 """
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.synthetic import LICENCE, ORIGIN, Recipe, draw
 
 

@@ -17,16 +17,16 @@ from typing import Any, NamedTuple
 import numpy as np
 import scipy.sparse
 
-from workbench.data import column_text
-from workbench.data.column_text import Layout
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.file_types import refuse_binary
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.label_reading import Place
-from workbench.data.labels import Wanted, listed, number_named
-from workbench.data.numbering import Numbers, places_of, sorted_ids
+from workbench.data.files.ids import Numbers, places_of, sorted_ids
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.files.types import refuse_binary
+from workbench.data.labels.meaning import Wanted, listed, number_named
+from workbench.data.labels.reading import Place
+from workbench.data.text import separated
+from workbench.data.text.separated import Layout
 
 NAME = "ratings"
 LICENCE = "that of the file"
@@ -124,23 +124,23 @@ def _read(
     implicit: bool,
 ) -> Pairs:
     refuse_binary(path, WHAT)
-    layout = column_text.layout(path, separator)
+    layout = separated.layout(path, separator)
     if lists or (lists is None and _has_lists(path, layout)):
         return _of_lists(path, layout)
     return _of_columns(path, layout, header, columns.split(), implicit)
 
 
 def _has_lists(path: str | os.PathLike, layout: Layout) -> bool:
-    lines = (line for (_, line), _ in zip(column_text.lines_of(path, layout), range(100), strict=False))
-    lengths = {len(column_text.fields(line.decode("utf-8"), layout.separator)) for line in lines}
+    lines = (line for (_, line), _ in zip(separated.lines_of(path, layout), range(100), strict=False))
+    lengths = {len(separated.fields(line.decode("utf-8"), layout.separator)) for line in lines}
     return len(lengths) > 1 or max(lengths) > 8 or (layout.separator == "space" and layout.first[0].endswith(":"))
 
 
 def _of_lists(path: str | os.PathLike, layout: Layout) -> Pairs:
     users, items = Numbers(), Numbers()
     user_of, items_of, lines, counts = array("q"), array("q"), array("q"), array("q")
-    for number, line in column_text.lines_of(path, layout):
-        user, *taken = column_text.fields(line.decode("utf-8"), layout.separator)
+    for number, line in separated.lines_of(path, layout):
+        user, *taken = separated.fields(line.decode("utf-8"), layout.separator)
         user = user.removesuffix(":")
         if "" in (user, *taken):
             raise DataError(f"{path}:{number}: an id is empty; a line is a user and the items of that user.")
@@ -172,9 +172,9 @@ def _of_columns(
     if header or (header is None and _is_header(layout, names)):
         layout = layout.without_header
     kinds = {place: "number" if name == "rating" else "text" for name, place in names.items() if name in COLUMNS}
-    read = column_text.read_columns(path, layout, kinds)
+    read = separated.read_columns(path, layout, kinds)
     user, item, ratings = read[names["user"]], read[names["item"]], read.get(names.get("rating", -1))
-    return Pairs(user.codes, item.codes, user.texts, item.texts, ratings, column_text.place_of(path, layout))
+    return Pairs(user.codes, item.codes, user.texts, item.texts, ratings, separated.place_of(path, layout))
 
 
 def _is_header(layout: Layout, names: dict[str, int]) -> bool:

@@ -14,10 +14,10 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.errors import DataError
-from workbench.data.files import UNREADABLE, dataset_of
-from workbench.data.labels import Wanted
+from workbench.data.files.reading import UNREADABLE, dataset_of
+from workbench.data.labels.meaning import Wanted
 
 NAME = "scikit_learn"
 SUBSETS = ("all", "train", "test")

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
-from workbench.data.files import fingerprint
+from workbench.data.dataset.record import Dataset
+from workbench.data.files.reading import fingerprint
 from workbench.data.shards import manifest
 from workbench.data.shards.reading import ShardRows, Shards
 

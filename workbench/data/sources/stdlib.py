@@ -23,11 +23,11 @@ from typing import NamedTuple
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import ROW_NORM, Dataset
+from workbench.data.dataset.record import ROW_NORM, Dataset
 from workbench.data.errors import DataError
-from workbench.data.label_reading import class_numbers
-from workbench.data.labels import Labels
-from workbench.data.numbering import Numbers
+from workbench.data.files.ids import Numbers
+from workbench.data.labels.meaning import Labels
+from workbench.data.labels.reading import class_numbers
 from workbench.formats.compressed import assemble
 from workbench.formats.indices import index_dtype
 

@@ -11,15 +11,15 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.file_types import otherwise, refuse_binary
-from workbench.data.files import check_features, dataset_of, fingerprint, reading
-from workbench.data.labels import Wanted
-from workbench.data.opened import opened, place_in
-from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.files.opened import opened, place_in
+from workbench.data.files.reading import check_features, dataset_of, fingerprint, reading
+from workbench.data.files.types import otherwise, refuse_binary
+from workbench.data.labels.meaning import Wanted
 from workbench.data.shards.converting import blocks_of
-from workbench.data.svmlight_text import first_fault, has_several_labels, holds_row, parse, query_numbers
+from workbench.data.text.svmlight import first_fault, has_several_labels, holds_row, parse, query_numbers
 
 LICENCE = "that of the file"
 TEXT = "svmlight text (each line: label column:value ...)"

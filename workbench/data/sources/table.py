@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, fingerprint, reading
-from workbench.data.labels import Wanted, listed
-from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.files.reading import dataset_of, fingerprint, reading
+from workbench.data.labels.meaning import Wanted, listed
 from workbench.data.shards.converting import blocks_of
 from workbench.data.shards.shuffling import together
 from workbench.data.tables.assembly import Learned, learn

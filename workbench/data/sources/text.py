@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset, canonical
-from workbench.data.documents import Documents, state_of
+from workbench.data.dataset.record import Dataset, canonical
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files import dataset_of, reading
-from workbench.data.labels import Wanted
-from workbench.data.row_blocks import RowBlock, RowBlocks
-from workbench.data.word_columns import Words
+from workbench.data.files.reading import dataset_of, reading
+from workbench.data.labels.meaning import Wanted
+from workbench.data.text.documents import Documents, state_of
+from workbench.data.text.words import Words
 
 LICENCE = "that of the files"
 

@@ -1,7 +1,7 @@
 """Synthetic data without skew: every column is as popular as every other one, and rows are equally long."""
 
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset
+from workbench.data.dataset.record import Dataset
 from workbench.data.synthetic import LICENCE, ORIGIN, Recipe, draw
 
 

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from workbench.data import vw_text
 from workbench.data.contract import Source, register
-from workbench.data.dataset import Dataset, canonical
+from workbench.data.dataset.record import Dataset, canonical
+from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
 from workbench.data.errors import DataError
-from workbench.data.files import check_features, dataset_of, fingerprint, reading
-from workbench.data.labels import Wanted
-from workbench.data.opened import place_in
-from workbench.data.row_blocks import RowBlock, RowBlocks
+from workbench.data.files.opened import place_in
+from workbench.data.files.reading import check_features, dataset_of, fingerprint, reading
+from workbench.data.labels.meaning import Wanted
 from workbench.data.shards.shuffling import together
+from workbench.data.text import vowpal_wabbit
 from workbench.formats.compressed import assemble
 
 LICENCE = "that of the file"
@@ -48,10 +48,10 @@ def make(
     wanted = Wanted(kind, positive, classes, unseen)
     _check(bits, columns, importance, features)
     with reading(path, WHAT):
-        parts = list(vw_text.read(path, columns == "hashed", importance == "ignored"))
+        parts = list(vowpal_wabbit.read(path, columns == "hashed", importance == "ignored"))
         if columns != "hashed" and not all(part.are_numbers for part in parts):
             _refuse_names(path, columns)
-            parts = list(vw_text.read(path, True, importance == "ignored"))
+            parts = list(vowpal_wabbit.read(path, True, importance == "ignored"))
         read = [(_matrix(part, bits), part.labels) for part in _checked(parts, bits, features, path)]
         x, labels = together(read, path)
         x = assemble("csr", x.indptr, x.indices, x.data, (x.shape[0], max(x.shape[1], features or 0)))
@@ -74,14 +74,14 @@ def blocks(
     _check(bits, columns, importance, features)
     ignored = importance == "ignored"
     with reading(path, WHAT):
-        numbered = columns != "hashed" and all(part.are_numbers for part in vw_text.read(path, False, ignored))
+        numbered = columns != "hashed" and all(part.are_numbers for part in vowpal_wabbit.read(path, False, ignored))
         if columns != "hashed" and not numbered:
             _refuse_names(path, columns)
     facts: dict[str, Any] = {"duplicate_entries": 0, "reread": _reread(bits, numbered)}
 
     def made() -> Iterator[RowBlock]:
         with reading(path, WHAT):
-            for part in _checked(vw_text.read(path, not numbered, ignored), bits, features, path):
+            for part in _checked(vowpal_wabbit.read(path, not numbered, ignored), bits, features, path):
                 x = canonical(_matrix(part, bits))
                 facts["duplicate_entries"] += len(part.columns) - x.nnz
                 yield RowBlock(x, part.labels)
@@ -109,7 +109,7 @@ def _refuse_names(path: str | os.PathLike, columns: str) -> None:
         raise DataError(f"{path} has names other than whole numbers below 2**31, or several namespaces: hash them.")
 
 
-def _matrix(rows: vw_text.Rows, bits: int) -> Any:
+def _matrix(rows: vowpal_wabbit.Rows, bits: int) -> Any:
     """The csr array of some rows, as they stand, as wide as the highest number tells, or 2**bits of hashes."""
     if rows.are_numbers:
         indices, width = rows.columns, int(rows.columns.max(initial=0)) + 1
@@ -119,8 +119,8 @@ def _matrix(rows: vw_text.Rows, bits: int) -> Any:
 
 
 def _checked(
-    parts: Iterable[vw_text.Rows], bits: int, features: int | None, path: str | os.PathLike
-) -> Iterator[vw_text.Rows]:
+    parts: Iterable[vowpal_wabbit.Rows], bits: int, features: int | None, path: str | os.PathLike
+) -> Iterator[vowpal_wabbit.Rows]:
     """The parts; a number beyond `features` is refused with its line, and other features than 2**bits (`DataError`)."""
     before = 0
     for part in parts:

@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse
 
 from workbench.data.errors import DataError
-from workbench.data.labels import Wanted
+from workbench.data.labels.meaning import Wanted
 from workbench.data.tables.arrow import MISSING_WORDS, cleaned
 from workbench.data.tables.blocks import Block, Table
 from workbench.data.tables.categories import Hashed, OneHot

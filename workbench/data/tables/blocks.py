@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, BinaryIO, Protocol, final
 
 from workbench.data.errors import DataError
-from workbench.data.files import reading
-from workbench.data.opened import head, opened, packing
+from workbench.data.files.opened import head, opened, packing
+from workbench.data.files.reading import reading
 from workbench.data.tables import dialect as dialects
 from workbench.data.tables.arrow import Texts, arrow, each_of, texts_of
 from workbench.data.tables.dialect import Dialect

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, final
 
 from workbench.data.errors import DataError
-from workbench.data.labels import listed
+from workbench.data.labels.meaning import listed
 from workbench.data.tables.schema import ENCODINGS, SAYABLE, Column
 from workbench.data.tables.telling import seen_text, table_lines
 

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import final
 
 from workbench.data.errors import DataError
-from workbench.data.labels import number_named
-from workbench.data.opened import LONGEST_LINE, opened
+from workbench.data.files.opened import LONGEST_LINE, opened
+from workbench.data.labels.meaning import number_named
 from workbench.data.tables.arrow import MISSING_WORDS
 
 SEPARATORS = ("\t", ";", "|", ",")

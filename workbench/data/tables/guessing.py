@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from workbench.data.errors import DataError
-from workbench.data.labels import listed
+from workbench.data.labels.meaning import listed
 from workbench.data.tables.blocks import Table, table_of
 from workbench.data.tables.columns import LAYOUT, Columns, load
 from workbench.data.tables.schema import BINS, Column

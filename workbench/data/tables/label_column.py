@@ -4,7 +4,7 @@ from typing import Any, final
 
 import numpy as np
 
-from workbench.data.labels import Wanted
+from workbench.data.labels.meaning import Wanted
 from workbench.data.tables.arrow import MISSING_WORDS, Texts, arrow, numbers_of
 from workbench.data.tables.encoding import WrongValueError, first_row, of_rows
 from workbench.data.tables.schema import Column

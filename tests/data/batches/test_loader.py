@@ -1,0 +1,180 @@
+"""Preparing ahead on another thread: order, overlap, errors with their traceback, and no thread left behind."""
+
+import threading
+import time
+import traceback
+import weakref
+
+import numpy as np
+import pytest
+
+from kernels import plan, threads
+from workbench.data.batches.loader import ahead
+
+every_depth = pytest.mark.parametrize("depth", [0, 1, 3])
+
+
+@pytest.fixture(autouse=True)
+def no_thread_is_left():
+    before = threading.active_count()
+    yield
+    assert threading.active_count() == before
+
+
+def values(iterator) -> list:
+    return [ready.value for ready in iterator]
+
+
+@every_depth
+@pytest.mark.parametrize("count", [0, 1, 50])
+def test_results_come_in_the_order_of_the_items(depth: int, count: int) -> None:
+    assert values(ahead(range(count), str, depth)) == [str(item) for item in range(count)]
+
+
+def test_one_item_ahead_and_no_more() -> None:
+    asked, made = [], []
+    for ready in ahead(range(6), made.append, depth=1):
+        asked.append(ready)
+        expected = min(len(asked) + 1, 6)
+        patience = time.perf_counter() + 5
+        while len(made) < expected and time.perf_counter() < patience:
+            time.sleep(0.001)
+        time.sleep(0.005)
+        assert len(made) == expected
+
+
+def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
+    seen = set(values(ahead(range(5), lambda _: threading.current_thread())))
+    assert len(seen) == 1
+    assert threading.current_thread() not in seen
+    assert set(values(ahead(range(5), lambda _: threading.current_thread(), depth=0))) == {threading.current_thread()}
+
+
+def test_work_of_both_sides_overlaps() -> None:
+    made, waits = [threading.Event() for _ in range(8)], []
+
+    def prepare(item: int) -> int:
+        time.sleep(0.02)
+        made[item].set()
+        return item
+
+    for ready in ahead(range(8), prepare):
+        waits.append(ready.seconds_wait)
+        assert ready.seconds_prepare >= 0.02
+        assert all(each.wait(60) for each in made[ready.value + 1 : ready.value + 2])  # while this one is in hand
+    assert waits[0] > 0.01
+    assert np.median(waits[1:]) < 0.01
+
+
+def test_without_overlap_all_preparation_is_waited_for() -> None:
+    ready = list(ahead(range(3), lambda _: time.sleep(0.01), depth=0))
+    assert all(one.seconds_wait == one.seconds_prepare >= 0.01 for one in ready)
+
+
+def test_time_to_take_an_item_is_part_of_its_preparation() -> None:
+    def slow_items():
+        for item in range(2):
+            time.sleep(0.01)
+            yield item
+
+    assert all(ready.seconds_prepare >= 0.01 for depth in (0, 1) for ready in ahead(slow_items(), str, depth))
+
+
+def fails_at_two(item: int) -> int:
+    if item == 2:
+        raise ZeroDivisionError("two")
+    return item
+
+
+@every_depth
+def test_error_comes_where_its_item_would_with_its_traceback(depth: int) -> None:
+    seen = []
+    with pytest.raises(ZeroDivisionError, match="two") as caught:
+        seen += [seen.append(ready.value) for ready in ahead(range(9), fails_at_two, depth)]
+    assert seen == [0, 1]
+    assert "fails_at_two" in "".join(traceback.format_tb(caught.value.__traceback__))
+
+
+@every_depth
+def test_error_of_the_items_themselves(depth: int) -> None:
+    def items():
+        yield 1
+        raise LookupError("no more to read")
+
+    seen = ahead(items(), str, depth)
+    assert next(seen).value == "1"
+    with pytest.raises(LookupError, match="no more to read"):
+        next(seen)
+
+
+@every_depth
+def test_caller_that_stops_early_leaves_no_thread(depth: int) -> None:
+    made = []
+    for ready in ahead(range(1000), lambda item: made.append(item) or item, depth):
+        if ready.value == 3:
+            break
+    del ready
+    assert len(made) <= 4 + depth
+
+
+def train_on(batches) -> None:
+    for _ in batches:
+        raise ValueError("the step failed")
+
+
+def test_caller_that_fails_leaves_no_thread() -> None:
+    with pytest.raises(ValueError, match="the step failed"):
+        train_on(ahead(range(1000), str))
+
+
+def test_iterator_that_is_never_started_has_no_thread() -> None:
+    before = threading.active_count()
+    unused = ahead(range(3), str)
+    assert threading.active_count() == before
+    unused.close()
+
+
+def test_iterator_that_is_dropped_leaves_no_thread() -> None:
+    unfinished = ahead(range(1000), str)
+    next(unfinished)
+    assert any(thread.name == "loader" for thread in threading.enumerate())
+    del unfinished
+
+
+def test_results_are_let_go() -> None:
+    kept = []
+    for ready in ahead(range(6), lambda _: np.zeros(3)):
+        kept.append(weakref.ref(ready.value))
+        del ready
+        assert sum(reference() is not None for reference in kept) == 0
+
+
+def test_kernels_called_there_stay_on_that_thread() -> None:
+    assert set(values(ahead(range(3), lambda _: threads.get_threads()))) == {1}
+    before = threads.get_threads()
+    with threads.serial():
+        with threads.serial():
+            assert threads.get_threads() == 1
+        assert threads.get_threads() == 1
+        assert threads.is_serial(10**12)
+    assert threads.get_threads() == before
+
+
+def test_layer_without_overlap_prepares_when_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("numba.config.THREADING_LAYER", "workqueue")
+    assert not threads.may_overlap()
+    assert values(ahead(range(2), lambda _: threading.current_thread())) == [threading.current_thread()] * 2
+
+
+def test_plans_made_ahead_are_those_made_in_place() -> None:
+    random = np.random.default_rng(0)
+    batches = [random.integers(0, 10**6, 20_000) for _ in range(6)]
+    starts = np.array([0, 20_000])
+    for indices, ready in zip(batches, ahead(batches, lambda indices: plan.build(starts, indices, 10**6)), strict=True):
+        in_place = plan.build(starts, indices, 10**6)
+        np.testing.assert_array_equal(ready.value.permutation, in_place.permutation)
+
+
+def test_negative_depth_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"depth is -1; .* 0 for none, or more"):
+        ahead([], str, -1)

@@ -1,0 +1,171 @@
+"""svmlight text in a random order: every row once an epoch, the same again for the same seed, from any batch on."""
+
+import collections
+import gzip
+import itertools
+import tracemalloc
+
+import numpy as np
+import pytest
+from tests.data.test_svmlight_batches import DENSE, LABELS, stream
+
+from tests.data import test_svmlight_batches as plain
+from workbench.data import DataError
+from workbench.data.batches.block_order import BLOCKS, BlockOrder
+from workbench.data.batches.feed import LAST
+
+path = plain.path
+BUFFERS = (1, 2, 5, 23, 1000)
+
+
+def shuffled(path, **options):
+    return stream(path, shuffle=True, **options)
+
+
+def order(batches, number=0, first=0):
+    """The numbers of the rows of an epoch, after a look at what the batches hold."""
+    made = list(batches.epoch(number, first))
+    for batch in made:
+        np.testing.assert_array_equal(batch.x.toarray(), DENSE[batch.rows_index])
+        np.testing.assert_array_equal(batch.y, LABELS[batch.rows_index])
+    return np.concatenate([batch.rows_index for batch in made]).tolist() if made else []
+
+
+@pytest.mark.parametrize("buffer_rows", BUFFERS)
+@pytest.mark.parametrize("rows", [1, 4, 23, 50])
+def test_every_epoch_has_every_row_once_in_an_order_of_its_own(path, rows, buffer_rows):
+    batches = shuffled(path, rows=rows, buffer_rows=buffer_rows)
+    orders = [order(batches, number) for number in range(3)]
+    assert all(sorted(one) == list(range(23)) for one in orders)
+    assert all(one != other for one, other in itertools.combinations([*orders, list(range(23))], 2))
+    assert orders == [order(shuffled(path, rows=rows, buffer_rows=buffer_rows), number) for number in range(3)]
+    assert orders[0] != order(shuffled(path, rows=rows, buffer_rows=buffer_rows, seed=1))
+
+
+@pytest.mark.parametrize("last", LAST)
+@pytest.mark.parametrize("rows", [4, 23, 50])
+@pytest.mark.parametrize("buffer_rows", [1, 5, 1000])
+def test_the_end_of_an_epoch_is_as_in_stored_order(path, last, rows, buffer_rows):
+    batches = shuffled(path, rows=rows, last=last, buffer_rows=buffer_rows)
+    stored = stream(path, rows=rows, last=last)
+    whole = [order(shuffled(path, buffer_rows=buffer_rows), number) for number in range(6)]
+    endless = list(itertools.chain.from_iterable(whole))
+    for number in range(5):
+        made, expected = list(batches.epoch(number)), list(stored.epoch(number))
+        assert [(len(batch.y), batch.pad, batch.rolled) for batch in made] == [
+            (len(batch.y), batch.pad, batch.rolled) for batch in expected
+        ]
+        came = order(batches, number)
+        if last == "roll_over":
+            begin = number * 23 // rows * rows
+            assert came == endless[begin : begin + len(came)]
+        else:
+            repeated = whole[number] * (1 + rows // 23)
+            assert came == whole[number][: len(came)] + repeated[: max(len(came) - 23, 0)]
+
+
+@pytest.mark.parametrize("last", LAST)
+@pytest.mark.parametrize("number", [0, 1, 3])
+def test_an_epoch_goes_on_from_any_batch(path, last, number):
+    batches = shuffled(path, rows=4, last=last, buffer_rows=3)
+    whole = list(batches.epoch(number))
+    for first in range(len(whole) + 2):
+        rest = list(batches.epoch(number, first))
+        assert [b.rows_index.tolist() for b in rest] == [b.rows_index.tolist() for b in whole[first:]]
+        assert order(batches, number, first) == [row for b in whole[first:] for row in b.rows_index]
+
+
+@pytest.mark.parametrize("parts", [2, 3, 40])
+def test_parts_are_shuffled_each_for_itself(path, parts):
+    seen = []
+    for part in range(parts):
+        made = [shuffled(path, rows=3, part=part, parts=parts, buffer_rows=4), stream(path, part=part, parts=parts)]
+        labels = [[label for batch in one.epoch(1) for label in batch.y] for one in made]
+        assert sorted(labels[0]) == sorted(labels[1])
+        seen += labels[0]
+    assert sorted(seen) == sorted(LABELS)
+
+
+def test_within_a_buffer_every_order_is_as_likely():
+    blocks = BlockOrder(3, buffer_rows=3)
+    orders = collections.Counter()
+    for epoch in range(6000):
+        ((held, within),) = blocks.buffers(0, epoch, 0)
+        assert held.tolist() == [0, 1, 2]
+        orders[tuple(within.tolist())] += 1
+    assert len(orders) == 6
+    assert max(abs(count - 1000) for count in orders.values()) < 150  # five deviations
+
+
+def test_a_file_larger_than_the_buffer_is_mixed_all_over():
+    total, buffer_rows = 40_000, 4 * BLOCKS
+    blocks = BlockOrder(total, buffer_rows)
+    assert blocks.length == 4
+    rows = np.concatenate([blocks.rows_of(held)[within] for held, within in blocks.buffers(3, 0, 0)])
+    assert np.array_equal(np.sort(rows), np.arange(total))
+    for batch in rows[: 20 * 256].reshape(20, 256):
+        assert abs(batch.mean() - total / 2) < 5 * total / np.sqrt(12 * 256 / 4)  # of blocks of four, at worst
+        assert batch.std() > total / 5
+    neighbours = np.abs(np.diff(rows)) < 4
+    assert neighbours.mean() < 0.02
+
+
+def test_settings_tell_shuffled_batches_from_others(path):
+    made = [
+        stream(path),
+        shuffled(path),
+        shuffled(path, seed=1),
+        shuffled(path, buffer_rows=5),
+        stream(path, seed=1),
+    ]
+    told = [batches.settings() for batches in made]
+    assert told[0] == told[4]
+    assert all(one != other for one, other in itertools.combinations(told[:4], 2))
+
+
+def test_a_fault_is_told_with_its_line_also_from_a_part(path):
+    path.write_text(path.read_text() + "\n1 3:1 2:1\n1 1:1\n", encoding="utf-8")
+    number = len(path.read_text(encoding="utf-8").splitlines()) - 1
+    for parts in (1, 2):
+        with pytest.raises(DataError, match=rf"data.svm:{number}: column 2 comes after 3"):
+            for _ in shuffled(path, rows=4, part=parts - 1, parts=parts, buffer_rows=5).epoch():
+                pass
+
+
+def test_what_cannot_be_shuffled_is_refused(path):
+    packed = path.with_name("data.svm.gz")
+    packed.write_bytes(gzip.compress(path.read_bytes()))
+    with pytest.raises(DataError, match="is compressed and has one order; unpack it, or use shuffle=False"):
+        shuffled(packed)
+    for options, message in (
+        ({"buffer_rows": 0}, "buffer_rows is 0; it is how many rows are shuffled at once"),
+        ({"seed": -1}, "seed is -1; it is a whole number from 0 on"),
+        ({"seed": 1.5}, "seed is 1.5"),
+    ):
+        with pytest.raises(DataError, match=message):
+            shuffled(path, **options)
+
+
+def test_a_file_that_is_cut_short_is_refused_and_not_waited_for(path):
+    batches = shuffled(path, rows=2, buffer_rows=2)
+    epoch = batches.epoch()
+    next(epoch)
+    path.write_bytes(b"")
+    with pytest.raises(DataError, match=r"data.svm has changed while it was read"):
+        list(epoch)
+
+
+def test_memory_is_that_of_the_buffer(tmp_path):
+    text = "".join(f"1 {column}:1.5 {column + 1}:2.5\n" for column in range(50)) * 20
+    peaks = []
+    for copies in (1, 20):
+        (tmp_path / "x.svm").write_text(text * copies)
+        read = stream(tmp_path / "x.svm", 100, rows=200, shuffle=True, buffer_rows=400)
+        next(read.epoch())
+        tracemalloc.start()
+        rows = sum(len(batch.rows_index) for batch in read.epoch())
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert rows == 1000 * copies
+    # the permutation of 20 times the blocks, a few bytes each, is in it
+    assert peaks[1] < 2.5 * peaks[0]

@@ -1,0 +1,193 @@
+"""Mini-batches of arrays in memory: slices of matrices and their labels, epoch after epoch."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from workbench import formats
+from workbench.data.batches import cut
+from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.errors import DataError
+
+Held = tuple[str, str, Any]
+"""An array that is held: name, format and array."""
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Batches(Feed):
+    """Mini-batches of `rows` rows of `x` (csr, dense or row_sparse) with their labels `y`: [rows], [rows, N], or csr.
+
+    Several arrays are given by name, `{"user": ids, "item": ids}`; a single one is called `data`, a single label
+    `label`; `y` may be None. A batch has the formats of what it is cut from. In stored order it shares its values and
+    indices with them: nothing but `rows` + 1 row pointers is made. With `shuffle` the order is random, another one each
+    epoch, the same for the same `seed` and epoch; rows are then copied.
+
+    `last` says what becomes of the rows at the end of an epoch that fill no batch: `keep` them as a smaller one,
+    `discard` them, `pad` them with the first rows of the epoch (again and again, where those do not suffice), or
+    `roll_over`: the next epoch starts with them. Wrong arguments, and a set without rows, are refused (`DataError`).
+
+    >>> x, y = np.eye(5, dtype=np.float32), np.arange(5)
+    >>> [batch.y.tolist() for batch in Batches(x, y, rows=2).epoch(0)]
+    [[0, 1], [2, 3], [4]]
+    >>> [(batch.y.tolist(), batch.pad) for batch in Batches(x, y, rows=2, last="pad").epoch(0)]
+    [([0, 1], 0), ([2, 3], 0), ([4, 0], 1)]
+    >>> rolling = Batches(x, y, rows=2, last="roll_over")
+    >>> [[batch.y.tolist() for batch in rolling.epoch(number)] for number in range(2)]
+    [[[0, 1], [2, 3]], [[4, 0], [1, 2], [3, 4]]]
+    """
+
+    x: Any
+    y: Any = None
+    rows: int = 256
+    shuffle: bool = False
+    seed: int = 0
+    last: str = "keep"
+    total: int = field(init=False)
+    """Rows of the data."""
+    data: tuple[Held, ...] = field(init=False, repr=False)
+    labels: tuple[Held, ...] = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        data = _by_name(self.x, "data", "x")
+        labels = {} if self.y is None else _by_name(self.y, "label", "y")
+        if both := sorted(set(data) & set(labels)):
+            raise DataError(f"{both[0]!r} names data and labels; every array has a name of its own.")
+        if not data:
+            raise DataError("x has no arrays; give at least one, as an array or by name: {'data': x}.")
+        unnamed = dict.fromkeys(data, "x") if not isinstance(self.x, Mapping) else {}
+        unnamed |= dict.fromkeys(labels, "y") if not isinstance(self.y, Mapping) else {}
+        words = {name: unnamed.get(name, name) for name in (*data, *labels)}
+        admitted = {name: (name, *cut.admit(array, words[name])) for name, array in {**data, **labels}.items()}
+        first = next(iter(admitted.values()))[2]
+        object.__setattr__(self, "data", tuple(admitted[name] for name in data))
+        object.__setattr__(self, "labels", tuple(admitted[name] for name in labels))
+        object.__setattr__(self, "total", first.shape[0])
+        if not isinstance(self.x, Mapping):
+            object.__setattr__(self, "x", first)
+        self._check_lengths(words)
+        check_last(self.last, self.rows)
+        if self.last == "discard" and not len(self):
+            raise DataError(f"rows={self.rows} with last='discard' leaves no batch of {self.total} rows; use 'keep'.")
+
+    def _check_lengths(self, words: Mapping[str, str]) -> None:
+        """Refuse arrays of different lengths, called by these words in messages (`DataError`)."""
+        first = words[self.data[0][0]]
+        for name, _, array in (*self.data, *self.labels):
+            if array.shape[0] != self.total:
+                lengths = f"{words[name]} has {array.shape[0]} entries for {self.total} rows of {first}"
+                raise DataError(f"{lengths}; it needs one for each.")
+        if not self.total:
+            raise DataError(f"{first} has no rows, so there are no mini-batches; use data with at least one row.")
+
+    def __repr__(self) -> str:
+        arrays = ", ".join(f"{name} {format} {list(array.shape)}" for name, format, array in (*self.data, *self.labels))
+        options = ", ".join(f"{name}={value!r}" for name, value in self.settings().items() if name != "total")
+        return f"<Batches {arrays}: {options}>"
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of the arrays of data."""
+        return sum(formats.nbytes(array) for _, _, array in self.data)
+
+    def __len__(self) -> int:
+        """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
+        return self.count(0)
+
+    def count(self, number: int = 0) -> int:
+        """Batches of that epoch."""
+        start, stop = self._span(number)
+        return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
+
+    def settings(self) -> dict[str, int | str | bool]:
+        """What the rows of a batch depend on."""
+        shared = {"total": self.total, "rows": self.rows, "last": self.last, "shuffle": self.shuffle}
+        return {**shared, "seed": self.seed} if self.shuffle else shared
+
+    def _span(self, number: int) -> tuple[int, int]:
+        """Where the epoch begins and ends in the endless sequence of the rows of all epochs."""
+        begin, end = number * self.total, (number + 1) * self.total
+        return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
+
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
+        """The batches of that epoch, one by one, from batch `first` on."""
+        check_position(number, first)
+        for name, _, array in (*self.data, *self.labels):
+            cut.check(array, name)
+        start, stop = self._span(number)
+        order = _Order(self.total, self.seed) if self.shuffle else None
+        for at in range(first, self.count(number)):
+            begin = start + at * self.rows
+            end = min(begin + self.rows, stop)
+            pad = self.rows - (end - begin) if self.last == "pad" else 0
+            rolled = max(min(number * self.total - begin, self.rows), 0)
+            whole = begin // self.total
+            if not pad and whole == (end - 1) // self.total:  # as most are
+                begin, end = begin - whole * self.total, end - whole * self.total
+                if order is None:
+                    yield self._ranged(begin, end, rolled)
+                else:
+                    yield self._gathered(order.of_epoch(whole)[begin:end], 0, rolled)
+                continue
+            places = np.arange(begin, end)
+            if pad:
+                places = np.concatenate([places, start + np.arange(pad) % self.total])
+            yield self._gathered(places % self.total if order is None else order.rows(places), pad, rolled)
+
+    def order(self, number: int = 0) -> np.ndarray:
+        """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""
+        check_position(number, 0)
+        for name, _, array in (*self.data, *self.labels):
+            cut.check(array, name)
+        start, stop = self._span(number)
+        count = self.count(number) * self.rows
+        places = np.arange(start, start + count if self.last in ("discard", "pad", "roll_over") else stop)
+        if self.last == "pad":
+            places[stop - start :] = start + np.arange(places.size - (stop - start)) % self.total
+        if not self.shuffle or not places.size:
+            return places % self.total
+        order = _Order(self.total, self.seed)
+        return order.of_epoch(number) if places.size == self.total == stop - start else order.rows(places)
+
+    def _ranged(self, start: int, stop: int, rolled: int) -> Batch:
+        data = {name: cut.ranged(format, array, start, stop) for name, format, array in self.data}
+        labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}
+        return Batch(data, labels, np.arange(start, stop), 0, rolled)
+
+    def _gathered(self, rows: np.ndarray, pad: int, rolled: int) -> Batch:
+        data = {name: cut.gathered(format, array, rows) for name, format, array in self.data}
+        labels = {name: cut.gathered(format, array, rows) for name, format, array in self.labels}
+        return Batch(data, labels, rows, pad, rolled)
+
+
+class _Order:
+    """Random orders of the rows, one an epoch; the latest ones are kept, as a batch seldom spans more than two."""
+
+    def __init__(self, total: int, seed: int) -> None:
+        self.total, self.seed = total, seed
+        self.drawn: dict[int, np.ndarray] = {}
+
+    def of_epoch(self, number: int) -> np.ndarray:
+        """The order of that epoch, int64 [total]."""
+        if number not in self.drawn:
+            self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
+            self.drawn[number] = np.random.default_rng((self.seed, number)).permutation(self.total)
+        return self.drawn[number]
+
+    def rows(self, places: np.ndarray) -> np.ndarray:
+        """The rows at those places of the sequence of all epochs."""
+        epochs, within = np.divmod(places, self.total)
+        if epochs[0] == epochs[-1]:
+            return self.of_epoch(int(epochs[0]))[within]
+        parts = [self.of_epoch(int(number))[within[epochs == number]] for number in np.unique(epochs)]
+        return np.concatenate(parts)
+
+
+def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:
+    if not isinstance(arrays, Mapping):
+        return {default: arrays}
+    if wrong := [name for name in arrays if not isinstance(name, str)]:
+        raise DataError(f"{what} names an array {wrong[0]!r}; names are strings.")
+    return dict(arrays)

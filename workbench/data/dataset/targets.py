@@ -1,0 +1,150 @@
+"""What a model is trained towards, made from the labels of a data set by the kind of target that the model asks for."""
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import DTypeLike
+
+from workbench.data.dataset.record import Dataset
+from workbench.data.errors import DataError
+from workbench.data.labels.meaning import listed
+
+OF_MODEL = {"linear": "numbers", "logistic": "binary", "softmax": "classes"}
+
+
+def targets(dataset: Dataset, target: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
+    """The targets of that kind at output width N; None is the natural width (`natural_width`).
+
+    - `classes`: int64 [rows], class numbers. N is as many as classes, or more: further outputs have no examples.
+    - `binary`: `dtype` [rows, 1], 1 for the positive class and 0 for every other one.
+    - `numbers`: `dtype` [rows, N], the labels themselves, and the numbers that classes are named by. Classes at a width
+      above 1 give a column of 0 and 1 each, as `multilabel` does.
+    - `multilabel`: `dtype` [rows, N], a column of 0 and 1 for each class.
+    - `implicit`: `dtype` [rows, 1], ones: whatever the label, a row is what was seen.
+
+    Both parts of a split get the same meaning. Refused (`DataError`, with what came and what to do): labels that cannot
+    give such a target, labels that are all the same, and a width below the number of classes; `merged` makes fewer.
+    """
+    if target not in TARGETS:
+        raise DataError(f"There is no target {target!r}; there are {', '.join(TARGETS)}.")
+    if width is not None and width < 1:
+        raise DataError(f"width is {width}; it is the number of outputs, 1 or more.")
+    if target != "implicit":
+        refuse_constant(dataset)
+    return TARGETS[target](dataset, width, np.dtype(dtype))
+
+
+def natural_width(dataset: Dataset, target: str) -> int:
+    """The width N that the labels ask for: as many outputs as classes, of `numbers` their columns, of `binary` 1."""
+    if target in ("binary", "implicit") or (target == "numbers" and dataset.kind == "classes"):
+        return 1
+    return len(dataset.classes) if dataset.classes else 1 if dataset.y.ndim == 1 else dataset.y.shape[1]
+
+
+def with_labels(dataset: Dataset, model: str, width: int | None = None, dtype: DTypeLike = np.float32) -> np.ndarray:
+    """The targets of a model by its name: `numbers` of linear, `binary` of logistic, `classes` of softmax."""
+    if model not in OF_MODEL:
+        raise DataError(f"There is no model {model!r}; there are {', '.join(OF_MODEL)}. Others take data.targets.")
+    return targets(dataset, OF_MODEL[model], width, dtype)
+
+
+def refuse_constant(dataset: Dataset) -> None:
+    """Refuse labels that are the same in all rows of the whole set (`DataError`): there is nothing to learn."""
+    span, classes = dataset.labels.span, dataset.classes
+    if dataset.kind == "classes" and len(classes) == 1:
+        same = repr(classes[0])
+    elif span is not None and span[0] == span[1] and dataset.y.ndim == 1:
+        same = f"{span[0]:g}"
+    else:
+        return
+    raise DataError(f"Every label of {_origin(dataset)} is {same}: there is nothing to learn. Check the file's labels.")
+
+
+def _class_numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    if dataset.kind != "classes":
+        raise DataError(f"{_labels_are(dataset)}; this model chooses one class a row. {_advice(dataset)}")
+    _check_width(dataset, width)
+    return dataset.y
+
+
+def _binary(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    if (width or 1) != 1:
+        raise DataError(f"width is {width}; a yes-or-no target has one output: leave the width out.")
+    if not dataset.classes:
+        raise DataError(f"{_labels_are(dataset)}; this model answers yes or no. {_advice(dataset)}")
+    positive = dataset.labels.positive
+    if positive is None:
+        advice = "name the one that means yes: positive = '...'"
+        raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. This model answers yes or no; {advice}.")
+    number = dataset.classes.index(positive)
+    yes = dataset.y[:, number] == 1 if dataset.kind == "multilabel" else dataset.y == number
+    return yes.astype(dtype)[:, None]
+
+
+def _numbers(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    if dataset.kind == "multilabel" or (dataset.kind == "classes" and (width or 1) > 1):
+        return _indicators(dataset, width, dtype)
+    if dataset.kind == "classes":
+        values = dataset.labels.values
+        if values is None:
+            advice = f"Take a model of classes, or a column of 0 and 1 for each: width = {len(dataset.classes)}"
+            raise DataError(f"{_labels_are(dataset)}: {listed(dataset.classes)}. They are no numbers. {advice}.")
+        return _fitting(values, dtype)[dataset.y][:, None]
+    y = dataset.y.reshape(dataset.rows, natural_width(dataset, "numbers"))
+    if width is not None and width > y.shape[1]:
+        raise DataError(f"width is {width}; it needs as many numbers a row, and {dataset.name} has {y.shape[1]}.")
+    return np.ascontiguousarray(_fitting(y[:, :width], dtype))
+
+
+def _indicators(dataset: Dataset, width: int | None, dtype: np.dtype) -> np.ndarray:
+    if not dataset.classes:
+        raise DataError(f"{_labels_are(dataset)}; this model has a yes or no for each class. {_advice(dataset)}")
+    _check_width(dataset, width)
+    width = width or len(dataset.classes)
+    if dataset.kind == "classes":
+        return (dataset.y[:, None] == np.arange(width)).astype(dtype)
+    columns = np.zeros((dataset.rows, width), dtype)
+    columns[:, : dataset.y.shape[1]] = dataset.y
+    return columns
+
+
+def _check_width(dataset: Dataset, width: int | None) -> None:
+    classes = len(dataset.classes)
+    if width is not None and width < classes:
+        advice = f"Take width = {classes} or leave it out; with merge = true the rarest become one class"
+        raise DataError(f"width is {width} and {dataset.name} has {classes:,} classes. {advice}.")
+
+
+def _fitting(values: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The numbers in that type; one that it cannot hold is refused."""
+    with np.errstate(over="ignore"):
+        fitted = values.astype(dtype)
+    if not np.isfinite(fitted).all():
+        wrong = values[~np.isfinite(fitted)].flat[0]
+        raise DataError(f"The label {wrong:g} is beyond {dtype}; take float64, or scale the labels.")
+    return fitted
+
+
+def _labels_are(dataset: Dataset) -> str:
+    return f"The labels of {_origin(dataset)} are {dataset.labels}"
+
+
+def _origin(dataset: Dataset) -> str:
+    """The file, or the name of a data set that is none."""
+    return dataset.source if dataset.source.startswith("the file ") else dataset.name
+
+
+def _advice(dataset: Dataset) -> str:
+    if dataset.kind == "multilabel":
+        return "Take a model of several classes a row."
+    return "Take a model of numbers, or say kind = 'classes' if each different number is a class."
+
+
+TARGETS: dict[str, Callable[[Dataset, int | None, np.dtype], np.ndarray]] = {
+    "classes": _class_numbers,
+    "binary": _binary,
+    "numbers": _numbers,
+    "multilabel": _indicators,
+    "implicit": lambda dataset, width, dtype: np.ones((dataset.rows, 1), dtype),
+}
+"""Kinds of target that a model may ask for."""

@@ -1,0 +1,92 @@
+"""What readers of files share: errors that name the file, labels into classes, when a cached copy is out of date."""
+
+import os
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+import scipy.sparse
+
+from workbench.data.dataset.record import Dataset, canonical
+from workbench.data.errors import DataError
+from workbench.data.files.opened import NotTextError, refuse_endless
+from workbench.data.files.types import refuse_binary
+from workbench.data.labels.meaning import Wanted
+from workbench.data.labels.reading import Place, read_labels
+
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, TypeError, LookupError, ArithmeticError, RuntimeError, MemoryError),
+    *(BadZipFile, zlib.error),
+)
+"""What readers raise at files that are damaged, packed in a way they do not know, or locked."""
+
+
+@contextmanager
+def reading(path: str | os.PathLike, what: str) -> Iterator[None]:
+    """Turn whatever goes wrong inside into a `DataError` that names the file."""
+    try:
+        refuse_endless(path)
+        yield
+    except NotTextError:
+        refuse_binary(path, what)
+        raise
+    except DataError:
+        raise
+    except FileNotFoundError:
+        raise DataError(f"There is no file {path}; give the path of {what}.") from None
+    except IsADirectoryError:
+        raise DataError(f"{path} cannot be read as {what}: it is a folder.") from None
+    except UNREADABLE as error:
+        raise DataError(f"{path} cannot be read as {what}: {error}") from error
+
+
+def check_features(features: int | None) -> None:
+    """Refuse what is no number of columns (`DataError`)."""
+    if features is not None and (isinstance(features, bool) or not isinstance(features, int) or features < 1):
+        raise DataError(f"features is {features!r}; it is the number of columns, a whole number from 1 on.")
+
+
+def fingerprint(*paths: str | os.PathLike | None) -> str:
+    """Full name, size and time of the files; of a missing one, that it is missing. None is no file."""
+    states = []
+    for path in (Path(path) for path in paths if path is not None):
+        try:
+            state = path.stat()
+            states.append(f"{path.resolve()} {state.st_size} {state.st_mtime_ns}")
+        except OSError:
+            states.append(f"{path} missing")
+    return "\n".join(states)
+
+
+def dataset_of(
+    name: str,
+    x: Any,
+    labels: np.ndarray | list,
+    wanted: Wanted,
+    path: str | os.PathLike,
+    licence: str,
+    place: Place,
+    groups: np.ndarray | None = None,
+) -> Dataset:
+    """A data set of what was read from `path`: matrix, labels as they stand, what the caller says of them, and groups.
+
+    `facts["duplicate_entries"]` counts what was summed with another entry of its place. Refused (`DataError`): no rows,
+    another number of labels than of rows, and rows that all lack features.
+    """
+    if not x.shape[0]:
+        raise DataError(f"{path} holds no rows; a data set has at least one.")
+    if len(labels) != x.shape[0]:
+        raise DataError(f"{path} has {x.shape[0]} rows and {len(labels)} labels; there must be one for each row.")
+    stored = x.nnz if scipy.sparse.issparse(x) else None
+    x = canonical(x)
+    if not x.nnz:
+        raise DataError(
+            f"{path} has labels without features: none of its {x.shape[0]} rows stores an entry to learn from."
+        )
+    meaning, y = read_labels(labels, wanted, place)
+    facts = {"duplicate_entries": 0 if stored is None else stored - x.nnz}
+    return Dataset(name, x, y, meaning, f"the file {Path(path).name}", licence, groups, facts)

@@ -1,0 +1,255 @@
+"""What a file or folder looks like, told from its first bytes, never from its name: which data set reads it, and how.
+
+Packed text is seen through. A guess is one: who knows better names the data set.
+"""
+
+import csv
+import os
+import re
+import zipfile
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from workbench.data.errors import DataError
+from workbench.data.files.opened import head, refuse_endless
+
+HEAD = 1 << 16
+"""Bytes that are looked at."""
+LINES = 20
+"""Lines whose fields are counted."""
+SAVE = "Save its matrix by scipy.sparse.save_npz"
+
+
+class Kind(NamedTuple):
+    """A kind of file in words, the name of the data set that reads it ("" for none), its options, and what to do."""
+
+    what: str
+    reader: str
+    advice: str
+    options: dict[str, Any] = {}  # noqa: RUF012 (never changed)
+
+
+def _read_by(what: str, reader: str, like: str = "", **options: Any) -> Kind:
+    subject = like or what[:1].upper() + what[1:]
+    return Kind(what, reader, f"{subject} is read by the data set {reader}", options)
+
+
+SIGNATURES: tuple[tuple[bytes, Kind], ...] = (
+    (b"\x93NUMPY", Kind("an array saved by numpy.save", "", f"It holds labels; {SAVE.replace('its', 'a').lower()}")),
+    (b"MATLAB 5.0", _read_by("a MATLAB file", "matlab")),
+    (b"MATLAB 7.3", _read_by("a MATLAB file", "matlab")),
+    (b"PAR1", _read_by("a Parquet file", "table")),
+    (b"ARROW1", Kind("an Arrow file", "", "Write it as Parquet, which is read by the data set table")),
+    (b"\x80", Kind("a pickle", "", "Pickles can run code and are not read; save the matrix by scipy.sparse.save_npz")),
+    (b"%%MatrixMarket", _read_by("a Matrix Market file", "matrix_market")),
+    (b"\xff\xfe", Kind("UTF-16", "", "Save it as UTF-8")),
+    (b"\xfe\xff", Kind("UTF-16", "", "Save it as UTF-8")),
+)
+"""(first bytes, what starts with them)."""
+
+_SVMLIGHT = re.compile(rb"[+-]?[0-9.][^\s:|]*(\s+qid:[0-9]+)?(\s+[0-9]+:\S+)+\s*(#.*)?")
+_PIPES = re.compile(rb"[^|]*\|\S*\s")
+_WHOLE = re.compile(rb"[0-9]+([ \t]+[0-9]+)*")
+_RATING = re.compile(rb"[0-9]+([ \t]+|::)[0-9]+\1[0-9]+(\.[0-9]+)?(\1[0-9]+)?")
+_LISTS = re.compile(rb"\S+:([ \t]+[0-9]+)+")
+_RATINGS_HEAD = re.compile(
+    rb"(?i)\W*(user|reviewer|customer)[-_ ]?(id)?\W*[,;\t]\W*"
+    rb"(item|movie|product|business|isbn|book|artist|song|track|game|anime|recipe|asin|venue|poi)[-_ ]?(id)?\W*[,;\t].*"
+)
+_EDGES_HEAD = re.compile(
+    rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
+    rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
+)
+_UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
+_FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
+_NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")
+_PAGE = re.compile(rb"(?i)<(!doctype|html|head|\?xml)")
+_JSON = re.compile(rb"[\[{]\s*([\[{\"]|$)")
+_LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
+
+
+def looks_like(path: str | os.PathLike) -> tuple[str, str]:
+    """What the file looks like, in words, and what to do with such a one; the words of text end in `text`."""
+    kind = _kind_of(path)
+    return kind.what, kind.advice
+
+
+def guess(path: str | os.PathLike) -> tuple[str, dict[str, Any], str]:
+    """(name of the data set that reads the file or folder, options that it needs to, why), from its first 64 KiB.
+
+    A missing one, and one that no data set reads, is a `DataError` that says what to do.
+
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile() as file:
+    ...     _ = file.write(b"1 3:0.5 7:2\\n") and file.flush()
+    ...     guess(file.name)
+    ('svmlight', {}, 'it looks like svmlight text')
+    """
+    refuse_endless(path)
+    try:
+        kind = _kind_of(path)
+    except FileNotFoundError:
+        raise DataError(f"There is no file {path}; give the path of a file or folder of data.") from None
+    except DataError:
+        raise
+    except (OSError, ValueError) as error:
+        raise DataError(f"{path} cannot be read: {error}.") from None
+    if not kind.reader:
+        raise DataError(f"{path} looks like {kind.what}, which no data set reads. {kind.advice}.")
+    return kind.reader, dict(kind.options), f"it looks like {kind.what}"
+
+
+def otherwise(path: str | os.PathLike, what: str) -> str:
+    """A sentence on what the file looks like, to end a message with; "" where it looks as it should, or as nothing."""
+    kind = _kind_of(path)
+    return "" if kind.what in (what, "other text") else f" It looks like {kind.what}. {kind.advice}."
+
+
+def refuse_binary(path: str | os.PathLike, what: str) -> None:
+    """`DataError` for a file that is no text, with what it looks like."""
+    kind = _kind_of(path)
+    if not kind.what.endswith("text") and not Path(path).is_dir():
+        raise DataError(f"{path} cannot be read as {what}: it looks like {kind.what}. {kind.advice}.")
+
+
+def starts_with(path: str | os.PathLike, signature: bytes) -> bool:
+    """Whether these are the first bytes of the file."""
+    with open(path, "rb") as file:
+        return file.read(len(signature)) == signature
+
+
+def _kind_of(path: str | os.PathLike) -> Kind:
+    if Path(path).is_dir():
+        return _of_folder(Path(path))
+    first = head(path, HEAD)
+    if first.startswith(b"PK\x03\x04"):
+        return _of_archive(path)
+    if first.startswith(b"\x89HDF"):
+        return _of_hdf5(first)
+    for signature, kind in SIGNATURES:
+        if first.startswith(signature):
+            return kind
+    if not first:
+        return Kind("an empty file", "", "Give one that holds something")
+    if b"\0" in first:
+        return Kind("a binary file of another kind", "", SAVE)
+    return _of_text(first)
+
+
+def _of_hdf5(first: bytes) -> Kind:
+    """What stands in the attributes of its root, which are near the beginning."""
+    for mark in ("anndata", "binsparse"):
+        if mark.encode() in first:
+            return _read_by(f"an HDF5 file of {mark}", mark)
+    return Kind("an HDF5 file", "", SAVE)
+
+
+def _of_folder(path: Path) -> Kind:
+    if (path / "manifest.json").is_file():
+        return _read_by("a folder of shards", "sparse")
+    entries = sorted(entry for entry in path.iterdir() if not entry.name.startswith("."))
+    if entries and all(entry.is_dir() for entry in entries):
+        return _read_by("a folder of text, a class each folder in it", "text")
+    return Kind("a folder", "", "Give a file of it; of text, a folder with a folder for each class")
+
+
+def _of_archive(path: str | os.PathLike) -> Kind:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.namelist()
+    except (OSError, zipfile.BadZipFile, RuntimeError, NotImplementedError, ValueError):
+        members = []
+    if any(name.startswith("xl/") for name in members):
+        return Kind("a spreadsheet (.xlsx)", "", "Save it as CSV")
+    if members and not any(name.endswith(".npy") for name in members):
+        return Kind("a zip file", "", f"Unpack it, and give a file of it, such as {members[0][:60]!r}")
+    names = {name.removesuffix(".npy") for name in members}
+    if "adj_indptr" in names:
+        return _read_by("a citation archive (.npz)", "graph")
+    like = "A matrix saved by scipy.sparse.save_npz"
+    reader = "npz" if "format" in names and "data" in names else ""
+    return _read_by("an .npz archive or another zip file", "npz", like)._replace(reader=reader)
+
+
+def _of_text(first: bytes) -> Kind:
+    lines = first.splitlines()[: -1 if len(first) == HEAD else None] or [first]
+    lines = [line for line in lines if line.strip() and not line.startswith((b"#", b"%"))]
+    if not lines:
+        return Kind("other text", "", "It holds nothing but blanks and comments")
+    rows = [line.strip() for line in lines]
+    for recognise in (_of_none, _of_columns, _of_numbers):
+        if kind := recognise(rows):
+            return kind
+    return _of_separated(lines) or _read_by("other text", "text", "Text of one document a line", label="none")
+
+
+def _of_none(rows: list[bytes]) -> Kind | None:
+    """Kinds that no data set reads, with what makes one of them that is read."""
+    if _PAGE.match(rows[0]):
+        return Kind("a page of HTML or XML text", "", "Download the file itself, not the page about it")
+    if _JSON.match(rows[0]):
+        return Kind("JSON text", "", "Write its fields as columns of CSV or Parquet, which the data set table reads")
+    if all(map(_FIELDS.fullmatch, rows[:20])):
+        return Kind("libffm text (field:column:value)", "", "Leave out the fields, and the data set svmlight reads it")
+    if all(map(_UNLABELLED.fullmatch, rows[:20])):
+        return Kind("svmlight text without labels", "", "Put the label of each row before it")
+    return None
+
+
+def _of_columns(rows: list[bytes]) -> Kind | None:
+    if any(map(_SVMLIGHT.fullmatch, rows[:20])):
+        return _read_by("svmlight text", "svmlight", "Text of lines such as '1 3:0.5 7:2'")
+    if _PIPES.match(rows[0]):
+        return _read_by("Vowpal Wabbit text", "vw", "Text of lines such as '1 | price:0.5 red'")
+    if all(row.startswith(b"__label__") for row in rows):
+        return _read_by("text, a label before each", "text", label="first", separator=" ")
+    return None
+
+
+def _of_numbers(rows: list[bytes]) -> Kind | None:
+    if all(map(_WHOLE.fullmatch, rows)):
+        lengths = {len(row.split()) for row in rows}
+        if lengths == {2}:
+            return _read_by("an edge list, pairs of whole numbers as text", "graph")
+        if len(lengths) > 1:
+            return _read_by("lists of whole numbers as text", "ratings")
+    if _EDGES_HEAD.fullmatch(rows[0]):
+        return _read_by("an edge list with a header, as text", "graph")
+    if all(map(_LISTS.fullmatch, rows)):
+        return _read_by("lists of whole numbers, each behind its owner, as text", "ratings")
+    if all(map(_RATING.fullmatch, rows)) or _RATINGS_HEAD.fullmatch(rows[0]):
+        return _read_by("ratings as text", "ratings")
+    return None
+
+
+def _of_separated(lines: list[bytes]) -> Kind | None:
+    if all(_LABELLED.fullmatch(line.strip()) for line in lines):
+        return _read_by("text, a label before each", "text", label="first")
+    for sign, name in ((",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe")):
+        if _are_as_many(lines, sign):
+            return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
+    rows = [line.strip() for line in lines]
+    if all(map(_NUMBERS.fullmatch, rows)) and len({len(row.split()) for row in rows}) == 1:
+        return _of_blanks(rows)
+    return None
+
+
+def _are_as_many(lines: list[bytes], sign: str) -> bool:
+    """Whether the first rows have as many fields, two at least; fields in quotes may hold signs and line ends."""
+    counts = [line.count(sign.encode()) for line in lines[:LINES]]
+    if min(counts) and (len(set(counts)) == 1 or b'"' in b"".join(lines[:LINES])):
+        return True
+    texts = (line.decode("utf-8", "replace") + "\n" for line in lines[:LINES])
+    try:
+        fields = [len(row) for row in csv.reader(texts, delimiter=sign)]
+    except csv.Error:
+        return False
+    fields = fields[:-1] or fields  # the last row may have been cut
+    return fields[0] > 1 and len(set(fields)) == 1
+
+
+def _of_blanks(rows: list[bytes]) -> Kind:
+    if not any(b"  " in row or b"\t" in row for row in rows):
+        return _read_by("columns of numbers with a blank between them, as text", "table", separator="space")
+    advice = "Put one sign between columns, as tr -s ' ' ',' does, and the data set table reads it"
+    return Kind("columns of numbers that blanks align, as text", "", advice)

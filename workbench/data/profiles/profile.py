@@ -1,0 +1,275 @@
+"""The profile of a data set: the numbers that decide what sparse formats can save, counted from all of its entries.
+
+>>> from workbench import data
+>>> counted = profile(data.load("uniform", rows=100, features=50, density=0.1, cache=False))
+>>> counted.entries, counted.lengths.median, counted.columns.unused, counted.bytes_format["dense"]
+(500, 5.0, 0, 20000)
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+import scipy.sparse
+
+from workbench import formats
+from workbench.data.dataset.record import Dataset
+from workbench.data.profiles.column_counts import (
+    TOP,
+    ZipfLine,
+    column_counts,
+    expected_touched,
+    points_by_rank,
+    zipf_line,
+)
+from workbench.data.profiles.row_hashes import row_hashes
+from workbench.formats.indices import index_dtype
+
+BATCHES = (64, 256, 1024, 4096)
+"""Rows of the batches whose touched columns are told; all rows in place of the sizes that a set is too small for."""
+BINS_OCTAVE = 3
+"""Bins of the distribution of row lengths from one length to its double."""
+FEW = 24
+"""Different lengths that have a bin each."""
+CLASSES_SHOWN = 10
+"""Classes that are told by name, the most frequent ones."""
+
+PREPARATIONS = (
+    ("centring", True),
+    ("standardising with the mean", True),
+    ("scaling by the standard deviation alone", False),
+    ("scaling by the largest magnitude", False),
+    ("tf-idf", False),
+    ("log(1 + x)", False),
+)
+"""What is done to data before training, and whether it makes dense what is sparse: whatever moves zero does."""
+
+
+@dataclass(frozen=True)
+class RowLengths:
+    """Entries a row. `cv` is standard deviation / mean, 0 without entries; percentiles between two rows are linear.
+
+    `bins` are (least length, largest length, rows that have one of these), of rows with entries.
+    """
+
+    mean: float
+    median: float
+    p99: float
+    most: int
+    cv: float
+    empty: int
+    bins: tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Columns:
+    """How unequally columns are used. A column is frequent by the rows that store it.
+
+    `top` is 1 % of the used columns, at least one, and `top_share` the share of the entries that so many most frequent
+    ones hold; `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`,
+    which are (rank, rows) of used columns, from 1 on, at most 200 of them.
+    """
+
+    used: int
+    unused: int
+    top: int
+    top_share: float
+    most_rows: float
+    zipf: ZipfLine | None
+    ranks: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class Touched:
+    """Columns U that a batch of that many rows stores entries in, and its entries z, both means over random batches."""
+
+    batch_rows: int
+    columns: float
+    entries: float
+
+    @property
+    def share(self) -> float:
+        """U / z; 0 without entries."""
+        return self.columns / self.entries if self.entries else 0.0
+
+
+@dataclass(frozen=True)
+class Values:
+    """Stored values: least and largest, and how many of them are zero. Equal ends mean that all are the same."""
+
+    least: float
+    most: float
+    zeros: int
+
+
+@dataclass(frozen=True)
+class LabelBalance:
+    """How labels are spread. `shown` are (class, rows) of the most frequent ten, the `others` come to `rows_others`.
+
+    `quartiles` are those of numbers, least and largest included, over all targets. `labels_a_row` is the mean number of
+    classes that a row has.
+    """
+
+    kind: str
+    classes: int
+    shown: tuple[tuple[str, int], ...] = ()
+    others: int = 0
+    rows_others: int = 0
+    quartiles: tuple[float, ...] = ()
+    labels_a_row: float = 1.0
+
+
+@dataclass(frozen=True)
+class Preparation:
+    """What may be done to the data before training, whether it makes it dense, and the bytes that it then takes."""
+
+    name: str
+    is_dense: bool
+    bytes_: int
+
+
+@dataclass(frozen=True)
+class Profile:
+    """The profile of one data set; `dataclasses.asdict` makes JSON of it.
+
+    `duplicate_entries` were summed when the set was read, None where its reader cannot tell. `duplicate_rows` equal an
+    earlier row in all values; rows of zeros are left out. `groups` are (number, rows of the largest).
+    """
+
+    name: str
+    source: str
+    rows: int
+    features: int
+    entries: int
+    density: float
+    dtype: str
+    index_dtype: str
+    lengths: RowLengths
+    columns: Columns
+    touched: tuple[Touched, ...]
+    values: Values | None
+    bytes_format: dict[str, int]
+    preparations: tuple[Preparation, ...]
+    duplicate_entries: int | None
+    duplicate_rows: int
+    labels: LabelBalance
+    groups: tuple[int, int] | None
+
+
+def profile(dataset: Dataset) -> Profile:
+    """Count everything, from all entries: nothing is sampled, so the same set has the same profile.
+
+    O(entries + rows log rows + features log features), with O(rows + features) extra memory and parts of 32 MiB; where
+    there are many more features than entries, O(entries log entries) and O(entries) stand for those of features.
+    """
+    x = dataset.x
+    lengths = np.diff(x.indptr).astype(np.int64)
+    counts = column_counts(x)
+    stored_rows = int(np.count_nonzero(lengths))
+    sizes = (dataset.rows, dataset.features, x.nnz)
+    index = index_dtype(*sizes)
+    bytes_format = {
+        name: formats.predicted_bytes(name, *sizes, x.dtype, index, stored_rows) for name in formats.names()
+    }
+    duplicates = dataset.facts.get("duplicate_entries")
+    return Profile(
+        name=dataset.name,
+        source=dataset.source,
+        rows=dataset.rows,
+        features=dataset.features,
+        entries=int(x.nnz),
+        density=dataset.density,
+        dtype=str(x.dtype),
+        index_dtype=str(index),
+        lengths=row_lengths(lengths),
+        columns=_columns(counts, dataset),
+        touched=_touched(counts, dataset),
+        values=_values(x),
+        bytes_format=bytes_format,
+        preparations=_preparations(bytes_format),
+        duplicate_entries=None if duplicates is None else int(duplicates),
+        duplicate_rows=_duplicate_rows(x),
+        labels=label_balance(dataset),
+        groups=_groups(dataset.groups),
+    )
+
+
+def row_lengths(lengths: np.ndarray) -> RowLengths:
+    """Statistics of the numbers of entries of all rows, int64 [rows]. O(rows log rows)."""
+    if not lengths.size:
+        return RowLengths(0.0, 0.0, 0.0, 0, 0.0, 0, ())
+    mean, most = float(lengths.mean()), int(lengths.max())
+    median, p99 = (float(value) for value in np.percentile(lengths, (50, 99)))
+    cv = float(lengths.std()) / mean if mean else 0.0
+    return RowLengths(mean, median, p99, most, cv, int(np.count_nonzero(lengths == 0)), _bins(lengths[lengths > 0]))
+
+
+def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
+    """Rows by length: each of few different ones, else bins equally wide on a logarithmic axis, ends made whole."""
+    if not lengths.size:
+        return ()
+    different, rows = np.unique(lengths, return_counts=True)
+    if different.size <= FEW:
+        return tuple((int(length), int(length), int(count)) for length, count in zip(different, rows, strict=True))
+    octaves = np.log2(different[-1]) + 1
+    edges = np.unique(np.round(2 ** (np.arange(int(BINS_OCTAVE * octaves) + 2) / BINS_OCTAVE)).astype(np.int64))
+    rows = np.histogram(lengths, edges)[0]
+    return tuple(
+        (int(low), int(high) - 1, int(count))
+        for low, high, count in zip(edges[:-1], edges[1:], rows, strict=True)
+        if count
+    )
+
+
+def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
+    """Of the rows that store each used column, int64, descending."""
+    unused, top = dataset.features - counts.size, max(1, counts.size // TOP)
+    if not counts.size:
+        return Columns(0, unused, top, 0.0, 0.0, None, ())
+    top_share, most_rows = float(counts[:top].sum() / counts.sum()), float(counts[0] / dataset.rows)
+    return Columns(counts.size, unused, top, top_share, most_rows, zipf_line(counts), points_by_rank(counts))
+
+
+def _touched(counts: np.ndarray, dataset: Dataset) -> tuple[Touched, ...]:
+    if not dataset.rows:
+        return ()
+    sizes = dict.fromkeys(min(size, dataset.rows) for size in BATCHES)
+    mean = dataset.x.nnz / dataset.rows
+    return tuple(Touched(size, expected_touched(counts, dataset.rows, size), size * mean) for size in sizes)
+
+
+def _values(x: scipy.sparse.csr_array) -> Values | None:
+    if not x.nnz:
+        return None
+    return Values(float(x.data.min()), float(x.data.max()), int(x.nnz - np.count_nonzero(x.data)))
+
+
+def _preparations(bytes_format: dict[str, int]) -> tuple[Preparation, ...]:
+    return tuple(Preparation(name, dense, bytes_format["dense" if dense else "csr"]) for name, dense in PREPARATIONS)
+
+
+def _duplicate_rows(x: scipy.sparse.csr_array) -> int:
+    hashes = row_hashes(x)
+    hashes = hashes[hashes != 0]
+    return int(hashes.size - np.unique(hashes).size)
+
+
+def label_balance(dataset: Dataset) -> LabelBalance:
+    """How the labels are spread. O(labels), of numbers O(labels log labels)."""
+    y = dataset.y
+    if dataset.kind == "numbers":
+        quartiles = np.percentile(y, (0, 25, 50, 75, 100)) if y.size else ()
+        return LabelBalance("numbers", 0, quartiles=tuple(float(value) for value in quartiles))
+    several = dataset.kind == "multilabel"
+    counts = y.sum(axis=0, dtype=np.int64) if several else np.bincount(y, minlength=len(dataset.classes))
+    order = np.argsort(-counts, kind="stable")
+    shown = tuple((dataset.classes[place], int(counts[place])) for place in order[:CLASSES_SHOWN])
+    rest = order[CLASSES_SHOWN:]
+    a_row = float(counts.sum() / max(dataset.rows, 1)) if several else 1.0
+    return LabelBalance(dataset.kind, counts.size, shown, rest.size, int(counts[rest].sum()), labels_a_row=a_row)
+
+
+def _groups(groups: np.ndarray | None) -> tuple[int, int] | None:
+    if groups is None or not groups.size:
+        return None
+    sizes = np.unique(groups, return_counts=True)[1]
+    return int(sizes.size), int(sizes.max())

@@ -1,0 +1,66 @@
+"""The profile of a data set from a process of its own: whoever asks goes on meanwhile, and may end it at any time.
+
+`python -m workbench.data.profiles.worker '{"dataset": "svmlight", "parameters": {"path": "train.txt"}}'` prints it as
+JSON, or `{"error": "..."}` where the data cannot be read. What is read is kept in the cache, where trials find it.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, final
+
+from workbench import data
+
+SECONDS_END = 5.0
+SHOWN = 300
+"""Letters of the last words of a process that failed."""
+
+
+@final
+class Counting:
+    """A process at work on the profile of one data set: `poll` it until it has ended, and `stop` it at the end.
+
+    It writes into files: a pipe that nobody reads would fill up.
+    """
+
+    def __init__(self, dataset: str, parameters: Mapping[str, Any]) -> None:
+        asked = json.dumps({"dataset": dataset, "parameters": dict(parameters)})
+        self._folder = tempfile.TemporaryDirectory(prefix="workbench-profile-")
+        self._out, self._err = (Path(self._folder.name, name) for name in ("out", "err"))
+        command = [sys.executable, "-m", "workbench.data.profiles.worker", asked]
+        with open(self._out, "wb") as out, open(self._err, "wb") as err:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
+
+    def poll(self) -> dict[str, Any] | None:
+        """The profile as JSON keeps it, or `{"error": ...}` in words; None while it is counted."""
+        status = self._process.poll()
+        if status is None:
+            return None
+        if status == 0:
+            return json.loads(self._out.read_bytes())
+        last = self._err.read_text("utf-8", "replace").strip()[-SHOWN:]
+        return {"error": f"Counting ended with status {status}: {last}"}
+
+    def stop(self) -> None:
+        """End the process, if it is still at work, and take its files away."""
+        self._process.kill()
+        self._process.wait(SECONDS_END)
+        self._folder.cleanup()
+
+
+def main() -> None:
+    """Count and print, once in a process."""
+    asked = json.loads(sys.argv[1])
+    try:
+        answer = asdict(data.profile(data.load(asked["dataset"], **asked["parameters"])))
+    except (data.DataError, MemoryError) as error:
+        answer = {"error": str(error)}
+    print(json.dumps(answer, allow_nan=False))
+
+
+if __name__ == "__main__":
+    main()

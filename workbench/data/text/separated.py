@@ -1,0 +1,186 @@
+"""Text of a few columns a line, such as `user item rating`: every column as codes into its distinct texts.
+
+Lines are read by pandas' reader; a line that is wrong is looked for once more, for the message. Lines that begin with
+# or % before the first row are comments; what is empty is passed over.
+"""
+
+import csv
+import itertools
+import math
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, BinaryIO, NamedTuple
+
+import numpy as np
+
+from workbench.data.errors import DataError
+from workbench.data.files.ids import is_whole
+from workbench.data.files.opened import opened
+from workbench.data.labels.meaning import number_named
+from workbench.data.labels.reading import Place
+
+SIGNS = {"colons": "::", "tab": "\t", "semicolon": ";", "comma": ",", "space": " "}
+"""What parts columns, by name, in the order in which they are looked for in the first line."""
+QUOTED = ("comma", "semicolon")
+"""Separators of files whose fields may stand in quotes."""
+COMMENTS = (b"#", b"%")
+TYPES = {"text": str, "whole": np.int64, "number": np.float64}
+"""What pandas' reader makes of a column; its own categories would be numbers where all look so, 7 of 07."""
+
+_TOO_MANY = re.compile(r"Expected \d+ fields in line (\d+), saw (\d+)")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How the rows stand in a file: name of the separator, columns of the first row, lines before it.
+
+    `first` and `second` are the fields of the first two rows, the second empty where there is none.
+    """
+
+    separator: str
+    columns: int
+    skipped: int
+    first: tuple[str, ...]
+    second: tuple[str, ...]
+
+    @property
+    def without_header(self) -> "Layout":
+        """The same, the first row being none."""
+        return Layout(self.separator, self.columns, self.skipped + 1, self.second, ())
+
+
+class Column(NamedTuple):
+    """A column: for each row the place of its text in `texts`, which are distinct."""
+
+    codes: np.ndarray
+    texts: list[str]
+
+
+def layout(path: str | os.PathLike, separator: str | None = None) -> Layout:
+    """The layout told by the first rows (`DataError`); `separator` is a name of `SIGNS`, None the first that occurs."""
+    if separator is not None and separator not in SIGNS:
+        raise DataError(f"separator is {separator!r}; it is one of {', '.join(SIGNS)}, or left out to be told.")
+    with opened(path) as file:
+        before, lines = _after_comments(file)
+        rows = [line.decode("utf-8") for line in itertools.islice(filter(bytes.strip, lines), 2)]
+    if not rows:
+        raise DataError(f"{path} holds no rows.")
+    name = separator or next((name for name, sign in SIGNS.items() if sign in rows[0].strip()), "space")
+    first, *others = (tuple(fields(row, name)) for row in rows)
+    return Layout(name, len(first), before, first, others[0] if others else ())
+
+
+def fields(line: str, separator: str) -> list[str]:
+    """The fields of a line, without blanks around them."""
+    if separator == "space":
+        return line.split()
+    if separator in QUOTED:
+        return [field.strip() for field in next(csv.reader([line.strip()], delimiter=SIGNS[separator]), [])]
+    return [field.strip() for field in line.rstrip("\r\n").split(SIGNS[separator])]
+
+
+def lines_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Iterator[tuple[int, bytes]]:
+    """The lines that hold rows, with their numbers in the file, from 1; with `comments` without what follows a #."""
+    with opened(path) as file:
+        for number, line in enumerate(file, 1):
+            held = line.partition(b"#")[0] if comments else line
+            if number > layout.skipped and held.strip():
+                yield number, held
+
+
+def place_of(path: str | os.PathLike, layout: Layout, comments: bool = False) -> Place:
+    """Says where a row stands: file and line."""
+    return lambda row: f"{path}:{next(itertools.islice(lines_of(path, layout, comments), row, None), (0, b''))[0]}"
+
+
+def read_columns(
+    path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool = False
+) -> dict[int, Any]:
+    """The columns of those numbers: of the kind `text` a `Column`, `whole` int64 [rows], `number` float64 [rows].
+
+    With `comments`, # ends a line. A second and 100 MB a million rows of two columns of text, a third of that of
+    numbers. Refused (`DataError`, with the line): a line of another number of columns than the first, an empty field,
+    what is no finite number, or no whole one.
+    """
+    from pandas.errors import ParserError  # half a second to import, and only these readers need it
+
+    try:
+        columns = _parsed(path, layout, kinds, comments)
+    except ParserError as error:
+        if found := _TOO_MANY.search(str(error)):
+            raise DataError(_wrong_count(f"{path}:{found[1]}", int(found[2]), layout)) from None
+        raise DataError(f"{path} cannot be read as columns: {error}") from None
+    except (ValueError, OverflowError):
+        _refuse_first_fault(path, layout, kinds, comments)
+        raise
+    is_right = ("" not in one.texts if isinstance(one, Column) else np.isfinite(one).all() for one in columns.values())
+    if not all(is_right):
+        _refuse_first_fault(path, layout, kinds, comments)
+    return columns
+
+
+def _refuse_first_fault(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> None:
+    """Raise a `DataError` with the first line that is wrong, where one is."""
+    for number, line in lines_of(path, layout, comments):
+        held = fields(line.decode("utf-8"), layout.separator)
+        if len(held) != layout.columns:
+            raise DataError(_wrong_count(f"{path}:{number}", len(held), layout))
+        for place, kind in kinds.items():
+            if not held[place]:
+                raise DataError(f"{path}:{number}: a field is empty; all {layout.columns} columns hold something.")
+            if kind != "text" and not IS_KIND[kind](held[place]):
+                wanted = {"whole": "whole number below 2**63", "number": "finite number"}[kind]
+                raise DataError(f"{path}:{number}: {held[place][:40]!r} is no {wanted}.")
+
+
+def is_number(text: str) -> bool:
+    """Whether text is a finite number."""
+    value = None if text in ("True", "False") else number_named(text)
+    return value is not None and math.isfinite(value)
+
+
+IS_KIND = {"whole": lambda text: is_whole(text) and len(text) < 20 and abs(int(text)) < 2**63, "number": is_number}
+"""Whether text is of a kind of column."""
+
+
+def _wrong_count(place: str, count: int, layout: Layout) -> str:
+    name = layout.separator
+    return f"{place}: it has {count} columns, and the first row {layout.columns}; columns are parted by {name}."
+
+
+def _parsed(path: str | os.PathLike, layout: Layout, kinds: Mapping[int, str], comments: bool) -> dict[int, Any]:
+    import pandas as pd
+
+    step = 2 if layout.separator == "colons" else 1  # of two colons one parts: the columns between them are empty
+    names = range(step * (layout.columns - 1) + 1)
+    types = {step * place: TYPES[kind] for place, kind in kinds.items()}
+    with opened(path) as file, np.errstate(invalid="ignore"):  # what is no whole number is refused by pandas
+        frame = pd.read_csv(
+            file, sep={"colons": ":", "space": r"\s+"}.get(layout.separator, SIGNS[layout.separator]), header=None,
+            names=names, index_col=False, dtype={name: types.get(name, str) for name in names}, na_filter=False,
+            skiprows=layout.skipped, comment="#" if comments else None, skipinitialspace=True,
+            quoting=csv.QUOTE_MINIMAL if layout.separator in QUOTED else csv.QUOTE_NONE,
+        )  # fmt: skip
+    read = {place: frame[step * place] for place in kinds}
+    return {place: _column(read[place]) if kinds[place] == "text" else read[place].to_numpy() for place in kinds}
+
+
+def _column(series) -> Column:
+    codes, distinct = series.factorize()
+    texts = [str(text) for text in distinct]
+    if all(text == text.strip() for text in texts):
+        return Column(codes.astype(np.int64, copy=False), texts)
+    bare, place = np.unique(np.array([text.strip() for text in texts], dtype=object), return_inverse=True)
+    return Column(place.astype(np.int64)[codes], bare.tolist())
+
+
+def _after_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
+    """How many lines of comments stand at the start, and the lines after them."""
+    lines, count = iter(file), 0
+    for line in lines:
+        if line.strip() and not line.lstrip().startswith(COMMENTS):
+            return count, itertools.chain([line], lines)
+        count += 1
+    return count, lines

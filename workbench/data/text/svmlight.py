@@ -1,0 +1,177 @@
+"""Lines of svmlight text, `label column:value column:value ... # comment`, into rows; or what is wrong, and where.
+
+Lines are read by scikit-learn's reader, which is fast and says nothing of where; a block that it refuses, or that holds
+what it lets pass, is read once more line by line for the message.
+"""
+
+import io
+import os
+import re
+from array import array
+from collections.abc import Sequence
+
+import numpy as np
+import scipy.sparse
+from numpy.typing import DTypeLike
+
+from workbench.data.errors import DataError
+from workbench.data.files.opened import opened
+from workbench.formats.compressed import assemble
+from workbench.formats.indices import index_dtype
+
+Line = tuple[int, bytes]
+"""A line: its number in the file, from 1, and its text."""
+
+_QUERY = b"qid:"
+_INTEGER = re.compile(rb"[+-]?[0-9]+")
+_NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
+
+
+def content(text: bytes) -> bytes:
+    """What a line holds, without its comment."""
+    return text.split(b"#", 1)[0]
+
+
+def holds_row(text: bytes) -> bool:
+    """Whether there is more on the line than blanks and a comment."""
+    return bool(content(text).strip())
+
+
+def has_several_labels(path: str | os.PathLike) -> bool:
+    """Whether some line has a comma in its label, as rows with several classes have, and columns after it."""
+    with opened(path) as file:
+        for text in file:
+            label, *tokens = content(text).split() or [b""]
+            if b"," in label and tokens and b":" in tokens[0]:
+                return True
+    return False
+
+
+def query_numbers(path: str | os.PathLike) -> np.ndarray | None:
+    """The numbers after `qid:`, int64 [rows]; None where no row has one. `ValueError` for one that is malformed.
+
+    Rows without a number among others that have one are refused with the line (`DataError`).
+    """
+    numbers, without = array("q"), 0
+    with opened(path) as file:
+        for line, text in enumerate(file, 1):
+            tokens = content(text).split(None, 2)[:2]
+            if query := next((token for token in tokens if token.startswith(b"qid")), b""):
+                numbers.append(_query_number(query))
+            elif tokens:
+                without = without or line
+            if numbers and without:
+                raise DataError(f"{path}:{without}: the row has no query (qid:number) and others do; give each one.")
+    return np.array(numbers, np.int64) if numbers else None
+
+
+def _query_number(token: bytes) -> int:
+    """The number in `qid:number`, a `ValueError` where it is none that int64 holds."""
+    digits = token.removeprefix(_QUERY)
+    if not digits.isdigit() or len(digits) > 19 or int(digits) >= 2**63:
+        raise ValueError(f"{_quoted(token)} is not qid: and a whole number from 0 to 2**63 - 1.")
+    return int(digits)
+
+
+def parse(
+    lines: Sequence[Line], path: str, features: int | None, zero_based: bool, dtype: DTypeLike = np.float32
+) -> tuple[scipy.sparse.csr_array, np.ndarray]:
+    """The csr matrix [rows, features] of lines that each hold a row, and their labels float64 [rows].
+
+    Columns count from 0 in the result, and from 0 or 1 in the text. With `features` None there are as many as the
+    highest one tells. Refused (`DataError`, with file and line): what is no number, infinite or NaN, columns that are
+    negative, beyond `features`, unsorted or twice in a row. `qid:` after the label is passed over.
+    """
+    parsed = _read_fast(lines)
+    if parsed is not None:
+        x, y = parsed
+        base = 0 if zero_based else 1
+        columns = x.indices
+        with np.errstate(over="ignore"):  # what does not fit is infinite, and refused below
+            values = x.data.astype(dtype)
+        width = features if features is not None else int(columns.max(initial=base - 1)) + 1 - base
+        inside = not len(columns) or (columns.min() >= base and columns.max() < width + base)
+        if inside and np.isfinite(values).all() and np.isfinite(y).all():
+            index_type = index_dtype(len(lines), width, x.nnz)
+            starts, columns = x.indptr.astype(index_type), (columns - base).astype(index_type)
+            return assemble("csr", starts, columns, values, (len(lines), width)), y
+    for number, text in lines:
+        if fault := _fault(text, features, zero_based, np.dtype(dtype)):
+            raise DataError(f"{path}:{number}: {fault}")
+    raise DataError(f"{path}: lines {lines[0][0]} to {lines[-1][0]} cannot be read as svmlight text.")
+
+
+def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
+    """What is wrong in the file, with its name and the line; "" where nothing is. `several` labels have commas."""
+    with opened(path) as file:
+        for number, text in enumerate(file, 1):
+            if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
+                return f"{path}:{number}: {fault}"
+    return ""
+
+
+def _read_fast(lines: Sequence[Line]) -> tuple[scipy.sparse.csr_matrix, np.ndarray] | None:
+    from sklearn.datasets import load_svmlight_file  # a second to import, and only these readers need it
+
+    block = b"\n".join(content(text) for _, text in lines)
+    if b"_" in block:  # which Python's numbers may hold and svmlight's do not
+        return None
+    try:
+        x, y = load_svmlight_file(io.BytesIO(block), dtype=np.float64, zero_based=True)
+    except (ValueError, OverflowError):
+        return None
+    return (x, y) if x.shape[0] == len(lines) else None
+
+
+def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
+    """What is wrong with a line, or ""; `several` labels may have commas between them."""
+    label, *tokens = content(text).split()
+    labels = label.split(b",") if several else [label]
+    if several and b":" in label:  # a row without any
+        labels, tokens = [], [label, *tokens]
+    if not all(_is_number(one, np.dtype(np.float64)) for one in labels):
+        return f"the label {_quoted(label)} is no finite number; a line is: label column:value column:value ..."
+    if tokens and tokens[0].startswith(_QUERY):
+        try:
+            _query_number(tokens[0])
+        except ValueError as error:
+            return str(error)
+        tokens = tokens[1:]
+    before = None
+    for token in tokens:
+        column, colon, value = token.partition(b":")
+        if not (colon and _INTEGER.fullmatch(column)):
+            return f"{_quoted(token)} is not column:value with a whole number for the column."
+        if not _is_number(value, dtype):
+            return f"the value in {_quoted(token)} is no finite number that {dtype} holds."
+        if fault := _column_fault(int(column), before, features, zero_based):
+            return fault
+        before = int(column)
+    return ""
+
+
+def _column_fault(column: int, before: int | None, features: int | None, zero_based: bool) -> str:
+    base = 0 if zero_based else 1
+    if column < base:
+        advice = "" if column < 0 else " Pass zero_based=True if they count from 0."
+        return f"column {column} is below {base}, the first one with zero_based={zero_based}.{advice}"
+    if features is not None and column >= features + base:
+        return f"column {column} is out of range; with features={features} they are {base} to {features + base - 1}."
+    if column > 2**31 - 1:
+        return f"column {column} is above 2**31 - 1; hash the columns to fewer."
+    if before is not None and column == before:
+        return f"column {column} comes twice; columns of a row should be sorted and unique."
+    if before is not None and column < before:
+        return f"column {column} comes after {before}; columns of a row should be sorted and unique."
+    return ""
+
+
+def _is_number(text: bytes, dtype: np.dtype) -> bool:
+    if not _NUMBER.fullmatch(text):
+        return False
+    with np.errstate(over="ignore"):
+        return bool(np.isfinite(np.float64(text).astype(dtype)))
+
+
+def _quoted(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "backslashreplace"))

@@ -1,0 +1,236 @@
+"""Lines of Vowpal Wabbit's text, `label [importance] [tag]|namespace[:weight] name[:value] ... |...`, into rows.
+
+Names become columns by the hash of that program: MurmurHash3 (x86, 32 bit) of the name, with the hash of its namespace
+as the seed; a name that is a whole number is the sum of the two instead. The default namespace has the hash 0.
+Source: https://github.com/VowpalWabbit/vowpal_wabbit/wiki/Input-format, and `hashstring` there.
+"""
+
+import os
+from array import array
+from collections.abc import Iterator, Sequence
+from typing import NamedTuple, final
+
+import numpy as np
+
+from workbench.data.errors import DataError
+from workbench.data.files.opened import opened
+from workbench.data.files.types import otherwise
+
+AT_ONCE = 1 << 20
+"""Bytes of lines that are turned into arrays at once."""
+MOST_NAMES = 1 << 20
+"""Names whose hashes are remembered, at most."""
+LARGEST = 2**31 - 1
+"""Largest whole number that is taken as the number of a column."""
+
+_DEFAULT = b""
+
+
+class Rows(NamedTuple):
+    """Some rows of a file: `labels` float64 [rows], `indptr` int64 [rows + 1], `values` float64 [entries].
+
+    `columns` [entries] are the names: int64, as numbered, where all are whole numbers up to `LARGEST` in one namespace
+    (`are_numbers`), else their hashes, uint32.
+    """
+
+    labels: np.ndarray
+    indptr: np.ndarray
+    columns: np.ndarray
+    values: np.ndarray
+    are_numbers: bool
+
+
+def hash_of(name: bytes, seed: int = 0) -> int:
+    """The 32-bit hash of a name in a namespace with the hash `seed`.
+
+    >>> hash_of(b"a"), hash_of(b"12", seed=30)
+    (1009084850, 42)
+    """
+    from sklearn.utils import murmurhash3_32  # a second to import, and only these readers need it
+
+    if name.isdigit() and len(name) < 4000:  # beyond, Python refuses to
+        return (int(name) + seed) % 2**32
+    return int(murmurhash3_32(name, seed, positive=True)) if name else seed
+
+
+def read(path: str | os.PathLike, hashed: bool, ignores_importance: bool) -> Iterator[Rows]:
+    """The rows of the file, some lines at a time; `DataError` names the line that is malformed.
+
+    With `hashed` names are hashed even where all are numbers. Else the first part with other names ends the reading: it
+    is the last one, and not of numbers. Memory holds one block of lines, 12 to 16 bytes an entry.
+    """
+    reading = _Reading(os.fspath(path), hashed, ignores_importance)
+    with opened(path) as file:
+        first = 1
+        while lines := file.readlines(AT_ONCE):
+            rows = reading.rows(lines, first)
+            yield rows
+            if not (hashed or rows.are_numbers):
+                return
+            first += len(lines)
+
+
+@final
+class _Hashes(dict[bytes, int]):
+    """Hashes of the names in a namespace, computed when they are asked for first."""
+
+    def __init__(self, namespace: bytes) -> None:
+        super().__init__()
+        self.seed = hash_of(namespace)
+
+    def __missing__(self, name: bytes) -> int:
+        if len(self) >= MOST_NAMES:
+            self.clear()
+        value = self[name] = hash_of(name, self.seed)
+        return value
+
+
+class _Section(NamedTuple):
+    """Features of one namespace in one row."""
+
+    namespace: bytes
+    weight: float
+    names: list[bytes]
+    values: list[bytes]
+
+
+@final
+class _Reading:
+    """Lines into rows; names and namespaces that were seen are remembered."""
+
+    def __init__(self, path: str, hashed: bool, ignores_importance: bool) -> None:
+        self.path, self.hashed, self.ignores_importance = path, hashed, ignores_importance
+        self.namespaces: dict[bytes, _Hashes] = {}
+
+    def rows(self, lines: Sequence[bytes], first: int) -> Rows:
+        """Rows of those lines, of which the first has that number."""
+        sections: list[_Section] = []
+        labels, lengths = array("d"), array("q")
+        for number, text in enumerate(lines, first):
+            if text.strip():
+                try:
+                    label, of_row = self._row(text)
+                except ValueError as error:
+                    raise DataError(f"{self.path}:{number}: {error}") from None
+                labels.append(label)
+                lengths.append(sum(len(section.names) for section in of_row))
+                sections += of_row
+        try:
+            values = _values(sections)
+        except ValueError:
+            self._refuse_value(lines, first)
+            raise
+        columns = self._columns(sections)
+        indptr = np.concatenate([[0], np.cumsum(np.array(lengths, np.int64))]).astype(np.int64)
+        return Rows(np.array(labels), indptr, columns, values, columns.dtype == np.int64)
+
+    def _row(self, text: bytes) -> tuple[float, list[_Section]]:
+        before, *parts = text.rstrip(b"\r\n").split(b"|")
+        if not parts:
+            other = otherwise(self.path, "Vowpal Wabbit text")
+            raise ValueError(f"there is no '|' before the features; a line is: label | name:value ...{other}")
+        return _label(before, self.ignores_importance), [_section(part) for part in parts]
+
+    def _columns(self, sections: list[_Section]) -> np.ndarray:
+        """The numbers that names are, int64, where they are to be taken so and all are, in one namespace; or hashes."""
+        for section in sections:
+            if section.names and section.namespace not in self.namespaces:
+                self.namespaces[section.namespace] = _Hashes(section.namespace)
+        if not self.hashed and len(self.namespaces) < 2 and (numbers := _numbers(sections)) is not None:
+            return numbers
+        hashes = array("q")
+        for section in sections:
+            if section.names:
+                hashes.extend(map(self.namespaces[section.namespace].__getitem__, section.names))
+        return np.array(hashes, np.int64).astype(np.uint32)
+
+    def _refuse_value(self, lines: Sequence[bytes], first: int) -> None:
+        for number, text in enumerate(lines, first):
+            if text.strip():
+                for section in self._row(text)[1]:
+                    for name, value in zip(section.names, section.values, strict=True):
+                        if not _is_number(value, section.weight):
+                            shown = _shown(name + b":" + value)
+                            reason = "is no finite number that float32 holds"
+                            raise DataError(f"{self.path}:{number}: the value in {shown} {reason}.")
+
+
+def _label(before: bytes, ignores_importance: bool) -> float:
+    """The label in what stands before the first bar; `ValueError` says what is wrong with it."""
+    words = before.split()
+    if words and (words[-1].startswith(b"'") or not before[-1:].isspace()):
+        tag = words.pop()
+        if not words:
+            advice = "a label has a blank between it and the bar: '1 | name:value'"
+            raise ValueError(f"the row has no label, {_shown(tag)} is a tag; {advice}.")
+    if not words:
+        raise ValueError("the row has no label, which training needs; a line is: label | name:value name:value ...")
+    if len(words) > 3 or b":" in words[0]:
+        raise ValueError(
+            f"{_shown(before.strip())} is more than a label, an importance and a start; costs are not read."
+        )
+    for word, what in zip(words, ("label", "importance", "start"), strict=False):
+        if not _is_number(word):
+            raise ValueError(f"the {what} {_shown(word)} is no finite number that float32 holds.")
+    if not ignores_importance and any(float(word) != usual for word, usual in zip(words[1:], (1, 0), strict=False)):
+        advice = "rows count alike here; give importance='ignored' to leave out what stands there"
+        raise ValueError(f"the row has the importance {_shown(b' '.join(words[1:]))}; {advice}.")
+    return float(words[0])
+
+
+def _section(text: bytes) -> _Section:
+    tokens = text.split()
+    namespace, weight = _DEFAULT, 1.0
+    if tokens and not text[:1].isspace():
+        namespace, colon, given = tokens.pop(0).partition(b":")
+        if colon and not _is_number(given):
+            raise ValueError(f"the weight {_shown(given)} of the namespace {_shown(namespace)} is no finite number.")
+        weight = float(given) if colon else 1.0
+    names, values = [], []
+    for token in tokens:
+        name, colon, value = token.partition(b":")
+        names.append(name)
+        values.append(value if colon else b"1")
+    if b"" in names:
+        wrong = next(token for token in tokens if token.startswith(b":"))
+        raise ValueError(f"{_shown(wrong)} has no name; a feature is name or name:value.")
+    return _Section(namespace, weight, names, values)
+
+
+def _values(sections: list[_Section]) -> np.ndarray:
+    """Values float64 [entries], each times the weight of its namespace; `ValueError` where one is none."""
+    texts = [value for section in sections for value in section.values]
+    if not texts:
+        return np.empty(0)
+    values = np.array(list(map(float, texts)), np.float64)
+    weights = np.repeat([section.weight for section in sections], [len(section.names) for section in sections])
+    with np.errstate(over="ignore", invalid="ignore"):
+        values *= weights
+        is_held = np.isfinite(values.astype(np.float32)).all()
+    if not is_held or b"_" in b" ".join(texts):
+        raise ValueError("not finite, or an underscore, which Python takes in numbers")
+    return values
+
+
+def _numbers(sections: list[_Section]) -> np.ndarray | None:
+    """The names as int64 [entries], None where some are no whole numbers or too large ones."""
+    names = [name for section in sections for name in section.names]
+    if not names:
+        return np.empty(0, np.int64)
+    if not b"".join(names).isdigit() or max(map(len, names)) > 18:
+        return None
+    numbers = np.array(list(map(int, names)), np.int64)
+    return numbers if numbers.max() <= LARGEST else None
+
+
+def _is_number(text: bytes, weight: float = 1.0) -> bool:
+    """Whether it is a number whose product with the weight float32 holds."""
+    try:
+        number = float(text) * weight
+    except ValueError:
+        return False
+    return b"_" not in text and abs(number) <= float(np.finfo(np.float32).max)
+
+
+def _shown(text: bytes) -> str:
+    return repr(text[:40].decode("utf-8", "backslashreplace"))
