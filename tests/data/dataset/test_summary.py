@@ -4,8 +4,8 @@ import dataclasses
 
 import numpy as np
 import pytest
-from tests.data.test_targets import SEVERAL, named
 
+from tests.data.dataset.test_targets import SEVERAL, named
 from tests.support.small_sets import targets
 from workbench import data, metrics
 from workbench.data import DataError, Labels

@@ -7,9 +7,9 @@ import tracemalloc
 
 import numpy as np
 import pytest
-from tests.data.test_svmlight_batches import DENSE, LABELS, stream
 
-from tests.data import test_svmlight_batches as plain
+from tests.data.text import test_svmlight_batches as plain
+from tests.data.text.test_svmlight_batches import DENSE, LABELS, stream
 from workbench.data import DataError
 from workbench.data.batches.block_order import BLOCKS, BlockOrder
 from workbench.data.batches.feed import LAST
