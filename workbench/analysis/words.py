@@ -125,12 +125,17 @@ def measured_quantity(row: Mapping[str, Any], measure: str) -> str:
 def times(ratio: Ratio) -> str:
     """A ratio as a factor; one that may be on either side of 1 with both ends.
 
-    >>> times(Ratio(4.96, 4.62, 5.41)), times(Ratio(1.0, 0.97, 1.03))
-    ('4.6 to 5.4 times', '0.97 to 1 times')
+    >>> times(Ratio(4.96, 4.62, 5.41)), times(Ratio(1.0, 0.97, 1.03)), times(Ratio(1.4, 1.02, 1.98))
+    ('4.6 to 5.4 times', '0.97 to 1.03 times', '1.02 to 2 times')
     """
     if 0 < ratio.low < 1 < ratio.high < RANGE:
-        return f"{span(ratio.low, ratio.high, lambda end: number(end, 2))} times"
-    return f"{measured(ratio.value, ratio.low, ratio.high, number)} times"
+        return f"{span(ratio.low, ratio.high, lambda end: _factor(end, 2))} times"
+    return f"{measured(ratio.value, ratio.low, ratio.high, _factor)} times"
+
+
+def _factor(value: float, digits: int) -> str:
+    """A factor: next to 1 with as many digits as tell on which side it is, three at most."""
+    return next((text for more in range(digits, 4) if (text := number(value, more)) != "1"), "1")
 
 
 def gain(ratio: Ratio) -> str:
