@@ -78,6 +78,21 @@ def test_of_a_quality_more_is_better():
     assert judge.target_of(0.5, True) < 0.5 < judge.target_of(0.5, False)
 
 
+def test_a_training_that_creeps_is_left_and_says_why():
+    leave = course.Leave(1000.0)
+    creeping = (1.0 - 1e-6 * number for number in itertools.count())
+    assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(creeping), leave, ticking(0.1)))) < 40
+    assert leave.why == "no gain"
+
+
+def test_a_fit_anew_is_not_done_again_for_points_that_are_known():
+    asked, leave = [], course.Leave(5.0)
+    refit = lambda most: (asked.append(most), False)  # noqa: E731
+    known = [course.Point(0.1, 3.0, 1), course.Point(0.2, 2.0, 2)]
+    found = list(course.of_refits(refit, lambda scorer: 1.0, leave, ticking(5.0), before=known))
+    assert ([point.number for point in found], asked, leave.why) == ([1, 2, 3], [3], "limit")
+
+
 # What is judged
 
 
@@ -204,6 +219,7 @@ class Told(runner.Runner):
 
     asked: list
     end = None
+    left = "no gain"
 
     def _answers(self, asked):
         self.asked.append((asked.contender.name, [number for number, _ in asked.values], asked.target))
@@ -213,7 +229,7 @@ class Told(runner.Runner):
             yield from ({"point": point} for point in POINTS[asked.contender.name])
             if number == self.end:
                 raise Ended({"status": "timeout", "reason": "It took longer than 5 s."})
-            yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0}}
+            yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0, "left": self.left}}
 
 
 def run_of(tmp_path, rounds=2, end=None):
@@ -243,6 +259,19 @@ def test_what_is_left_after_a_setting_that_took_too_long_is_tried_in_another_pro
     cut = [row for row in rows if row["status"] == "timeout"]
     assert [len(row["curve"]) for row in cut] == [2, 1]
     assert len([row for row in rows if row["stage"] == "settings"]) == 2 * contract.TRIED
+
+
+def test_the_best_settings_go_on_and_the_rest_is_left(tmp_path, monkeypatch):
+    monkeypatch.setattr(Told, "left", "limit")
+    asked, rows = run_of(tmp_path, rounds=1)
+    settings = [(name, numbers) for name, numbers, target in asked if target is None]
+    assert settings == [(name, numbers) for numbers in (list(range(10)), [0, 1, 2], [0]) for name in POINTS]
+    of_first = [
+        row["seconds_rung"] for row in rows if row["stage"] == "settings" and row["contender"] == "ours, sparse"
+    ]
+    assert of_first == [*[0.5] * 10, *[2.5] * 3, 5.0]
+    again, _ = run_of(tmp_path, rounds=1)
+    assert again == []
 
 
 def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):

@@ -71,6 +71,30 @@ def test_a_contender_without_seconds_says_why(more, told):
     assert case.entries[1].state == told
 
 
+@pytest.mark.parametrize(
+    ("more", "told"),
+    [
+        ({"left": "no gain"}, "not reached; no gain any more after 1 s"),
+        ({"left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
+        ({"left": "limit", "seconds_rung": 5.0}, "not reached in 5 s"),
+    ],
+)
+def test_who_did_not_reach_the_target_says_how_it_ended(more, told):
+    (case,) = found(*OURS, row("other", curve=((1.0, 0.9, 1),), side="rival", **more))
+    assert case.entries[1].state == told
+
+
+def test_where_a_rival_had_less_time_than_the_fastest_needed_nobody_is_called_faster():
+    for seconds, is_decided in ((2.5, False), (7.0, True)):
+        slow = row("slow", curve=((seconds, 0.9, 1),), side="rival", left="limit", seconds_rung=2.5, seconds_limit=20.0)
+        (case,) = found(*OURS, *rounds("fast", [6.0, 6.6, 5.4], "rival"), slow)
+        assert (case.ratio is not None) is is_decided
+        sentence = plots.draw(
+            "fit_curves", store.FIT.frame([*OURS, *rounds("fast", [6.0, 6.6, 5.4], "rival"), slow]), Figure()
+        )
+        assert ("undecided, slow had less time" in sentence) is not is_decided
+
+
 def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     for one in (*OURS, DENSE, *RIVALS):
         store.FIT.append(tmp_path / store.FIT.file, one)

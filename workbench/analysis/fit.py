@@ -18,6 +18,8 @@ Row = Mapping[str, Any]
 CASE = ("case", "held_out", "machine", "threads")
 """Columns that rows of one case agree in."""
 
+ENDS = {"no gain": "no gain any more", "done": "at its own end", "lost": "no number any more"}
+"""Why a training ended before its time, in words, by the column `left`."""
 BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
 """The model of the sets of yes or no, the ratios wanted there of each set and of all, and that wanted of softmax."""
 
@@ -92,10 +94,27 @@ class Entry:
         ended = next((row for row in self.settings if row["status"] in ("unsupported", "memory")), None)
         if ended is None:
             failed = [row for row in self.settings if row["status"] == "failed"]
-            limit = f"not reached in {words.seconds(self.settings[0]['seconds_limit'])}"
-            return f"failed: {failed[0]['reason']}" if failed and self.best is None else limit
+            return f"failed: {failed[0]['reason']}" if failed and self.best is None else self._not_reached()
         needed = ended["bytes_needed"]
         return f"would need {words.bytes_(needed)}" if _is_number(needed) else ended["reason"]
+
+    def _not_reached(self) -> str:
+        """How the training that came furthest ended without reaching the target."""
+        best = self.best or {}
+        last = words.seconds(best["curve"][-1][0], 2) if best else ""
+        if self.seconds_left is not None:
+            return f"not reached in {last}; left there, behind others"
+        if best.get("left") in ENDS:
+            return f"not reached; {ENDS[best['left']]} after {last}"
+        return f"not reached in {words.seconds(self.settings[0]['seconds_limit'])}"
+
+    @property
+    def seconds_left(self) -> float | None:
+        """Seconds after which its furthest setting was left, others being ahead; None where it ended otherwise."""
+        best = self.best
+        if best is None or best["left"] != "limit" or not best["seconds_rung"] < best["seconds_limit"]:
+            return None
+        return float(best["curve"][-1][0])
 
 
 @dataclass(frozen=True)
@@ -130,10 +149,26 @@ class Found:
         return min(able, key=lambda entry: (entry.seconds or (0.0,))[0], default=None)
 
     @property
+    def left_too_soon(self) -> list[Entry]:
+        """Those that did not reach the target and were left before the fastest of their kind was there.
+
+        They might have been faster: nobody of that kind is called the fastest then.
+        """
+        found = []
+        for entry in self.entries:
+            fastest = self.fastest(kind_of(entry))
+            is_known = fastest is not None and fastest.seconds is not None and entry.seconds_once is None
+            if is_known and entry.seconds_left is not None and entry.seconds_left < fastest.seconds[0]:
+                found.append(entry)
+        return found
+
+    @property
     def ratio(self) -> Ratio | None:
-        """Seconds of the fastest rival by those of the fastest sparse one of ours; None where either has none."""
+        """Seconds of the fastest rival by those of the fastest sparse one of ours; None where either is not known."""
         sparse, rival = self.fastest("sparse"), self.fastest("rival")
-        return ratio_of(rival.by_round, sparse.by_round) if sparse and rival else None
+        if sparse is None or rival is None or self.left_too_soon:
+            return None
+        return ratio_of(rival.by_round, sparse.by_round)
 
 
 def kind_of(entry: Entry) -> str:

@@ -86,6 +86,10 @@ def _finding(found: Found) -> tuple[str, str]:
         missing = "a rival" if sparse else "a sparse training of ours"
         text = f"{found.name}: the target is not reached by {missing}"
         return text, f"{text}."
+    if found.left_too_soon:
+        names = words.join(entry.name for entry in found.left_too_soon)
+        text = f"{found.name}: undecided, {names} had less time than the fastest needed"
+        return text, f"{text}."
     if ratio is None:
         text = f"{found.name}: {sparse.name} and {rival.name} were measured in different runs"
         return text, f"{text}."

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from workbench import plots, store
 from workbench.analysis import fit, words
-from workbench.analysis.fit import Found
+from workbench.analysis.fit import Found, Row
 from workbench.analysis.intervals import known
 from workbench.plots.fit_curves import told
 from workbench.reports import page
@@ -82,6 +82,18 @@ def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     }
 
 
+def _halving(rows: list[Row]) -> str:
+    """How long settings were tried, where some had less time than others."""
+    short = sorted({row["seconds_rung"] for row in rows if known(row["seconds_rung"])})[:-1]
+    if not short:
+        return ""
+    return (
+        f"The same rule for all, ours and rivals: all settings train for {words.number(short[0])} s, the best of each "
+        "contender for longer. One ends early that gains nothing any more, or that at its pace is out of reach of "
+        "the target; its line says so. "
+    )
+
+
 def method(found: list[Found]) -> str:
     """What holds of all cases, in words."""
     rows = [row for case in found for entry in case.entries for row in entry.settings]
@@ -93,6 +105,6 @@ def method(found: list[Found]) -> str:
     busy = max((known(row["busy_others"]) or 0.0 for row in rounds), default=0.0)
     return (
         f"Each contender tries {', '.join(map(str, tried))} settings of at most {each}, on "
-        f"{', '.join(map(str, threads))} threads, in processes of its own. "
+        f"{', '.join(map(str, threads))} threads, in processes of its own. {_halving(rows)}"
         f"In the rounds other programs took up to {100 * busy:.0f} % of the cores."
     )

@@ -20,12 +20,13 @@ _TABLE = {
         contender text who trains
         side text ours or rival
         is_dense flag whether it is the dense baseline of ours
-        stage text settings (each is tried once) or rounds (the best is run again)
+        stage text settings (each is tried) or rounds (the best is run again)
         setting mapping the numbers that this training was run with
         is_at_end flag whether the first of them is at an end of what was tried
         tried integer settings that were tried of this contender
         round integer number of the round, of rounds alone
-        seconds_limit number seconds of training after which a setting is left
+        seconds_limit number seconds of training after which a setting is left at the latest
+        seconds_rung number seconds of training that this one had at most: settings behind others have less
         threads integer threads allowed
         seed integer draws the rows held out, starting weights, order
     """,
@@ -39,6 +40,7 @@ _TABLE = {
         larger_is_better flag whether more of it is better
         curve curve seconds of training, the measure there, number of the point or of iterations
         value_best number the best of the curve
+        left text why it ended: target, limit (of seconds), no gain, lost (no number), done (by itself)
         target number value to be reached, of rounds alone
         seconds number seconds to the target, of rounds alone; null where it was not reached
         measures mapping measures of quality at the last point, by name
@@ -53,4 +55,4 @@ _TABLE = {
     """,
 }
 
-FIT = Table.of("fit", "bench-fit.jsonl", 1, _TABLE)
+FIT = Table.of("fit", "bench-fit.jsonl", 2, _TABLE)

@@ -4,7 +4,7 @@ Answers are `{"facts": ...}` once, then of each setting `{"setting": number}`, `
 and `{"done": {...}}`.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import islice
 from typing import Any
@@ -14,7 +14,7 @@ import numpy as np
 from workbench.bench.child import set_threads
 from workbench.bench.fit.cases import Case, judge_of
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, get
-from workbench.bench.fit.course import LADDER, Leave, course
+from workbench.bench.fit.course import LADDER, Leave, Point, course
 from workbench.bench.fit.judge import Judge
 from workbench.measure.machine import OtherPrograms
 
@@ -25,7 +25,10 @@ Answer = dict[str, Any]
 
 
 def answers(request: Answer) -> Iterator[Answer]:
-    """All that is asked of one contender: `values` by number, each until `target` or for `seconds`."""
+    """All that is asked of one contender: `values` by number, each until `target` or for `seconds`.
+
+    A value comes with the points that are known of it, where a training is begun anew for each.
+    """
     set_threads(request["threads"])
     contender, case = get(request["contender"]), Case(**request["case"])
     judge = judge_of(case, request["threads"])
@@ -34,15 +37,17 @@ def answers(request: Answer) -> Iterator[Answer]:
         yield {"ended": ended}
         return
     few = slice_of(judge.rows)
-    for value in kinds_of([value for _, value in request["values"]]):
+    for value in kinds_of([value for _, value, _ in request["values"]]):
         warm_up(contender, few, value, judge)
     set_threads(request["threads"])  # of the libraries that were loaded meanwhile, too
-    for number, value in request["values"]:
+    for number, value, before in request["values"]:
         yield {"setting": number}
-        yield from trained(contender, judge, value, request)
+        yield from trained(contender, judge, value, request, [Point(*point) for point in before])
 
 
-def trained(contender: Contender, judge: Judge, value: Value, request: Answer) -> Iterator[Answer]:
+def trained(
+    contender: Contender, judge: Judge, value: Value, request: Answer, before: Sequence[Point] = ()
+) -> Iterator[Answer]:
     """The points of one setting, then what else is known of it."""
     last: list[Scorer] = []
 
@@ -52,9 +57,10 @@ def trained(contender: Contender, judge: Judge, value: Value, request: Answer) -
 
     others = OtherPrograms()
     leave = Leave(request["seconds"], request["target"], judge.larger_is_better)
-    for point in course(contender, judge.rows, value, measured, leave, request["ladder"] or LADDER):
+    for point in course(contender, judge.rows, value, measured, leave, request["ladder"] or LADDER, before):
         yield {"point": list(point)}
-    yield {"done": {"busy_others": others.share(), "measures": judge.measures(last[0])}}
+    measures = judge.measures(last[0]) if last else None  # without a scorer nothing was left to train
+    yield {"done": {"busy_others": others.share(), "left": leave.why, "measures": measures}}
 
 
 def facts_of(judge: Judge) -> Answer:

@@ -1,5 +1,6 @@
 """What is chosen of trainings that were tried: the target, the setting that is soonest there, who runs rounds."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,14 +26,20 @@ class Training:
 
 def curve_columns(training: Training, facts: Row) -> Row:
     """The columns of a training that follow from its points; what was cut off for time has those before."""
-    values = [value for _, value, _ in training.points if value is not None]
-    best = (max if facts.get("larger_is_better") else min)(values, default=None)
-    return training.columns | {"curve": training.points, "value_best": best}
+    curve = [[seconds, value if is_finite(value) else None, number] for seconds, value, number in training.points]
+    best = max if facts.get("larger_is_better") else min
+    value_best = best((point[1] for point in curve if point[1] is not None), default=None)
+    return training.columns | {"curve": curve, "value_best": value_best}
 
 
-def is_hopeless(columns: Row) -> bool:
-    """Whether not one point came, for time or for a failure: the other settings of the contender would end so, too."""
-    return columns["status"] in ("timeout", "failed") and not columns["curve"]
+def is_finite(value: float | None) -> bool:
+    """Whether it is a number."""
+    return value is not None and math.isfinite(value)
+
+
+def is_end(row: Row) -> bool:
+    """Whether no setting of the contender is tried after this row: it cannot take part, or not one point came."""
+    return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
 
 
 def target_among(rows: Sequence[Row]) -> tuple[float, bool]:

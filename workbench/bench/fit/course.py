@@ -9,22 +9,25 @@
 """
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from time import perf_counter
 from typing import NamedTuple
 
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value
-from workbench.bench.fit.judge import is_reached
+from workbench.bench.fit.judge import NEAR, is_reached
 
-APART, APART_ORDER = 1.05, 1.2
+APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
 """Seconds of a point by those of the point judged before it, at least: the time to a target is known to this factor.
 
-The second is of an order, of which judging takes longer."""
+The second is where there is no target yet, the third of an order, of which judging takes longer."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
 WITHOUT_GAIN, LEAST = 0.6, 6
 """A training is left where the best point lies before this share of its seconds, and so many points back."""
+GAIN, SECONDS_FAST = NEAR / 10, 0.5
+"""After so many seconds a point is better by this share at least: at a lesser pace a training of 20 s does not come as
+much further as the target allows for. Before, when many trainings are slow, any gain counts."""
 
 Clock = Callable[[], float]
 Measured = Callable[[Scorer], float]
@@ -48,17 +51,35 @@ class Leave:
     best: Point | None = None
     seen: int = 0
     of_best: int = 0
+    why: str = "done"
+    """target, lost (no number), limit (of the seconds) or no gain; done where the training came to its own end."""
+
+    @property
+    def apart(self) -> float:
+        """Seconds of a point by those of the point judged before it, at least."""
+        if self.larger_is_better:
+            return APART_ORDER
+        return APART_TRIED if self.target is None else APART
 
     def at(self, point: Point) -> bool:
         """Whether this point, the next one, is the last."""
         self.seen += 1
-        sign = -1.0 if self.larger_is_better else 1.0
-        if self.best is None or sign * point.value < sign * self.best.value:
+        if self.best is None or self._is_better(point, self.best):
             self.best, self.of_best = point, self.seen
-        if self.target is not None and is_reached(point.value, self.target, self.larger_is_better):
-            return True
         is_stale = self.best.seconds < WITHOUT_GAIN * point.seconds and self.seen - self.of_best >= LEAST
-        return point.seconds >= self.seconds or not math.isfinite(point.value) or is_stale
+        ends = {
+            "target": self.target is not None and is_reached(point.value, self.target, self.larger_is_better),
+            "lost": not math.isfinite(point.value),
+            "no gain": is_stale,
+            "limit": point.seconds >= self.seconds,
+        }
+        self.why = next((why for why, is_so in ends.items() if is_so), self.why)
+        return any(ends.values())
+
+    def _is_better(self, point: Point, best: Point) -> bool:
+        sign = -1.0 if self.larger_is_better else 1.0
+        least = GAIN * abs(best.value) if point.seconds > SECONDS_FAST else 0.0
+        return sign * point.value < sign * best.value - least
 
 
 def of_steps(
@@ -70,8 +91,7 @@ def of_steps(
         start = clock()
         scorer = next(points)
         seconds += clock() - start
-        apart = APART_ORDER if leave.larger_is_better else APART
-        if seconds < apart * judged and seconds < leave.seconds:
+        if seconds < leave.apart * judged and seconds < leave.seconds:
             continue
         judged = seconds
         point = Point(float(seconds), measured(scorer), number)
@@ -86,23 +106,38 @@ def of_refits(
     leave: Leave,
     clock: Clock = perf_counter,
     ladder: Iterable[int] = LADDER,
+    before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """The points of a training that is begun anew for each: its seconds are those of that one fit alone."""
-    for iterations in ladder:
+    """The points of a training that is begun anew for each: its seconds are those of that one fit alone.
+
+    Those that are known from `before` come first, and are not trained again.
+    """
+    for point in before:
+        yield point
+        leave.at(point)
+    most = max((point.number for point in before), default=0)
+    for iterations in (each for each in ladder if each > most):
         start = clock()
         scorer, is_done = refit(iterations)
         point = Point(float(clock() - start), measured(scorer), iterations)
         yield point
         if leave.at(point) or is_done:
+            leave.why = "done" if is_done else leave.why
             return
 
 
 def course(
-    contender: Contender, rows: Rows, value: Value, measured: Measured, leave: Leave, ladder: Iterable[int] = LADDER
+    contender: Contender,
+    rows: Rows,
+    value: Value,
+    measured: Measured,
+    leave: Leave,
+    ladder: Iterable[int] = LADDER,
+    before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """The points of a contender with one setting."""
+    """The points of a contender with one setting; `before` are those known of a training begun anew for each."""
     if contender.steps is not None:
         return of_steps(contender.steps(rows, value), measured, leave)
     refit = contender.refit
     assert refit is not None
-    return of_refits(lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder)
+    return of_refits(lambda iterations: refit(rows, value, iterations), measured, leave, ladder=ladder, before=before)

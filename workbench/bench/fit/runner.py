@@ -1,4 +1,4 @@
-"""Runs cases: every contender with every setting, then the best setting of each in rounds; a row for each.
+"""Runs cases: every contender with its settings, rung by rung, then the best of each in rounds; a row for each.
 
 Rows are on the disk before the next training starts; what is stopped is resumed by starting it again.
 """
@@ -7,8 +7,8 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,12 +22,13 @@ from workbench.bench.fit.choosing import (
     Training,
     curve_columns,
     in_rounds,
-    is_hopeless,
+    is_end,
     reached_at,
     soonest,
     target_among,
 )
 from workbench.bench.fit.contract import Contender, contenders_of, get, origin
+from workbench.bench.fit.rungs import Rung, going_on, left_early, rungs
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
@@ -71,13 +72,18 @@ class Policy:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a process is asked for: a contender of a case, settings by number, and where there is one the target."""
+    """What a process is asked for: a contender of a case, settings by number, and where there is one the target.
+
+    `before` are the points that are known of a setting, by number, where a training is begun anew for each.
+    """
 
     case: Case
     contender: Contender
     values: Sequence[tuple[int, dict[str, float]]]
+    seconds: float
     target: float | None = None
     ladder: Sequence[int] = ()
+    before: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)
 
 
 class Runner:
@@ -97,10 +103,11 @@ class Runner:
         (self.folder / MACHINE).write_text(json.dumps(machine.record(), indent=1), encoding="utf-8")
         rows = store.FIT.read(self.file) if self.file.exists() else []
         self.known = {row["key"]: row for row in rows if row["status"] in FINAL}
-        self.total = sum(len(contenders) for _, contenders in each) * (1 + self.policy.rounds)
+        steps = len(rungs(self.policy.seconds)) + self.policy.rounds
+        self.total = sum(len(contenders) for _, contenders in each) * steps
         try:
             for case, contenders in each:
-                tried = {one.name: self.try_settings(case, one) for one in contenders}
+                tried = self.climb(case, contenders)
                 self.rounds(case, {one.name: one for one in contenders}, tried)
         except KeyboardInterrupt:
             return False
@@ -109,29 +116,48 @@ class Runner:
             log.unlink()  # no library had anything to say
         return True
 
-    def try_settings(self, case: Case, contender: Contender) -> list[Row]:
-        """A row for each setting of a contender, those that are there already among them."""
-        self._tell(f"{case.name}: {contender.name}, settings")
-        numbered = list(enumerate(contender.values(case.model)))
-        keys = [self._key(case, contender, "settings", value) for _, value in numbered]
-        found = [self.known[key] for key in keys if key in self.known]
-        rest = [pair for pair in numbered if keys[pair[0]] not in self.known]
-        if any(is_hopeless(row) or row["status"] in ("memory", "unsupported") for row in found):
-            return found
+    def climb(self, case: Case, contenders: Sequence[Contender]) -> dict[str, list[Row]]:
+        """The newest row of each setting of each contender, after all rungs."""
+        tried: dict[str, dict[int, Row]] = {one.name: {} for one in contenders}
+        numbers = {one.name: list(range(len(one.values(case.model)))) for one in contenders}
+        for number, rung in enumerate(rungs(self.policy.seconds)):
+            if number:
+                numbers = going_on(tried, rung, self.policy.seconds)
+            for one in contenders:
+                self._tell(f"{case.name}: {one.name}, settings for {rung.seconds:g} s")
+                self.try_settings(case, one, rung, numbers[one.name], tried[one.name])
+        for name, (number, rung) in left_early(tried, self.policy.seconds).items():
+            self.try_settings(case, get(name), rung, [number], tried[name])
+        return {name: list(rows.values()) for name, rows in tried.items()}
+
+    def try_settings(
+        self, case: Case, contender: Contender, rung: Rung, numbers: Sequence[int], rows: dict[int, Row]
+    ) -> None:
+        """Train settings of a contender, by number, for the seconds of a rung, and put the row of each into `rows`.
+
+        What has a row of that rung, or of a later one, has it already.
+        """
+        values = contender.values(case.model)
+        keys = {number: self._key(case, contender, "settings", values[number]) for number in numbers}
+        found = {number: self.known[key] for number, key in keys.items() if key in self.known}
+        rows |= {number: row for number, row in found.items() if row["seconds_rung"] >= rung.seconds}
+        rest = [number for number in numbers if number not in rows or rows[number]["seconds_rung"] < rung.seconds]
+        if any(is_end(row) for row in rows.values()):
+            return
         if contender.unavailable and rest:
             columns = {"status": "unsupported", "reason": contender.unavailable}
-            return [*found, self._append(case, contender, "settings", keys[rest[0][0]], {}, columns)]
+            rows[rest[0]] = self._append(case, contender, "settings", keys[rest[0]], {}, rung, columns)
+            return
         while rest:  # in another process again what is left after a setting that did not end well
-            done = []
-            for training, facts in self._trainings(Asked(case, contender, rest)):
-                done.append(training.number)
-                value = numbered[training.number][1]
+            before = {number: rows[number]["curve"] for number in rest if number in rows and contender.refit}
+            asked = Asked(case, contender, [(number, values[number]) for number in rest], rung.seconds, before=before)
+            for training, facts in self._trainings(asked):
+                number = training.number
                 columns = facts | curve_columns(training, facts)
-                found.append(self._append(case, contender, "settings", keys[training.number], value, columns))
-                if columns["status"] in ("memory", "unsupported") or is_hopeless(columns):
-                    return found
-            rest = [pair for pair in rest if pair[0] not in done]
-        return found
+                rows[number] = self._append(case, contender, "settings", keys[number], values[number], rung, columns)
+                rest.remove(number)
+                if is_end(rows[number]):
+                    return
 
     def rounds(self, case: Case, contenders: dict[str, Contender], tried: dict[str, list[Row]]) -> None:
         """Rounds in turned order of those that reached the target with a setting, each with its best."""
@@ -153,11 +179,12 @@ class Runner:
     def _round(self, case: Case, contender: Contender, best: Best, key: str, known: Row) -> None:
         (_, value, iterations), target = best, known["target"]
         ladder = [int(iterations)] if contender.refit is not None else []
-        for training, facts in self._trainings(Asked(case, contender, [(0, value)], target, ladder)):
+        asked = Asked(case, contender, [(0, value)], self.policy.seconds, target, ladder)
+        for training, facts in self._trainings(asked):
             columns = facts | curve_columns(training, facts)
             reached = reached_at(training.points, target, facts.get("larger_is_better", False))
             columns |= known | {"seconds": reached[0] if reached else None}
-            self._append(case, contender, "rounds", key, value, columns)
+            self._append(case, contender, "rounds", key, value, Rung(self.policy.seconds), columns)
 
     def _trainings(self, asked: Asked) -> Iterator[tuple[Training, Row]]:
         """Each training that came to an end, the last by whatever ended the process, and the facts of the data."""
@@ -184,10 +211,10 @@ class Runner:
         request = {
             "case": asdict(asked.case),
             "contender": asked.contender.name,
-            "values": asked.values,
+            "values": [(number, value, asked.before.get(number, [])) for number, value in asked.values],
             "target": asked.target,
             "ladder": list(asked.ladder),
-            "seconds": self.policy.seconds,
+            "seconds": asked.seconds,
             "threads": self.policy.count,
             "bytes_limit": self.bytes_limit,
         }
@@ -201,9 +228,11 @@ class Runner:
             for answer in child.answers(why_end):
                 yield answer
                 since = time.monotonic()
-                limit = SECONDS_START if "facts" in answer else self.policy.seconds + SECONDS_JUDGE
+                limit = SECONDS_START if "facts" in answer else asked.seconds + SECONDS_JUDGE
 
-    def _append(self, case: Case, contender: Contender, stage: str, key: str, value: Row, columns: Row) -> Row:
+    def _append(
+        self, case: Case, contender: Contender, stage: str, key: str, value: Row, rung: Rung, columns: Row
+    ) -> Row:
         cell = case.cell
         row = store.FIT.new_row(
             key=key,
@@ -222,6 +251,7 @@ class Runner:
             tried=len(contender.values(case.model)),
             is_at_end=contender.is_at_end(case.model, value) if value else None,
             seconds_limit=self.policy.seconds,
+            seconds_rung=rung.seconds,
             threads=self.policy.count,
             seed=cell.seed,
             machine=machine.machine_id(),

@@ -1,0 +1,60 @@
+"""Which settings go on for longer: the same rule for ours and rivals, and none is left before the fastest is there."""
+
+import pytest
+
+from tests.support import fit_rows
+from workbench.bench.fit import rungs
+from workbench.bench.fit.rungs import Rung
+
+LAST = 20.0
+
+
+def tried(**values_of):
+    """Rows by contender and number of the setting; each is the values at 0.25 and 0.5 s, and perhaps why it ended."""
+    found = {}
+    for name, every in values_of.items():
+        side = "rival" if name.startswith("rival") else "ours"
+        found[name] = {
+            number: fit_rows.row(
+                name, side=side, curve=((0.25, before, 1), (0.5, after, 2)), left=(*left, "limit")[0], seconds_rung=0.5
+            )
+            for number, (before, after, *left) in enumerate(every)
+        }
+    return found
+
+
+@pytest.mark.parametrize("sides", [("ours", "rival"), ("rival", "ours")])
+def test_the_best_settings_go_on_of_either_side(sides):
+    first, other = sides
+    each = tried(**{first: [(0.7, 0.6), (0.7, 0.55), (0.7, 0.65)], other: [(0.7, 0.58)]})
+    assert rungs.going_on(each, Rung(2.5, 2), LAST) == {first: [0, 1], other: [0]}
+
+
+def test_what_is_out_of_reach_at_its_pace_is_left():
+    each = tried(ours=[(0.31, 0.30)], rival=[(0.9, 0.8)], rival_slow=[(1.0001, 1.0)])
+    assert rungs.going_on(each, Rung(2.5, 3), LAST) == {"ours": [0], "rival": [0], "rival_slow": []}
+
+
+def test_what_ended_by_itself_does_not_go_on_and_no_other_takes_its_place():
+    each = tried(ours=[(0.7, 0.5, "no gain"), (0.7, 0.6), (0.7, 0.65)])
+    assert rungs.going_on(each, Rung(2.5, 1), LAST) == {"ours": []}
+    assert rungs.going_on(each, Rung(2.5, 2), LAST) == {"ours": [1]}
+
+
+def test_who_is_at_the_target_goes_on_only_if_it_moves_it():
+    each = tried(ours=[(0.5001, 0.5)], rival=[(0.5031, 0.503)])
+    assert rungs.going_on(each, Rung(2.5, 3), LAST) == {"ours": [], "rival": []}
+
+
+def test_one_point_tells_no_pace():
+    each = tried(ours=[(0.31, 0.30)], rival=[(0.9, 0.8)])
+    each["rival"][0] |= {"curve": [[3.0, 0.8, 1]]}
+    assert rungs.going_on(each, Rung(2.5, 3), LAST)["rival"] == [0]
+
+
+def test_nobody_is_left_before_the_soonest_of_its_side_was_there_twice():
+    each = tried(ours=[(0.5, 0.5, "no gain")], rival=[(0.5, 0.5, "no gain")], rival_slow=[(0.81, 0.8), (0.71, 0.7)])
+    assert rungs.left_early(each, LAST) == {}
+    each["rival"][0]["curve"] = [[3.0, 0.5, 1]]
+    assert rungs.left_early(each, LAST) == {"rival_slow": (1, Rung(6.0, 1))}
+    assert rungs.left_early(each, 4.0) == {"rival_slow": (1, Rung(4.0, 1))}
