@@ -157,8 +157,8 @@ class Found:
         found = []
         for entry in self.entries:
             fastest = self.fastest(kind_of(entry))
-            is_known = fastest is not None and fastest.seconds is not None and entry.seconds_once is None
-            if is_known and entry.seconds_left is not None and entry.seconds_left < fastest.seconds[0]:
+            needed = fastest.seconds[0] if fastest and fastest.seconds else 0.0
+            if entry.seconds_once is None and entry.seconds_left is not None and entry.seconds_left < needed:
                 found.append(entry)
         return found
 
