@@ -10,6 +10,7 @@ from tests.support.small_sets import labelled, same
 from workbench import data
 from workbench.data import DataError, cache
 from workbench.data.dataset.edges import graph_of
+from workbench.data.dataset.record import split_rows
 from workbench.formats import FormatError
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell
@@ -42,7 +43,7 @@ def test_fewer_rows_keep_the_edges_among_themselves(linked):
 
 @pytest.mark.parametrize("seed", range(5))
 def test_parts_of_a_split_have_their_own_edges(linked, seed):
-    parts, rows = data.split(linked, 0.5, seed), data.dataset.split_rows(linked, 0.5, seed)
+    parts, rows = data.split(linked, 0.5, seed), split_rows(linked, 0.5, seed)
     assert sorted(np.concatenate(rows)) == list(range(6))
     for part, own in zip(parts, rows, strict=True):
         np.testing.assert_array_equal(part.x.toarray(), linked.x.toarray()[own])
