@@ -6,6 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from workbench.command import data_commands, exits
+from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
 from workbench.command.options import with_settings
 
@@ -138,6 +139,9 @@ def report(
     from workbench.reports import export
 
     typer.echo(export.write_report(run, out, markdown=markdown))
+
+
+app.command("compare")(compare)
 
 
 @app.command()

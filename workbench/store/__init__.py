@@ -1,17 +1,30 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
 `TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FIT` that of trainings to a held-out quality,
-`SELF` that of what the self-trial found. What is named here without a table is of trials:
-`store.append(path, row)` is `store.TRIALS.append(path, row)`.
+`SELF` that of what the self-trial found; `others` reads rows of another tool. What is named
+here without a table is of trials: `store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
+from workbench.store import others
 from workbench.store.bench import BENCH
 from workbench.store.fit import FIT
 from workbench.store.self_trial import SELF
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
 from workbench.store.trials import TRIALS
 
-__all__ = ["BENCH", "FIT", "KINDS", "SELF", "STATUSES", "TRIALS", "Column", "RowError", "Table", "TornLineWarning"]
+__all__ = [
+    "BENCH",
+    "FIT",
+    "KINDS",
+    "SELF",
+    "STATUSES",
+    "TRIALS",
+    "Column",
+    "RowError",
+    "Table",
+    "TornLineWarning",
+    "others",
+]
 
 SCHEMA, FILE, COLUMNS = TRIALS.schema, TRIALS.file, TRIALS.columns
 SETTINGS = TRIALS.settings

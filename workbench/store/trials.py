@@ -29,6 +29,7 @@ _TABLE = {
         tries integer how often it was tried until other programs left it alone; the numbers are of the last try
         steps_timed integer steps inside the timed samples
         steps_epoch integer steps an epoch
+        kernels mapping kernel that computes each phase of the step, by the phase: forward, loss, gradient, update
         samples numbers seconds a step, one number a sample
         seconds_step number lower quartile of samples, seconds; of schema 1 the median
         seconds_step_low number lower end of the 95 % rank interval of that quartile within the trial, seconds
@@ -74,6 +75,7 @@ _TABLE = {
         versions mapping version of each library used, and of the CUDA driver and runtime where they ran
         blas text BLAS used by the dense side
         source text hash of the code used
+        seconds_sentinel number fixed work of NumPy beside the samples: what slows it is the machine, seconds
         seconds_overhead number the trial's own start, data and checks, seconds
         not_finite names columns where a NaN or infinity was replaced by null when the row was stored
     """,

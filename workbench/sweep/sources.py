@@ -27,6 +27,18 @@ def roots_of(cell: Cell) -> frozenset[str]:
     return TRIAL | modules | (ON_CUDA if cell.device == "cuda" else frozenset())
 
 
+def kernels_of(cell: Cell) -> dict[str, str]:
+    """Which kernel does the product, the loss, the gradient and the update of a step, by the phase that it is timed in.
+
+    A fused gradient is in the update's; models with more than one product have these for that of X.
+    """
+    setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)
+    kind = "fused" if cell.gradient == "fused" else "dense" if cell.update == "standard" else "lazy"
+    products = {"forward": setup.forward_rule.kernel, "loss": models.get(cell.model).loss}
+    gradient = {} if cell.gradient == "fused" else {"gradient": setup.gradient_rule.kernel}
+    return products | gradient | {"update": f"{cell.optimizer}_{kind}"}
+
+
 def _kernels(cell: Cell) -> Iterator[str]:
     """Names of the kernels of the cell's products, loss and update."""
     setup = Setup(format=cell.format, engine=cell.engine, gradient=cell.gradient)

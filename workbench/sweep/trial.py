@@ -14,11 +14,13 @@ from workbench import data, formats, models, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
 from workbench.measure.rounds import NUMBER
+from workbench.measure.sentinel import Sentinel
 from workbench.measure.stats import quantile_interval
 from workbench.sweep.check import check_step
 from workbench.sweep.curves import Curve, epochs_judged
 from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
 from workbench.sweep.problem import Problem, make_problem
+from workbench.sweep.sources import kernels_of
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
 from workbench.train import PHASES, Training, make_run, why_impossible
@@ -103,7 +105,8 @@ def settings_of(cell: Cell) -> dict:
     row |= {"intercept": setup_of(cell).has_intercept}
     row |= {"learning_rate": cell.learning_rate or options["learning_rate"]}
     row |= {"decay": options["decay"] if cell.decay is None else cell.decay}
-    return row | {"threads": threads_of(cell), "densified": []}
+    named = kernels_of(cell) if not why_impossible(setup_of(cell)) else None
+    return row | {"threads": threads_of(cell), "kernels": named, "densified": []}
 
 
 class _Trial:
@@ -114,6 +117,7 @@ class _Trial:
         self.setup = setup_of(cell)
         self.on_device = cell.device == "cuda"
         self.seconds_measured = 0.0
+        self.sentinel = Sentinel()
 
     def result(self, busy_most: float) -> dict:
         """The whole trial."""
@@ -218,6 +222,7 @@ class _Trial:
         """Seconds a step and of each phase; batches that repeat are all prepared before the clock starts."""
         events = run.events()
         curve = Curve()
+        self.sentinel.seconds()
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         self.row["seconds_first_step"] = (time.perf_counter() - first) / curve.events[0].steps
@@ -237,6 +242,7 @@ class _Trial:
             "seconds_epoch": seconds * self.row["steps_epoch"],
             "steps_timed": timing.steps,
             "busy_others": others.share(),
+            "seconds_sentinel": self.sentinel.seconds(),
             "seconds_prepare": curve.seconds_prepare(),
             **curve.columns(),
         }

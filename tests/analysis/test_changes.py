@@ -1,0 +1,164 @@
+"""Two runs: one build twice is the same, a slower kernel is found and named, drift is the machine's."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support import rows as maker
+from workbench import store
+from workbench.analysis import changes, changes_told
+from workbench.analysis.changes import compared
+
+LAWS = (
+    maker.DENSE,
+    maker.SERIAL,
+    maker.SPARSE,
+    replace(maker.SPARSE, update="lazy", fixed=6e-5),
+    replace(maker.SPARSE, engine="vendor", gradient="dense", fixed=9e-4, slope=0.25),
+    replace(maker.SPARSE, format="csc", fixed=2e-4, slope=0.14),
+)
+KERNELS = {
+    ("dense", "dense"): {"forward": "blas.dense_dense", "gradient": "blas.dense_t_dense"},
+    ("csr", "ours"): {"forward": "csr_dense", "gradient": "csr_t_dense"},
+    ("csr", "vendor"): {"forward": "scipy.csr_dense", "gradient": "scipy.csr_t_dense"},
+    ("csc", "ours"): {"forward": "csc_dense", "gradient": "csr_t_dense"},
+}
+
+
+def measured(run, *, seed, source="5eed", machine="bench-1", change=lambda row: row, **known):
+    """The frame of one run, with the kernels that a trial names."""
+    rows = maker.sweep(LAWS, seed=seed, run=run, source=source, machine=machine, **known)
+    named = ((row, KERNELS[row["format"], row["engine"]] | {"update": f"sgd_{row['update']}"}) for row in rows)
+    return store.frame(change(row | {"kernels": kernels}) for row, kernels in named)
+
+
+def slower(kernel, times, phase="forward"):
+    """What makes a row slower by a kernel that takes so many times as long."""
+
+    def change(row):
+        if row["kernels"].get(phase) != kernel:
+            return row
+        more = (times - 1) * row[f"seconds_{phase}"]
+        samples = [sample + more for sample in row["samples"]]
+        longer = {f"seconds_{phase}": row[f"seconds_{phase}"] + more, "seconds_step": row["seconds_step"] + more}
+        return row | longer | {"samples": samples}
+
+    return change
+
+
+def slowed_machine(times):
+    """What a slower machine does to a row: all of its seconds."""
+
+    def change(row):
+        seconds = {name: times * value for name, value in row.items() if name.startswith("seconds_") and value}
+        return row | seconds
+
+    return change
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.2])
+@pytest.mark.parametrize("source", ["5eed", "0ther"], ids=["same key", "other key"])
+def test_one_build_measured_twice_is_the_same_or_ambiguous(noise, source):
+    found = [
+        compared(
+            measured("r1", seed=seed, noise=noise, shared=0.02, samples=5),
+            measured("r2", seed=100 + seed, noise=noise, shared=0.02, samples=5, source=source),
+        )
+        for seed in range(6)
+    ]
+    verdicts = [one.verdict for each in found for one in (*each.cells, *each.kernels)]
+    assert np.mean([verdict in ("same", "ambiguous") for verdict in verdicts]) >= 0.95
+    assert sum(each.is_worse for each in found) == 0
+
+
+@pytest.mark.parametrize("noise", [0.03, 0.1])
+def test_a_kernel_twice_as_slow_is_found_and_named_and_no_other(noise):
+    before = measured("r1", seed=1, noise=noise, rounds=6)
+    after = measured("r2", seed=2, noise=noise, rounds=6, change=slower("csr_dense", 2.0))
+    found = compared(before, after)
+    (kernel,) = changes.worst(found.kernels)
+    assert kernel.name == "csr_dense (forward)"
+    assert kernel.ratio.low <= 2.0 <= kernel.ratio.high
+    assert all("CSR ours" in name for name in kernel.cells)
+    assert not [one for one in changes.worst(found.cells) if "CSR ours" not in one.name]
+    assert found.is_worse
+    assert changes_told.headline(found).startswith("Slower: the kernel csr_dense (forward), ")
+
+
+def test_cells_of_a_kernel_together_show_less_than_each_alone():
+    found = compared(measured("r1", seed=1, noise=0.1), measured("r2", seed=2, noise=0.1))
+    together = next(one for one in found.kernels if one.name.startswith("csr_dense"))
+    alone = [one.visible for one in found.cells if one.name in together.cells]
+    assert 1 < together.visible < min(alone)
+    assert "over all cells of a kernel together" in " ".join(changes_told.sentences(found))
+
+
+def test_a_machine_that_is_slower_throughout_is_drift_and_not_a_slower_build():
+    slow = slowed_machine(1.5)
+    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=slow))
+    assert found.drift.kind == "cells"
+    assert found.drift.factor == pytest.approx(1.5, rel=0.1)
+    assert not found.is_worse
+    assert "a change of the machine" in " ".join(changes_told.sentences(found))
+
+
+def test_without_the_same_code_the_fixed_work_beside_the_trials_tells_the_drift():
+    beside = lambda row: row | {"seconds_sentinel": 1e-3}  # noqa: E731
+    slow = lambda row: slowed_machine(1.5)(beside(row))  # noqa: E731
+    found = compared(
+        measured("r1", seed=1, change=beside, noise=0.02), measured("r2", seed=2, source="new", change=slow, noise=0.02)
+    )
+    assert found.drift.kind == "work"
+    assert found.drift.factor == pytest.approx(1.5)
+    assert not found.is_worse
+
+
+def test_without_a_sentinel_a_drift_that_runs_have_is_allowed_for():
+    found = compared(measured("r1", seed=1), measured("r2", seed=2, source="new", change=slowed_machine(1.2)))
+    assert found.drift.kind == "none"
+    assert {one.verdict for one in found.cells} == {"ambiguous"}
+
+
+def test_other_machines_are_told():
+    found = compared(measured("r1", seed=1), measured("r2", seed=2, machine="bench-2"))
+    assert found.drift.kind == "machines"
+    assert "The machines differ, bench-1 and bench-2" in " ".join(changes_told.sentences(found))
+
+
+def test_a_result_that_is_there_no_more_is_worse_and_named():
+    lose = lambda row: maker.failed(row, "failed", "it broke") if row["format"] == "csc" else row  # noqa: E731
+    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=lose))
+    assert found.is_worse
+    assert len(found.pairs.lost) == len(maker.DENSITIES)
+    assert "No result any more: CSC ours" in " ".join(changes_told.sentences(found))
+
+
+def test_more_memory_is_worse():
+    twice = lambda row: row | {"bytes_peak": 2 * row["bytes_peak"]}  # noqa: E731
+    found = compared(measured("r1", seed=1), measured("r2", seed=2, change=twice))
+    assert {one.verdict for one in found.memory} == {"slower"}
+    assert found.is_worse
+    assert "cells of 36 take more" in " ".join(changes_told.sentences(found))
+
+
+def test_rows_that_are_in_both_runs_are_no_evidence():
+    run = measured("r1", seed=1)
+    found = compared(run, run)
+    assert (len(found.cells), found.pairs.again) == (0, 36)
+    assert "Nothing can be compared" in changes_told.headline(found)
+
+
+def test_three_rounds_decide_nothing():
+    found = compared(measured("r1", seed=1, rounds=3), measured("r2", seed=2, rounds=3, change=slowed_machine(9.0)))
+    assert {one.verdict for one in found.cells} == {"ambiguous"}
+    assert "fewer than four rounds" in " ".join(changes_told.sentences(found))
+
+
+def test_runs_of_other_cells_are_refused_with_what_differs():
+    with pytest.raises(ValueError, match=r"No cell is in both runs\. They differ in width"):
+        compared(measured("r1", seed=1, width=16), measured("r2", seed=2, width=32))
+    with pytest.raises(ValueError, match="The second run has no rows"):
+        compared(measured("r1", seed=1), store.frame([]))
+    with pytest.raises(ValueError, match="within a factor above 1"):
+        compared(measured("r1", seed=1), measured("r2", seed=2), within=1.0)

@@ -1,0 +1,71 @@
+"""The command compare: exit status fit for CI, rows as git has them at a commit, rows of another tool, Markdown."""
+
+import json
+import subprocess
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support import rows as maker
+from workbench import store
+from workbench.command import cli, exits, terminal
+
+
+@pytest.fixture(autouse=True)
+def _in_a_folder_of_its_own(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(terminal.console, "width", 300)
+
+
+def run(*arguments):
+    done = CliRunner().invoke(cli.app, ["compare", *map(str, arguments)])
+    if done.exception and not isinstance(done.exception, SystemExit):
+        status = exits.status_of(done.exception)
+        return status, exits.text_of(done.exception)
+    return done.exit_code, done.output
+
+
+def stored(path, run, seed, slow=1.0):
+    for row in maker.sweep(densities=(0.01, 0.03, 0.1), seed=seed, run=run, noise=0.02, samples=5):
+        times = slow if row["format"] == "csr" else 1.0
+        store.append(path, row | {name: times * row[name] for name in ("seconds_step", "seconds_forward")})
+    return path
+
+
+def test_the_exit_status_tells_whether_something_is_worse(tmp_path):
+    first, same = stored(tmp_path / "a.jsonl", "r1", 1), stored(tmp_path / "b.jsonl", "r2", 2)
+    status, text = run(first, same)
+    assert (status, "Nothing is slower" in text) == (0, True)
+    status, text = run(first, stored(tmp_path / "c.jsonl", "r3", 3, slow=2.0), "--out", "changes.md")
+    assert status == exits.FAILURE
+    assert "3 cells of 6 are slower" in text
+    page = (tmp_path / "changes.md").read_text()
+    assert page.startswith("# ")
+    assert "| CSR ours (row\\_sparse" in page or "| CSR ours (row_sparse" in page
+    assert run(first, "nowhere")[0] == run(first)[0] == exits.WRONG_INPUT
+
+
+def test_rows_are_read_as_git_has_them_at_a_commit(tmp_path):
+    git = lambda *arguments: subprocess.run(  # noqa: E731
+        ["git", "-c", "user.name=a", "-c", "user.email=a@b", *arguments], check=True, cwd=tmp_path, capture_output=True
+    )
+    git("init", "-q")
+    stored(tmp_path / "rows.jsonl", "r1", 1)
+    git("add", ".")
+    git("commit", "-qm", "first")
+    (tmp_path / "rows.jsonl").unlink()
+    stored(tmp_path / "rows.jsonl", "r2", 2, slow=3.0)
+    status, text = run("HEAD:rows.jsonl", "rows.jsonl")
+    assert (status, "3 cells of 6 are slower" in text) == (1, True)
+    status, text = run("HEAD~9:rows.jsonl", "rows.jsonl")
+    assert status == exits.WRONG_INPUT
+    assert text.startswith("git has no rows.jsonl at HEAD~9")
+
+
+def test_rows_of_another_tool_stand_beside_a_run(tmp_path):
+    first = stored(tmp_path / "a.jsonl", "r1", 1)
+    (tmp_path / "t.jsonl").write_text(json.dumps({"who": "[b]they[/b]", "seconds": [1.0] * 4, "density": 0.1}))
+    status, text = run(first, "--with", "t.jsonl")
+    assert status == 0
+    assert "[b]they[/b]" in text
+    assert text.count("slower") == 2

@@ -1,0 +1,88 @@
+"""Rows of another tool or person held against ours: each against the fastest sparse and dense cells alike."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench.analysis import cells, words
+from workbench.analysis.changes import Change, side_by_side
+from workbench.analysis.changes_told import seen_from, times
+from workbench.analysis.drift import DRIFT, Drift
+from workbench.analysis.pairs import Pair
+from workbench.analysis.pool import COMPARISON
+from workbench.measure.rounds import LEVEL
+from workbench.store import others
+
+Row = Mapping[str, Any]
+NEAR = 0.02
+"""How far a measured density may be from the one stated, as a share."""
+COLUMNS = ("who", "against", "verdict", "theirs / ours", "could have shown from")
+
+
+class Held(NamedTuple):
+    """A row of theirs against a cell of ours; the ratio of `change` is theirs / ours."""
+
+    who: str
+    against: str
+    change: Change
+    is_one_machine: bool
+
+
+def held_against(frame: pd.DataFrame, theirs: Iterable[Row], within: float = LEVEL) -> list[Held]:
+    """Each row of `store.others.read` against our fastest sparse and fastest dense cell with the settings it states.
+
+    Nothing tells the drift between their runs and ours, so the intervals are wide by what whole runs differ by.
+    ValueError where no cell of ours agrees, or cells of several comparisons do. O(rows * cells).
+    """
+    rows = [row for row in cells.records(cells.latest(frame)) if row["status"] == "ok"]
+    pairs, labels = [], []
+    for their in theirs:
+        for row in _best_of(_agreeing(rows, their)):
+            name = f"{words.line(row)} at {cells.density_label(row)} density"
+            seconds = {("theirs", number): value for number, value in enumerate(their["seconds"])}
+            pairs.append(Pair(name, row, dict(their) | {"round_values": {"seconds_step": seconds}}))
+            labels.append((their["who"], name, bool(their["machine"]) and their["machine"] == row["machine"]))
+    changes = side_by_side(pairs, Drift(0.0, DRIFT, "none"), within)
+    return [Held(who, name, change, is_one) for (who, name, is_one), change in zip(labels, changes, strict=True)]
+
+
+def _agreeing(rows: Sequence[Row], their: Row) -> list[Row]:
+    stated = {name: their[name] for name in others.SETTINGS if their[name] is not None}
+    found = [row for row in rows if all(_is_alike(row, name, value) for name, value in stated.items())]
+    if not found:
+        known = {name: sorted({str(row[name]) for row in rows if row[name] is not None}) for name in stated}
+        have = "; ".join(f"{name} {', '.join(values) or 'of the data'}" for name, values in known.items())
+        asked = ", ".join(f"{name} {value}" for name, value in stated.items())
+        raise ValueError(f"No cell of the run is as {their['who']} states ({asked}). The run has: {have}.")
+    varied = [name for name in COMPARISON if len({row[name] for row in found}) > 1]
+    if varied:
+        raise ValueError(
+            f"Cells of several comparisons are as {their['who']} states; state {words.join(varied)} as well."
+        )
+    return found
+
+
+def _is_alike(row: Row, name: str, value: Any) -> bool:
+    if name != "density":
+        return row[name] == value
+    return row[name] == value or abs((row["density_measured"] or 0.0) / value - 1) <= NEAR
+
+
+def _best_of(rows: Sequence[Row]) -> list[Row]:
+    """The fastest sparse row and the fastest dense one, of those that there are."""
+    sides = ([row for row in rows if not cells.is_dense(row)], cells.dense_rows(rows))
+    return [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
+
+
+def table(held: Iterable[Held]) -> list[list[str]]:
+    """A row each, as COLUMNS; the verdict is that of theirs."""
+    return [[one.who, one.against, one.change.verdict, times(one.change), seen_from(one.change)] for one in held]
+
+
+def sentences(held: Sequence[Held]) -> list[str]:
+    """What holds for all of the table."""
+    lines = ["Verdicts are those of theirs. Their times and ours are no neighbours, so intervals are wider."]
+    if not all(one.is_one_machine for one in held):
+        lines.append("Some of theirs are of another machine, or name none: what is compared is both, machine and code.")
+    return lines

@@ -1,0 +1,155 @@
+"""Cells of two runs, paired by their settings: what may be held against what, what is lost, which kernels they use."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import pandas as pd
+
+from workbench import store
+from workbench.analysis import cells, words
+from workbench.analysis.intervals import values_of
+
+Row = Mapping[str, Any]
+SETTINGS = tuple(name for name in store.SETTINGS if name != "round")
+SURE = tuple(name for name in SETTINGS if name not in cells.FROM_DATA)
+"""Settings that a row knows that failed before its data was read, too."""
+
+
+class Pair(NamedTuple):
+    """A cell in two runs, pooled in each; `name` tells it from the others."""
+
+    name: str
+    before: Row
+    after: Row
+
+    @property
+    def is_same_code(self) -> bool:
+        """Whether both have one key: the same settings, code, versions and machine, so any difference is the time's."""
+        return self.before["key"] == self.after["key"] and self.before["machine"] == self.after["machine"]
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """The cells of two runs: `timed` in both, `numbered` in both (disturbed ones have their memory), `lost` since.
+
+    `again` are those whose rows are the same in both, so that nothing was measured anew; `only_before` and `only_after`
+    count cells without a partner, `machines` are the two machines.
+    """
+
+    timed: tuple[Pair, ...]
+    numbered: tuple[Pair, ...]
+    lost: tuple[Pair, ...]
+    again: int
+    only_before: int
+    only_after: int
+    machines: tuple[str, str]
+
+    @property
+    def is_one_machine(self) -> bool:
+        """Whether both runs are of one machine."""
+        return self.machines[0] == self.machines[1]
+
+
+def paired(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
+    """The pairs of two frames of trial rows. O(rows). ValueError where a frame is empty, or no cell is in both."""
+    sides = [cells.records(cells.latest(frame)) for frame in (before, after)]
+    for which, rows in zip(("first", "second"), sides, strict=True):
+        if not rows:
+            raise ValueError(f"The {which} run has no rows; give two runs that have measured something.")
+    found, left = _matched(*sides)
+    if not found:
+        varied = [name for name in SETTINGS if _values(sides[0], name) != _values(sides[1], name)]
+        raise ValueError(
+            f"No cell is in both runs. They differ in {words.join(varied) if varied else 'which settings go together'};"
+            " compare runs of the same spec."
+        )
+    fresh = [pair for one in _named(found) if (pair := _anew(one)) is not None]
+    return Pairs(
+        tuple(pair for pair in fresh if _have(pair, ("ok",))),
+        tuple(pair for pair in fresh if _have(pair, cells.NUMBERED)),
+        tuple(pair for pair in fresh if _is_lost(pair)),
+        len(found) - len(fresh),
+        len(sides[0]) - len(found),
+        left,
+        (_machine(sides[0]), _machine(sides[1])),
+    )
+
+
+def _matched(before: Sequence[Row], after: Sequence[Row]) -> tuple[list[tuple[Row, Row]], int]:
+    """Rows that agree in all settings that both know, and how many of the second side have no partner."""
+    waiting: dict[tuple, list[Row]] = {}
+    for row in after:
+        waiting.setdefault(tuple(row[name] for name in SURE), []).append(row)
+    found = []
+    for row in before:
+        alike = waiting.get(tuple(row[name] for name in SURE), [])
+        other = next((other for other in alike if _agree(row, other)), None)
+        if other is not None:
+            alike.remove(other)
+            found.append((row, other))
+    return found, sum(map(len, waiting.values()))
+
+
+def _agree(row: Row, other: Row) -> bool:
+    sizes = (name for name in cells.FROM_DATA if name in SETTINGS)
+    return all(row[name] == other[name] or None in (row[name], other[name]) for name in sizes)
+
+
+def _named(found: Sequence[tuple[Row, Row]]) -> list[Pair]:
+    rows = [row for row, _ in found]
+    varied = [name for name in cells.GROUP if name in SETTINGS and len({row[name] for row in rows}) > 1]
+    best = [name for name in cells.BEST if len({row[name] for row in rows}) > 1]
+    return [Pair(_name(row, varied, best), row, other) for row, other in found]
+
+
+def _name(row: Row, varied: Sequence[str], best: Sequence[str]) -> str:
+    own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
+    at = f"{words.line(row)} at {cells.density_label(row)} density"
+    return ", ".join(filter(None, (at, cells.describe(row, varied), *own)))
+
+
+def _anew(pair: Pair) -> Pair | None:
+    """The pair without rounds of the first side in the second; None where nothing else is left there."""
+    known = {name: values_of(pair.before, name) for name in pair.after.get("round_values") or ()}
+    values = {
+        name: {place: value for place, value in own.items() if known[name].get(place) != value}
+        for name, own in (pair.after.get("round_values") or {}).items()
+    }
+    if pair.after["status"] in cells.NUMBERED and not any(map(len, values.values())):
+        return None
+    return pair._replace(after=dict(pair.after) | {"round_values": values})
+
+
+def _have(pair: Pair, statuses: Sequence[str]) -> bool:
+    return pair.before["status"] in statuses and pair.after["status"] in statuses
+
+
+def _is_lost(pair: Pair) -> bool:
+    """Whether there was a result that there is no more; one that was stopped or disturbed is not lost."""
+    return pair.before["status"] in cells.NUMBERED and pair.after["status"] not in (*cells.NUMBERED, "stopped")
+
+
+def _machine(rows: Iterable[Row]) -> str:
+    return words.join(sorted({row["machine"] for row in rows if row["machine"]}) or ["an unnamed machine"])
+
+
+def _values(rows: Iterable[Row], name: str) -> set[str]:
+    return {repr(row[name]) for row in rows}
+
+
+def name_of(phase: str, row: Row) -> str:
+    """What computes a phase of a row: its kernel, where the row names it, else the part of the step in words."""
+    kernel = (row.get("kernels") or {}).get(phase)
+    if kernel:
+        return f"{kernel} ({phase})"
+    by = f"{row['format']}, {row['engine']}"
+    parts = {
+        "forward": f"product of {by}",
+        "gradient": f"{row['gradient']} gradient of {by}",
+        "loss": f"loss of {row['model']}",
+        "update": f"{row['optimizer']}, {row['update']} update by a {row['gradient']} gradient",
+        "batches": f"epochs in one call, {row['model']} by {row['optimizer']}",
+        "graph": f"one graph, {row['model']} by {row['optimizer']}",
+    }
+    return f"{parts.get(phase, f'{phase} of {by}')} ({phase})" if phase in parts else f"{phase} of batches, {by}"

@@ -1,0 +1,90 @@
+"""`workbench compare`: two runs, or rows of another tool beside a run, as text, as Markdown, and as an exit status."""
+
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import pandas as pd
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from workbench import store
+from workbench.analysis import changes_told, others
+from workbench.analysis.changes import Changes, compared
+from workbench.command import exits, terminal
+from workbench.reports import changes as pages
+from workbench.reports import export
+
+
+def frame_of(named: str) -> pd.DataFrame:
+    """The rows of a run folder or a file of rows; of REVISION:FILE as that commit of the git repository has the file.
+
+    ValueError where git does not know it.
+    """
+    revision, colon, path = named.partition(":")
+    if Path(named).exists() or not colon or not revision:
+        return export.frame_of(named)
+    done = subprocess.run(["git", "show", "--end-of-options", f"{revision}:./{path}"], capture_output=True, check=False)
+    if done.returncode:
+        why = done.stderr.decode(errors="replace").strip()
+        raise ValueError(f"git has no {path} at {revision}: {why}. Give a run folder, a .jsonl file or REVISION:FILE.")
+    with tempfile.TemporaryDirectory(prefix="workbench-compare-") as folder:
+        file = Path(folder) / "rows.jsonl"
+        file.write_bytes(done.stdout)
+        return store.frame(store.read(file))
+
+
+def run(before: str, after: str | None, with_files: Sequence[Path], within: float, out: Path | None) -> None:
+    """Compare, print, write Markdown where `out` says so, and end with status 1 where something is worse."""
+    if after is None and not with_files:
+        raise typer.BadParameter("Give a second run, or rows of another tool by --with FILE.jsonl.")
+    first, texts, is_worse = frame_of(before), [], False
+    if after is not None:
+        found = compared(first, frame_of(after), within)
+        is_worse = found.is_worse
+        show(found)
+        texts.append(pages.of_runs(found, before, after))
+    for path in with_files:
+        held = others.held_against(first, others_read(path), within)
+        terminal.console.print(_table(others.COLUMNS, others.table(held), f"{path.name} beside {before}"))
+        for sentence in others.sentences(held):
+            terminal.console.print(sentence, markup=False)
+        texts.append(pages.of_others(held, path.name, before))
+    if out is not None:
+        out.write_text("\n".join(texts), encoding="utf-8")
+        typer.echo(out)
+    if is_worse:
+        raise typer.Exit(exits.FAILURE)
+
+
+def others_read(path: Path) -> list[dict]:
+    """The rows of another tool in a file; ValueError where there are none."""
+    rows = store.others.read(path)
+    if not rows:
+        raise ValueError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")
+    return rows
+
+
+def show(found: Changes) -> None:
+    """The answer, its grounds, and what is not the same."""
+    console = terminal.console
+    console.print(changes_told.headline(found), style="bold", markup=False)
+    for sentence in changes_told.sentences(found):
+        console.print(sentence, markup=False)
+    for title, of in (("Kernels", found.kernels), ("Cells", found.cells)):
+        rows = [row for row in changes_told.table(of) if row[1] != "same"]
+        if rows:
+            console.print(
+                _table((title[:-1].lower(), *changes_told.COLUMNS[1:]), rows, f"{title} that are not the same")
+            )
+
+
+def _table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str) -> Table:
+    table = Table(title=title, title_justify="left")
+    for column in columns:
+        table.add_column(column, overflow="fold")
+    for row in rows:
+        table.add_row(*map(escape, row))
+    return table
