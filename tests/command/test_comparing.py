@@ -27,8 +27,9 @@ def run(*arguments):
 
 def stored(path, run, seed, slow=1.0):
     for row in maker.sweep(densities=(0.01, 0.03, 0.1), seed=seed, run=run, noise=0.02, samples=5):
-        times = slow if row["format"] == "csr" else 1.0
-        store.append(path, row | {name: times * row[name] for name in ("seconds_step", "seconds_forward")})
+        if slow != 1.0 and row["format"] == "csr":  # other code, so another key
+            row |= {"key": f"{row['key']}/slow", "seconds_step": slow * row["seconds_step"]}
+        store.append(path, row)
     return path
 
 

@@ -19,7 +19,7 @@ from scipy import stats
 
 from workbench.analysis.drift import Drift, drift_of
 from workbench.analysis.intervals import ONCE, interval_of, values_of
-from workbench.analysis.pairs import Pair, Pairs, name_of, paired
+from workbench.analysis.pairs import CompareError, Pair, Pairs, name_of, paired
 from workbench.measure.rounds import FLOOR, LEVEL, LOOKS, SHARED, TAIL, Ratio
 
 Row = Mapping[str, Any]
@@ -90,10 +90,10 @@ def compared(before: pd.DataFrame, after: pd.DataFrame, within: float = LEVEL) -
     """The changes from one frame of trial rows to another, cells as `cells.latest` pools them.
 
     `within` is the factor up to which two times are the same. Cells are paired by their settings; rows that are in both
-    frames are no evidence of a change. O(rows). ValueError where no cell is in both, or `within` is not above 1.
+    frames are no evidence of a change. O(rows). `CompareError` where no cell is in both, or `within` is not above 1.
     """
     if not within > 1:
-        raise ValueError(f"Cells are the same within a factor above 1; {within:g} came.")
+        raise CompareError(f"Cells are the same within a factor above 1; {within:g} came.")
     pairs = paired(before, after)
     steps = _differences(pairs.timed, "seconds_step")
     drift = drift_of(steps, pairs)
@@ -107,11 +107,11 @@ def compared(before: pd.DataFrame, after: pd.DataFrame, within: float = LEVEL) -
 
 
 def side_by_side(pairs: Iterable[Pair], drift: Drift, within: float = LEVEL) -> list[Change]:
-    """The changes in the time of a step of these pairs; ValueError where a side of one has none."""
+    """The changes in the time of a step of these pairs; `CompareError` where a side of one has none."""
     pairs = list(pairs)
     found = _differences(pairs, "seconds_step")
     if len(found) < len(pairs):
-        raise ValueError("A pair has a side without the time of a step; pair what both have measured.")
+        raise CompareError("A pair has a side without the time of a step; pair what both have measured.")
     return _by_cell(found, drift, within)
 
 

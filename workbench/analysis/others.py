@@ -9,7 +9,7 @@ from workbench.analysis import cells, words
 from workbench.analysis.changes import Change, side_by_side
 from workbench.analysis.changes_told import seen_from, times
 from workbench.analysis.drift import DRIFT, Drift
-from workbench.analysis.pairs import Pair
+from workbench.analysis.pairs import CompareError, Pair
 from workbench.analysis.pool import COMPARISON
 from workbench.measure.rounds import LEVEL
 from workbench.store import others
@@ -33,7 +33,7 @@ def held_against(frame: pd.DataFrame, theirs: Iterable[Row], within: float = LEV
     """Each row of `store.others.read` against our fastest sparse and fastest dense cell with the settings it states.
 
     Nothing tells the drift between their runs and ours, so the intervals are wide by what whole runs differ by.
-    ValueError where no cell of ours agrees, or cells of several comparisons do. O(rows * cells).
+    `CompareError` where no cell of ours agrees, or cells of several comparisons do. O(rows * cells).
     """
     rows = [row for row in cells.records(cells.latest(frame)) if row["status"] == "ok"]
     pairs, labels = [], []
@@ -54,10 +54,10 @@ def _agreeing(rows: Sequence[Row], their: Row) -> list[Row]:
         known = {name: sorted({str(row[name]) for row in rows if row[name] is not None}) for name in stated}
         have = "; ".join(f"{name} {', '.join(values) or 'of the data'}" for name, values in known.items())
         asked = ", ".join(f"{name} {value}" for name, value in stated.items())
-        raise ValueError(f"No cell of the run is as {their['who']} states ({asked}). The run has: {have}.")
+        raise CompareError(f"No cell of the run is as {their['who']} states ({asked}). The run has: {have}.")
     varied = [name for name in COMPARISON if len({row[name] for row in found}) > 1]
     if varied:
-        raise ValueError(
+        raise CompareError(
             f"Cells of several comparisons are as {their['who']} states; state {words.join(varied)} as well."
         )
     return found

@@ -16,6 +16,10 @@ SURE = tuple(name for name in SETTINGS if name not in cells.FROM_DATA)
 """Settings that a row knows that failed before its data was read, too."""
 
 
+class CompareError(ValueError):
+    """Runs or rows that cannot be compared; the message says why, and what can."""
+
+
 class Pair(NamedTuple):
     """A cell in two runs, pooled in each; `name` tells it from the others."""
 
@@ -52,15 +56,15 @@ class Pairs:
 
 
 def paired(before: pd.DataFrame, after: pd.DataFrame) -> Pairs:
-    """The pairs of two frames of trial rows. O(rows). ValueError where a frame is empty, or no cell is in both."""
+    """The pairs of two frames of trial rows. O(rows). `CompareError` where a frame is empty, or no cell is in both."""
     sides = [cells.records(cells.latest(frame)) for frame in (before, after)]
     for which, rows in zip(("first", "second"), sides, strict=True):
         if not rows:
-            raise ValueError(f"The {which} run has no rows; give two runs that have measured something.")
+            raise CompareError(f"The {which} run has no rows; give two runs that have measured something.")
     found, left = _matched(*sides)
     if not found:
         varied = [name for name in SETTINGS if _values(sides[0], name) != _values(sides[1], name)]
-        raise ValueError(
+        raise CompareError(
             f"No cell is in both runs. They differ in {words.join(varied) if varied else 'which settings go together'};"
             " compare runs of the same spec."
         )

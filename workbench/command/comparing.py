@@ -13,6 +13,7 @@ from rich.table import Table
 from workbench import store
 from workbench.analysis import changes_told, others
 from workbench.analysis.changes import Changes, compared
+from workbench.analysis.pairs import CompareError
 from workbench.command import exits, terminal
 from workbench.reports import changes as pages
 from workbench.reports import export
@@ -21,7 +22,7 @@ from workbench.reports import export
 def frame_of(named: str) -> pd.DataFrame:
     """The rows of a run folder or a file of rows; of REVISION:FILE as that commit of the git repository has the file.
 
-    ValueError where git does not know it.
+    `CompareError` where git does not know it.
     """
     revision, colon, path = named.partition(":")
     if Path(named).exists() or not colon or not revision:
@@ -29,7 +30,9 @@ def frame_of(named: str) -> pd.DataFrame:
     done = subprocess.run(["git", "show", "--end-of-options", f"{revision}:./{path}"], capture_output=True, check=False)
     if done.returncode:
         why = done.stderr.decode(errors="replace").strip()
-        raise ValueError(f"git has no {path} at {revision}: {why}. Give a run folder, a .jsonl file or REVISION:FILE.")
+        raise CompareError(
+            f"git has no {path} at {revision}: {why}. Give a run folder, a .jsonl file or REVISION:FILE."
+        )
     with tempfile.TemporaryDirectory(prefix="workbench-compare-") as folder:
         file = Path(folder) / "rows.jsonl"
         file.write_bytes(done.stdout)
@@ -60,10 +63,10 @@ def run(before: str, after: str | None, with_files: Sequence[Path], within: floa
 
 
 def others_read(path: Path) -> list[dict]:
-    """The rows of another tool in a file; ValueError where there are none."""
+    """The rows of another tool in a file; `CompareError` where there are none."""
     rows = store.others.read(path)
     if not rows:
-        raise ValueError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")
+        raise CompareError(f"{path} has no rows; one JSON object a line is expected, with who and seconds.")
     return rows
 
 
