@@ -14,10 +14,10 @@ import numpy as np
 
 from workbench import formats, graph
 from workbench.json_text import is_whole, parsed
-from workbench.kvstore import read, written
 from workbench.module.initialisers import ModuleError
 from workbench.module.layout import Layout, Position
 from workbench.optimizers import Updater
+from workbench.optimizers.saved import read, written
 
 if TYPE_CHECKING:
     from workbench.graph import Graph
@@ -33,7 +33,7 @@ def save(self: "Module", path: str | os.PathLike) -> None:
     arrays = {f"parameter:{name}": weight for name, weight in self.raw_weights().items()}
     arrays |= {f"current:{name}": weight for name, weight in self.weights().items()} if self._lags else {}
     if self.updater is not None:
-        arrays |= {f"optimizer:{name}": array for name, array in written(self.updater.state_dict()).items()}
+        arrays |= {f"optimizer:{name}": array for name, array in written(self.optimizer_state()).items()}
     if self.position.batch:
         gathered = self.gathered if self.metric is None else self.metric.state_dict()
         arrays |= {f"metric:{name}": array for name, array in (gathered or {}).items()}

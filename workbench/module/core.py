@@ -206,14 +206,11 @@ class Module:
 
     def _refresh(self, worker: Worker, part: Mapping[str, Any], plans: Mapping[str, Any] | None) -> None:
         """What the slice reads, as it is now."""
-        if self._lags:
-            rows = {name: worker.rows_read(name, part, plans) for name in self.trained}
-            if self.store is None:
-                caught_up(self.updater, worker.weights, rows)
-            else:
-                self.store.catch_up(rows)
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
+        elif self._lags:
+            rows = {name: worker.rows_read(name, part, plans) for name in self.trained}
+            caught_up(self.updater, worker.weights, rows)
 
     def _together(self, outputs: list[list[Any]]) -> list[Any]:
         """Outputs of all workers: rows one after the other, numbers as `slices` says."""
@@ -271,9 +268,13 @@ class Module:
         weights = self.raw_weights()
         if self._lags:
             another = Updater.from_settings(self.updater.settings)
-            another.load_state_dict(self.updater.state_dict())
+            another.load_state_dict(self.optimizer_state())
             another.catch_up({name: weights[name] for name in self.trained})
         return weights
+
+    def optimizer_state(self) -> dict[str, Any]:
+        """The state of the optimizer that is set, wherever it is kept."""
+        return self.updater.state_dict() if self.store is None else self.store.optimizer_state()
 
     def raw_weights(self) -> dict[str, Any]:
         """Copies of all parameters as training holds them, where rows may still have to catch up."""

@@ -9,7 +9,6 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench import executor, formats
 from workbench.data.batches.cut import FORMATS, ranged
-from workbench.formats import RowSparse
 from workbench.graph import Facts, Graph
 from workbench.kvstore import Store
 from workbench.module import reads as reading
@@ -61,18 +60,10 @@ class Worker:
 
         Row_sparse parameters then hold the rows of the slice and no others.
         """
-        for name, weight in self.weights.items():
-            rows = self.rows_read(name, arrays, plans)
-            if rows is None:
-                if self.whole.get(name) != version:
-                    store.pull(name, out=weight)
-                    self.whole[name] = version
-                continue
-            pulled = store.row_sparse_pull(name, rows)
-            if isinstance(weight, RowSparse):
-                formats.assign(weight, pulled)
-            else:
-                weight[pulled.indices] = pulled.values
+        read = {name: self.rows_read(name, arrays, plans) for name in self.weights}
+        read = {name: rows for name, rows in read.items() if rows is not None or self.whole.get(name) != version}
+        store.pull_into({name: self.weights[name] for name in read}, read)
+        self.whole |= {name: version for name, rows in read.items() if rows is None}
 
 
 def cut(

@@ -1,17 +1,16 @@
 """`Updater`: an optimizer applied to named parameters, with schedule, multipliers, rescaling and clipping."""
 
-import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
-import kernels
 from workbench.formats import RowSparse
 from workbench.optimizers import many_steps, saved, schedules
 from workbench.optimizers.checks import check_gradient, check_weights, checked_rows
 from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
 from workbench.optimizers.missed import way
+from workbench.optimizers.norms import shrink, square_norms
 from workbench.optimizers.parameter import Gradient, Parameter, summed
 from workbench.optimizers.schedules import Schedule
 from workbench.optimizers.settings import Multiplier
@@ -111,12 +110,20 @@ class Updater:
 
     # Steps
 
-    def update(self, weights: Mapping[str, np.ndarray | RowSparse], gradients: Mapping[str, Gradient]) -> None:
+    def update(
+        self,
+        weights: Mapping[str, np.ndarray | RowSparse],
+        gradients: Mapping[str, Gradient],
+        squares: Mapping[str, float] | None = None,
+    ) -> None:
         """One step of every parameter that has a gradient: the weights change in place.
 
         Weights are dense, of any rank, contiguous, or row_sparse; a row_sparse one that lacks a row that is touched
         gets it, as zeros, before the step. Gradients have the weights' shape and type and are dense, row_sparse or
         `Unsummed`. Nothing has changed when an `OptimizerError` says what does not fit.
+
+        Where these are some rows of weights whose other rows are elsewhere, `squares` has the sums of the
+        squares of the whole gradients, from which `clip_global_norm` is computed.
         """
         self._obey()
         for name, gradient in gradients.items():
@@ -127,7 +134,8 @@ class Updater:
         rescale = self.options["rescale"]
         if self.clip_global_norm is not None:
             gradients = {name: summed(gradient) for name, gradient in gradients.items()}
-            rescale *= self._shrink(gradients)
+            squares = square_norms(gradients) if squares is None else squares
+            rescale *= shrink(self.clip_global_norm, self.options["rescale"], squares)
         steps = self.steps
         numbers = {name: self.numbers(name, steps.get(name, 0) + 1, rescale) for name in gradients}
         for name, gradient in gradients.items():
@@ -215,14 +223,6 @@ class Updater:
             raise OptimizerError(f"{self.schedule} has no rate for step {step}: {error}.") from None
         return numbers_of(self.optimizer.rule, {**self._decayed(name), "learning_rate": rate, "rescale": rescale}, step)
 
-    def _shrink(self, gradients: Mapping[str, np.ndarray | RowSparse]) -> float:
-        """What brings the norm of all gradients together, after rescaling, down to the largest allowed."""
-        squares = {name: _square_norm(gradient) for name, gradient in gradients.items()}
-        if wrong := [name for name, square in squares.items() if not math.isfinite(square)]:
-            raise OptimizerError(f"The gradients of {wrong} have no finite norm to clip; look for NaN and overflow.")
-        norm = abs(self.options["rescale"]) * math.sqrt(sum(squares.values()))
-        return min(1.0, self.clip_global_norm / norm) if norm > 0 else 1.0
-
     # Checks
 
     def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
@@ -293,8 +293,3 @@ def _format(weights: np.ndarray | RowSparse) -> str:
 
 def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
     return f"{format} {dtype} {shape}"
-
-
-def _square_norm(gradient: np.ndarray | RowSparse) -> float:
-    values = gradient.values if isinstance(gradient, RowSparse) else gradient
-    return kernels.get("square_norm").trusted(values.reshape(-1, 1))
