@@ -1,0 +1,115 @@
+"""Messages between trainers and shards: a kind, plain values and arrays. As bytes they are JSON and the arrays' memory.
+
+Trainers ask: `hello`, `init`, `optimizer`, `push`, `squares`, `pull`, `catch_up`, `state`, `load`. Shards answer with
+`done`; `wait`, where the same message may be answered later; `stale`, where it is of a step or a generation that is
+over; `error`. The three latter say why in `about["text"]`.
+"""
+
+import functools
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, final
+
+import numpy as np
+
+from workbench.formats import RowSparse
+from workbench.json_text import is_whole, parsed
+from workbench.kvstore import Key, StoreError
+
+NAMES = ("float16", "float32", "float64", "int32", "int64", "uint8", "uint32")
+DTYPES = {name: np.dtype(name) for name in NAMES}
+"""The types that arrays of messages have, by name."""
+
+MOST_AXES = 32
+
+
+@final
+@dataclass(frozen=True, eq=False)
+class Message:
+    """`about` holds what JSON can, `arrays` the numbers.
+
+    >>> sent = Message("pull", {"step": 3}, [np.arange(2)])
+    >>> came = Message.from_frames(sent.frames())
+    >>> came.kind, came.about, came.arrays, came.nbytes
+    ('pull', {'step': 3}, [array([0, 1])], 51)
+    """
+
+    kind: str
+    about: dict[str, Any] = field(default_factory=dict)
+    arrays: Sequence[np.ndarray] = ()
+
+    def frames(self) -> list[bytes]:
+        """The bytes to send: of the header, then of each array."""
+        return [self._header, *(array.tobytes() for array in self.arrays)]
+
+    @functools.cached_property
+    def _header(self) -> bytes:
+        arrays = [[array.dtype.name, array.shape] for array in self.arrays]
+        return json.dumps([self.kind, self.about, arrays], separators=(",", ":")).encode()
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all frames."""
+        return len(self._header) + sum(array.nbytes for array in self.arrays)
+
+    @classmethod
+    def from_frames(cls, frames: Sequence[bytes | bytearray | memoryview]) -> "Message":
+        """The message of such bytes, over memory of its own; `StoreError` for what `frames` did not give."""
+        try:
+            kind, about, facts = parsed(bytes(frames[0]))
+            shapes = [(DTYPES[name], tuple(shape)) for name, shape in facts]
+        except (ValueError, TypeError, LookupError):
+            raise StoreError("A message came that is none: its first frame is no header of this program.") from None
+        sound = isinstance(kind, str) and isinstance(about, dict) and len(shapes) == len(frames) - 1
+        if not sound or not all(_is_shape(shape) for _, shape in shapes):
+            raise StoreError(f"A message of {len(frames)} frames came whose header tells of other arrays.")
+        arrays = [_array(frame, *shape) for frame, shape in zip(frames[1:], shapes, strict=True)]
+        return cls(kind, about, arrays)
+
+
+def _is_shape(shape: tuple[Any, ...]) -> bool:
+    return len(shape) <= MOST_AXES and all(is_whole(length) for length in shape)
+
+
+def _array(frame: bytes | bytearray | memoryview, dtype: np.dtype, shape: tuple[int, ...]) -> np.ndarray:
+    try:
+        return np.frombuffer(frame, dtype).reshape(shape).copy()
+    except ValueError:
+        raise StoreError(f"A message has {memoryview(frame).nbytes} bytes for an array {dtype} {shape}.") from None
+
+
+def packed(values: Mapping[Any, Any]) -> tuple[list[list], list[np.ndarray]]:
+    """Values by key as ([key, format] of each, arrays): dense ones an array each, row_sparse ones rows and values."""
+    names: list[list] = []
+    arrays: list[np.ndarray] = []
+    for key, value in values.items():
+        if isinstance(value, RowSparse):
+            names.append([key, "row_sparse"])
+            arrays += [narrowed(value.indices, value.shape[0]), value.values]
+        else:
+            names.append([key, "dense"])
+            arrays.append(value)
+    return names, arrays
+
+
+def unpacked(
+    names: Sequence[Sequence], arrays: Sequence[np.ndarray], shapes: Mapping[Key, tuple[int, ...]]
+) -> dict[Key, np.ndarray | RowSparse]:
+    """The inverse of `packed`; `shapes` has those of the row_sparse values. What does not fit is refused."""
+    rest, values = list(arrays), dict[Key, Any]()
+    try:
+        for key, format in names:
+            if format == "row_sparse":
+                rows, stored = rest.pop(0), rest.pop(0)
+                values[key] = RowSparse(stored, rows.astype(np.int64), tuple(shapes[key]))
+            else:
+                values[key] = rest.pop(0)
+    except LookupError:
+        raise StoreError(f"A message names {list(names)} and has {len(arrays)} arrays, which is too few.") from None
+    return values
+
+
+def narrowed(rows: np.ndarray, count: int) -> np.ndarray:
+    """Row numbers below `count` in 4 bytes each where that holds them, else in 8."""
+    return rows.astype(np.uint32 if count <= 2**32 else np.int64)

@@ -1,0 +1,100 @@
+"""Which shard holds which rows of a value: ranges of equal length, of row numbers as they are, or of hashed ones.
+
+A row has a place, from 0 to rows - 1, and shard s of S holds the places from s * rows // S to (s + 1) * rows // S. With
+`contiguous` the place is the number: neighbours are together, and ids that are ordered by frequency would give shard 0
+most of the work. With `hashed` it is number * m mod rows, m without a common divisor with rows and near rows / 1.618:
+the rows of any range are then spread evenly (Fibonacci hashing), and both ways are a few operations, without a table.
+"""
+
+import functools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import NamedTuple, final
+
+import numpy as np
+
+SPREADS = ("contiguous", "hashed")
+MOST_HASHED = 3_000_000_000
+"""Rows whose product of number and multiplier fits in 63 bits."""
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+class Cut(NamedTuple):
+    """The rows of a list that one shard holds: `at`, where they stand in the list, and `rows`, their places there."""
+
+    at: slice | np.ndarray
+    rows: np.ndarray
+
+
+@final
+@dataclass(frozen=True)
+class Partition:
+    """The rows of one value among shards; `spread` is contiguous or hashed.
+
+    >>> four = Partition(10, 4)
+    >>> four.borders.tolist(), [part.rows.tolist() for part in four.cut(np.array([0, 4, 5, 9]))]
+    ([0, 2, 5, 7, 10], [[0], [2], [0], [2]])
+    >>> Partition(10, 2, "hashed").owned(0).tolist()
+    [0, 3, 6, 9, 2]
+    """
+
+    rows: int
+    shards: int
+    spread: str = "contiguous"
+
+    def __post_init__(self) -> None:
+        if self.spread not in SPREADS:
+            raise ValueError(f"spread is {self.spread!r}; it is one of {', '.join(SPREADS)}.")
+        if self.shards < 1:
+            raise ValueError(f"There are {self.shards} shards; there is 1 or more.")
+        if self.spread == "hashed" and self.rows > MOST_HASHED:
+            raise ValueError(f"{self.rows} rows cannot be hashed, up to {MOST_HASHED} can; take spread='contiguous'.")
+
+    @functools.cached_property
+    def borders(self) -> np.ndarray:
+        """The first place of each shard, and the end of the last: int64 [shards + 1]."""
+        return np.array([shard * self.rows // self.shards for shard in range(self.shards + 1)], np.int64)
+
+    @functools.cached_property
+    def multiplier(self) -> int:
+        """What row numbers are multiplied by."""
+        if self.spread == "contiguous" or self.rows < 3:
+            return 1
+        near = round(self.rows * GOLDEN)
+        return next(m for m in range(near, self.rows) if math.gcd(m, self.rows) == 1)
+
+    def count(self, shard: int) -> int:
+        """How many rows a shard holds."""
+        return int(self.borders[shard + 1] - self.borders[shard])
+
+    def owned(self, shard: int) -> np.ndarray:
+        """The numbers of the rows that a shard holds, in the order of their places: int64 [count]. O(count)."""
+        return self.numbers(shard, np.arange(self.count(shard)))
+
+    def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
+        """The numbers of these rows of a shard, int64."""
+        places = rows + self.borders[shard]
+        if self.multiplier == 1:
+            return places
+        return places * pow(self.multiplier, -1, self.rows) % self.rows
+
+    def cut(self, numbers: np.ndarray) -> list[Cut]:
+        """Row numbers, sorted and unique, by shard, with their rows there sorted. O(n), hashed O(n log n)."""
+        return list(self._hashed(numbers) if self.multiplier > 1 else self._contiguous(numbers))
+
+    def _contiguous(self, numbers: np.ndarray) -> Iterator[Cut]:
+        ends = np.searchsorted(numbers, self.borders)
+        for shard, border in enumerate(self.borders[:-1]):
+            at = slice(int(ends[shard]), int(ends[shard + 1]))
+            yield Cut(at, numbers[at] - border)
+
+    def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
+        places = numbers * self.multiplier % self.rows
+        order = np.argsort(places)
+        places = places[order]
+        ends = np.searchsorted(places, self.borders)
+        for shard, border in enumerate(self.borders[:-1]):
+            at = slice(int(ends[shard]), int(ends[shard + 1]))
+            yield Cut(order[at], places[at] - border)

@@ -1,0 +1,287 @@
+"""`ShardedStore`: what a module asks of a store, asked of shards, each of which owns some rows of every key.
+
+Every trainer has one, and calls the same methods in the same order; `init`, `set_optimizer` and `load_state_dict` are
+sent by trainer 0 and only noted by the others. Gradients of all trainers are summed, not averaged.
+
+>>> from workbench.cluster import LocalTransport, Shard
+>>> store = ShardedStore(LocalTransport([Shard(0, 2), Shard(1, 2)]))
+>>> store.init("w", formats.zeros((4, 1), "row_sparse"))
+>>> store.push("w", RowSparse(np.float32([[1], [7]]), [0, 2], (4, 1)))
+>>> store.row_sparse_pull("w", [2, 1, 2])
+RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
+  row 1: [0.]
+  row 2: [7.]
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from typing import Any, NamedTuple, final
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from workbench import formats
+from workbench.cluster import parts, states
+from workbench.cluster.channel import Channel, Content
+from workbench.cluster.messages import Message, narrowed, packed, unpacked
+from workbench.cluster.partition import Cut, Partition
+from workbench.cluster.transport import Transport
+from workbench.formats import RowSparse
+from workbench.formats.row_parts import row_numbers
+from workbench.kvstore import (
+    VALUE,
+    Key,
+    LocalStore,
+    Store,
+    StoreError,
+    added,
+    admitted,
+    check_new_key,
+    check_pushed,
+    computed,
+    key_of,
+    name_of,
+    put_rows,
+)
+from workbench.optimizers import Updater
+
+Rows = Mapping[Key, np.ndarray | None]
+
+
+class Held(NamedTuple):
+    """What a trainer knows of a value without holding it, and which shard has which of its rows."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    partition: Partition
+
+    def part_shape(self, shard: int) -> tuple[int, ...]:
+        """The shape of a shard's part."""
+        return (self.partition.count(shard), *self.shape[1:]) if self.shape else ()
+
+
+@final
+class ShardedStore(Store):
+    """The store of one trainer of those that the shards are for; an answer that takes over `seconds` is an error.
+
+    `spread` says which rows are whose (`workbench.cluster.partition`), the same for all trainers. `staleness` counts,
+    for each pull, how many of the steps that this trainer had pushed were not yet done in what it was given; `traffic`
+    has the bytes of all messages.
+    """
+
+    def __init__(
+        self, transport: Transport, trainer: int = 0, *, spread: str = "contiguous", seconds: float = 60.0
+    ) -> None:
+        self.channel, self.spread = Channel(transport, trainer, seconds), spread
+        self.shards = transport.shards
+        self.traffic, self.staleness = self.channel.traffic, Counter[int]()
+        self.held: dict[Key, Held] = {}
+        self.updater: Updater | None = None
+        self.settings: dict[str, Any] | None = None
+        self.step = self.number = self.settled = 0
+        self._greet()
+
+    def __repr__(self) -> str:
+        keys = ", ".join(map(repr, self.held)) or "no keys"
+        return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.channel.trainer} of {self.trainers}>"
+
+    def _greet(self) -> None:
+        for shard, reply in self.channel.ask("hello").items():
+            about = reply.about
+            if (about["number"], about["shards"]) != (shard, self.shards):
+                raise StoreError(f"Shard {shard} of {self.shards} says that it is another: {about}.")
+        self.trainers, self.lag = about["trainers"], about["staleness"]
+        self.channel.generation = about["generation"]
+        if not 0 <= self.channel.trainer < self.trainers:
+            raise StoreError(f"There is no trainer {self.channel.trainer}; the shards are for {self.trainers}, from 0.")
+
+    # Values
+
+    def keys(self) -> list[Key]:
+        """Keys in the order in which they were set."""
+        return list(self.held)
+
+    def init(self, key: Key, value: Any) -> None:
+        """Give each shard its rows of the value."""
+        check_new_key(key, self.held)
+        value = computed(admitted(key, value))
+        self._hold(key, value)
+        pieces = parts.cut(value, self.held[key].partition)
+        self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
+
+    def push_all(self, values: Mapping[Key, Any]) -> None:
+        """Send each shard its rows of what this trainer adds to the step, summed where it has several workers.
+
+        The step is done when all trainers have pushed. A shard gets a message for each step, be it without rows.
+        """
+        if self.updater is not None and self.updater.settings != self.settings:
+            raise StoreError("The optimizer's options have changed, which the shards do not know; call set_optimizer.")
+        pieces: list[dict[Key, Any]] = [{} for _ in range(self.shards)]
+        for key, pushed in values.items():
+            for own, piece in zip(pieces, parts.cut(self._summed(key, pushed), self._of(key).partition), strict=True):
+                if piece is not None:
+                    own[key] = piece
+        contents = [Content({"names": names}, arrays) for names, arrays in map(packed, pieces)]
+        self._after(self.step - self.lag, "push", contents, step=self.step + 1)
+        self.step += 1
+
+    def pull(self, key: Key, out: Any = None) -> Any:
+        """The value as the shards hold it, or `out` with it."""
+        value = self._pulled({key: None}, current=False)[key]
+        return value if out is None else formats.assign(out, value)
+
+    def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
+        """These rows, of each shard those that it owns."""
+        if not (shape := self._of(key).shape):
+            raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
+        try:
+            numbers = row_numbers(np.asarray(ids).reshape(-1), shape[0]).copy()
+        except formats.FormatError as error:
+            raise StoreError(f"row_sparse_pull of {key!r}: {error}") from None
+        return self._pulled({key: numbers}, current=False)[key]
+
+    def pull_into(self, out: Mapping[Key, Any], rows: Rows) -> None:
+        """One message to each shard for all keys."""
+        for key, value in self._pulled(rows, current=True).items():
+            if rows[key] is None:
+                formats.assign(out[key], value)
+            else:
+                put_rows(out[key], value)
+
+    # The optimizer and the state
+
+    def set_optimizer(self, updater: Updater) -> None:
+        """Let each shard make an optimizer of these settings, without steps; `updater` itself stays without any."""
+        if not isinstance(updater, Updater):
+            raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
+        self.updater, self.settings = updater, updater.settings
+        self._do_once("optimizer", settings=self.settings)
+
+    def catch_up(self, rows: Rows | None = None) -> None:
+        """Bring rows up to date where they are, after the steps that were pushed."""
+        everything = [Content({"names": None}, [])] * self.shards
+        contents = everything if rows is None else self._wanted(rows, self._cuts(rows))
+        self.number += 1
+        self._after(self.step, "catch_up", contents, number=self.number, step=self.step)
+
+    def state_dict(self) -> dict[str, Any]:
+        """The state that a `LocalStore` would have after the same steps: all rows of all shards."""
+        replies = self._after(self.step, "state", step=self.step)
+        return states.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Let all shards begin a generation with their parts of the state, which may be of any number of shards."""
+        checked = LocalStore()
+        if self.settings is not None:
+            checked.set_optimizer(Updater.from_settings(self.settings))
+        checked.load_state_dict(state)
+        self.held, self.step, self.settled = {}, 0, 0
+        for name in (name for name in state if name.startswith(VALUE)):
+            self._hold(key_of(name[len(VALUE) :]), state[name])
+        self.channel.generation += 1
+        if not self.channel.trainer:
+            contents = [_shaped(own) for own in states.cut(state, self._partitions, self.shards)]
+            self.channel.ask("load", contents, settings=self.settings)
+
+    # What is sent
+
+    @property
+    def _partitions(self) -> dict[Key, Partition]:
+        return {key: held.partition for key, held in self.held.items()}
+
+    def _hold(self, key: Key, value: Any) -> None:
+        rows = value.shape[0] if value.ndim else 1
+        if not rows:
+            raise StoreError(f"The value of {key!r} has the shape {value.shape}; shards share 1 row or more.")
+        self.held[key] = Held(tuple(value.shape), value.dtype, Partition(rows, self.shards, self.spread))
+
+    def _of(self, key: Key) -> Held:
+        if key not in self.held:
+            known = ", ".join(map(repr, self.held)) or "none yet"
+            raise StoreError(f"There is no key {key!r}; there is: {known}. Call init({key!r}, value) first.")
+        return self.held[key]
+
+    def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:
+        """What trainer 0 tells the shards for all trainers."""
+        if not self.channel.trainer:
+            self.number += 1
+            self.channel.ask(kind, contents, number=self.number, **about)
+
+    def _summed(self, key: Key, pushed: Any) -> Any:
+        held, arrays = self._of(key), list(pushed) if isinstance(pushed, list | tuple) else [pushed]
+        if not arrays:
+            raise StoreError(f"Nothing was pushed to {key!r}; push an array, or a list with one of each worker.")
+        arrays = [computed(admitted(key, array)) for array in arrays]
+        for array in arrays:
+            check_pushed(key, array, held)
+        return arrays[0] if len(arrays) == 1 else added(arrays)
+
+    def _after(self, done: int, kind: str, contents: list[Content] | None = None, **about: Any) -> dict[int, Message]:
+        """Ask what is answered when step `done` is done.
+
+        Where the norm of all gradients is clipped, that step needs the sums of squares of all shards, which come along.
+        """
+        clips = self.updater is not None and self.updater.clip_global_norm is not None
+        if clips and done > self.settled:
+            about["total"] = {"step": done, "squares": self._squares(done)}
+        replies = self.channel.ask(kind, contents, **about)
+        self.settled = max(self.settled, done)
+        return replies
+
+    def _squares(self, step: int) -> dict[str, float]:
+        """Summed in the order of the shards, so that all trainers have the same bits."""
+        replies = self.channel.ask("squares", step=step).values()
+        own = [reply.about["squares"] for reply in replies]
+        names = [name for name in map(name_of, self.held) if any(name in squares for squares in own)]
+        return {name: sum(squares[name] for squares in own if name in squares) for name in names}
+
+    def _cuts(self, rows: Rows) -> dict[Key, list[Cut]]:
+        return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
+
+    def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
+        """What each shard is asked for: of each key of which it has rows, all, or those that are wanted."""
+        contents = [Content({"names": []}, []) for _ in range(self.shards)]
+        for key in rows:
+            for shard, (about, arrays) in enumerate(contents):
+                if count := self._of(key).partition.count(shard):
+                    about["names"].append([key, "rows" if key in cuts else "all"])
+                    arrays += [narrowed(cuts[key][shard].rows, count)] if key in cuts else []
+        return contents
+
+    def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
+        cuts = self._cuts(rows)
+        wanted = self._wanted(rows, cuts)
+        replies = self._after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
+        self.staleness[self.step - min(reply.about["step"] for reply in replies.values())] += 1
+        came = {shard: self._given(shard, reply) for shard, reply in replies.items()}
+        return {
+            key: parts.joined({shard: own[key] for shard, own in came.items() if key in own}, self.held[key].partition)
+            if numbers is None
+            else self._put(key, numbers, cuts[key], came)
+            for key, numbers in rows.items()
+        }
+
+    def _given(self, shard: int, reply: Message) -> dict[Key, Any]:
+        shapes = {key: self.held[key].part_shape(shard) for key, _ in reply.about["names"]}
+        return unpacked(reply.about["names"], reply.arrays, shapes)
+
+    def _put(self, key: Key, numbers: np.ndarray, cuts: list[Cut], came: Mapping[int, Mapping[Key, Any]]) -> RowSparse:
+        """The rows of these numbers, each shard's where they stand among them."""
+        held = self.held[key]
+        values = np.empty((len(numbers), *held.shape[1:]), held.dtype)
+        for shard, own in came.items():
+            if key in own:
+                values[cuts[shard].at] = own[key]
+        return RowSparse.assemble(values, numbers, held.shape)
+
+
+def _shaped(values: Mapping[Any, Any]) -> Content:
+    """Values whose shapes the other side does not know."""
+    names, arrays = packed(values)
+    return Content({"names": names, "shapes": [list(value.shape) for value in values.values()]}, arrays)
+
+
+def _unshaped(message: Message) -> dict[Any, Any]:
+    names = message.about["names"]
+    shapes = {key: tuple(shape) for (key, _), shape in zip(names, message.about["shapes"], strict=True)}
+    return unpacked(names, message.arrays, shapes)
