@@ -1,0 +1,114 @@
+"""The installed version of `distributed` carries messages as it is asked to: by handlers, as bytes, within the time."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from tests.support import shards as support
+
+distributed = pytest.importorskip("distributed")
+
+from workbench.cluster import ShardedStore, dask_transport  # noqa: E402 - after the skip
+from workbench.cluster.dask_transport import DaskTransport, Run, place, remove  # noqa: E402
+from workbench.optimizers import Updater  # noqa: E402
+
+OF = {"name": "adam", "lazy": "exact", "learning_rate": 0.05, "decay": 0.01, "clip_global_norm": 1e9}
+
+
+@pytest.fixture(scope="module")
+def client():
+    """Two workers on loopback, in this process."""
+    options = {"n_workers": 2, "threads_per_worker": 2, "processes": False, "protocol": "tcp", "host": "127.0.0.1"}
+    with distributed.LocalCluster(**options, dashboard_address=None) as cluster, distributed.Client(cluster) as made:
+        yield made
+
+
+def train(run: Run, trainer: int, pushed: list) -> ShardedStore:
+    store = support.filled(ShardedStore(DaskTransport(run), trainer, seconds=20), OF)
+    for own in pushed:
+        store.pull_into({"small": np.zeros(2)}, {"small": None})
+        store.push_all(own[trainer])
+    store.pull("small")
+    return store
+
+
+def test_trainers_on_threads_get_what_one_process_gets_bit_for_bit(client):
+    pushed = support.pushes(4, 2, dyadic=True)
+    run = place(client, shards=3, trainers=2)
+    assert sorted(set(run.addresses)) == sorted(client.nthreads())
+    stores = {}
+    threads = [
+        threading.Thread(target=lambda n=n: stores.update({n: train(run, n, pushed)}), daemon=True) for n in (0, 1)
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=30)
+    alone = support.local(OF)
+    for own in pushed:
+        alone.pull_into({"small": np.zeros(2)}, {"small": None})
+        alone.push_all({key: [one[key] for one in own] for key in support.SHAPES})
+    alone.catch_up()
+    stores[0].catch_up()
+    assert support.same_bits(alone.state_dict(), stores[1].state_dict())
+    remove(client, run)
+    with pytest.raises(ValueError, match="has no shard 0 of this run"):
+        stores[0].pull("small")
+
+
+def test_a_trainer_is_a_task_of_the_cluster(client):
+    run = place(client, shards=2, trainers=1)
+
+    def step(run) -> float:
+        from workbench.cluster import ShardedStore
+        from workbench.cluster.dask_transport import DaskTransport
+
+        store = ShardedStore(DaskTransport(run), seconds=20)
+        store.init("w", np.zeros(4, np.float32))
+        store.push("w", np.float32([1, 2, 3, 4]))
+        return float(store.pull("w").sum())
+
+    assert client.submit(step, run, pure=False).result(timeout=30) == 10
+    remove(client, run)
+
+
+def test_what_a_shard_waits_for_is_told_when_the_time_is_up(client):
+    run = place(client, shards=1, trainers=2)
+    store = support.filled(ShardedStore(DaskTransport(run), seconds=0.3))
+    store.push_all(support.pushes(1, 1)[0][0])
+    with pytest.raises(ValueError, match=r"within 0\.3 s\. shard 0: step 1 waits for the push of trainer 1"):
+        store.pull("small")
+    remove(client, run)
+
+
+def test_nothing_of_a_message_is_pickled(client):
+    """What Dask would have to pickle, it refuses to carry when asked for msgpack alone."""
+    from distributed.protocol import dumps, loads
+
+    from workbench.cluster import Message
+
+    message = {"op": "x", "frames": Message("push", {"step": 1}, [np.ones(3)]).frames(), "seconds": 1.0}
+    frames = dumps(message, serializers=["msgpack"], on_error="raise")
+    assert list(loads(frames, deserialize=False)["frames"]) == message["frames"]
+
+
+def test_a_worker_that_is_gone_is_told_within_the_time(client, monkeypatch):
+    monkeypatch.setattr(dask_transport, "SECONDS_GRACE", 0.1)
+    run = place(client, shards=1, trainers=1)
+    lost = Run(run.name, ["tcp://127.0.0.1:9"])
+    with pytest.raises(ValueError, match="shard 0: no answer came"):
+        ShardedStore(DaskTransport(lost), seconds=0.3)
+    with pytest.raises(ValueError, match=r"There are no workers tcp://127\.0\.0\.1:9; there is: tcp://127"):
+        place(client, shards=1, trainers=1, workers=lost.addresses)
+    remove(client, run)
+
+
+def test_an_updater_on_the_shards_is_that_of_its_settings(client):
+    run = place(client, shards=2, trainers=1)
+    store = ShardedStore(DaskTransport(run), seconds=20)
+    store.init("w", np.ones((4, 2)))
+    store.set_optimizer(Updater("sgd", learning_rate=0.5))
+    store.push("w", np.ones((4, 2)))
+    np.testing.assert_array_equal(store.pull("w"), np.full((4, 2), 0.5))
+    remove(client, run)

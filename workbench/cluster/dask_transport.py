@@ -1,0 +1,163 @@
+"""Shards on the workers of a Dask cluster: all that training asks of `distributed` is in this file.
+
+Messages go from worker to worker by handlers, as those of Dask's own shuffle do, and not by tasks or actors: a call is
+then one message each way, and a worker answers many at once. They are bytes, so that nothing of ours is pickled.
+
+    run = place(client, shards=4, trainers=2)       # once
+    store = ShardedStore(DaskTransport(run), 0)     # in each trainer: a task of the cluster, or a process with a client
+
+A worker that is lost takes its shards along: messages to them time out, and training begins again from a checkpoint.
+"""
+
+import asyncio
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, final
+
+try:
+    from distributed import Client, Worker, WorkerPlugin, get_client, get_worker
+    from distributed.utils import sync
+except ImportError as error:
+    raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
+
+from workbench.cluster.messages import Message
+from workbench.cluster.security import check_encrypted
+from workbench.cluster.shard import Shard
+from workbench.cluster.transport import Transport
+from workbench.kvstore import StoreError
+
+COMPUTING = ThreadPoolExecutor(1, "workbench-shards")
+"""Runs the shards of this process, one message after the other, beside the loop that carries messages."""
+
+SECONDS_GRACE = 2.0
+"""How much longer than a shard waits for others its answer may take on its way."""
+
+SECONDS_PAUSE = 0.05
+"""Before a message is sent again whose worker could not be reached."""
+
+
+@final
+@dataclass(frozen=True)
+class Run:
+    """Shards that belong together: `addresses` of the worker of each, in their order. JSON can hold it."""
+
+    name: str
+    addresses: Sequence[str]
+
+    @property
+    def operation(self) -> str:
+        """The workers' name of the handler; shards of another run do not answer to it."""
+        return f"workbench_shard_{self.name}"
+
+
+def place(
+    client: Client, shards: int, trainers: int, *, staleness: int = 0, workers: Sequence[str] | None = None
+) -> Run:
+    """Make shards on workers in turn, by default on all, and wait until they answer; `remove` ends them."""
+    known = sorted(client.nthreads())
+    chosen = known if workers is None else list(workers)
+    if unknown := sorted(set(chosen) - set(known)):
+        raise StoreError(f"There are no workers {', '.join(unknown)}; there is: {', '.join(known) or 'none yet'}.")
+    if not chosen:
+        raise StoreError("The cluster has no worker yet; call client.wait_for_workers(1, timeout=60) first.")
+    check_encrypted([client.scheduler.address, *chosen])
+    run = Run(uuid.uuid4().hex, [chosen[number % len(chosen)] for number in range(shards)])
+    client.register_plugin(ShardPlugin(run, trainers, staleness))
+    return run
+
+
+def remove(client: Client, run: Run) -> None:
+    """End the shards of a run, and free what they hold."""
+    client.unregister_worker_plugin(f"workbench-shards-{run.name}")
+
+
+class ShardPlugin(WorkerPlugin):
+    """Makes a worker answer the messages to those shards of a run that are placed on it."""
+
+    def __init__(self, run: Run, trainers: int, staleness: int) -> None:
+        self.run, self.trainers, self.staleness = run, trainers, staleness
+        self.name = f"workbench-shards-{run.name}"
+        self.served: dict[int, Served] = {}
+
+    def setup(self, worker: Worker) -> None:
+        """Make the worker's shards; Dask calls it on each worker."""
+        own = [number for number, address in enumerate(self.run.addresses) if address == worker.address]
+        count = len(self.run.addresses)
+        self.served = {number: Served(Shard(number, count, self.trainers, self.staleness)) for number in own}
+        worker.handlers[self.run.operation] = self.receive
+
+    def teardown(self, worker: Worker) -> None:
+        """Answer no longer."""
+        worker.handlers.pop(self.run.operation, None)
+
+    async def receive(self, shard: int, frames: list[bytes], seconds: float) -> list[bytes] | None:
+        """The handler: the answer to one message; None where the shard is not here."""
+        served = self.served.get(shard)
+        return None if served is None else await served.answer(frames, seconds)
+
+
+@final
+class Served:
+    """A shard with what wakes the messages that wait for it."""
+
+    def __init__(self, shard: Shard) -> None:
+        self.shard, self.changed = shard, asyncio.Event()
+
+    async def answer(self, frames: list[bytes], seconds: float) -> list[bytes]:
+        """What the shard answers, within `seconds`; `wait` if it could not do more by then."""
+        loop = asyncio.get_running_loop()
+        end = loop.time() + seconds
+        message = Message.from_frames(frames)
+        while True:
+            changed = self.changed
+            reply = await loop.run_in_executor(COMPUTING, self.shard.handle, message)
+            if reply.kind != "wait":
+                self.changed = asyncio.Event()
+                changed.set()
+            if reply.kind != "wait" or (left := end - loop.time()) <= 0:
+                return reply.frames()
+            try:
+                await asyncio.wait_for(changed.wait(), left)
+            except TimeoutError:
+                end = loop.time()  # the last time it is asked
+
+
+@final
+class DaskTransport(Transport):
+    """To the shards of a run, from a task of the cluster or from a process that has a client of it."""
+
+    def __init__(self, run: Run, client: Client | None = None) -> None:
+        self.run = run
+        try:
+            here: Any = client or get_worker()
+        except ValueError:  # this is no task
+            here = get_client()
+        self.rpc, self.loop = here.rpc, here.loop
+
+    @property
+    def shards(self) -> int:
+        """How many there are."""
+        return len(self.run.addresses)
+
+    def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
+        """All at once. What a worker does not answer is lost; one that has no such shard is a `StoreError`."""
+        return sync(self.loop, self._call, messages, seconds)
+
+    async def _call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
+        sent = [self._sent(shard, message.frames(), seconds) for shard, message in messages.items()]
+        replies = await asyncio.gather(*sent)
+        return {shard: reply for shard, reply in zip(messages, replies, strict=True) if reply is not None}
+
+    async def _sent(self, shard: int, frames: list[bytes], seconds: float) -> Message | None:
+        address = self.run.addresses[shard]
+        send = getattr(self.rpc(address), self.run.operation)
+        try:
+            reply = await asyncio.wait_for(send(shard=shard, frames=frames, seconds=seconds), seconds + SECONDS_GRACE)
+        except (OSError, TimeoutError):  # the worker is gone, or silent: it is sent again while there is time
+            await asyncio.sleep(min(SECONDS_PAUSE, seconds))
+            return None
+        if reply is None:
+            raise StoreError(f"The worker {address} has no shard {shard} of this run: it was started anew, or removed.")
+        return Message.from_frames(reply)
