@@ -7,7 +7,7 @@ import pytest
 from tests.support import shards as support
 from tests.support import small_modules as small
 from workbench.cluster import ShardedStore
-from workbench.data.feed import Batch
+from workbench.data.batches.feed import Batch
 from workbench.kvstore import LocalStore
 from workbench.module import Module
 from workbench.module.worker import slices_of
