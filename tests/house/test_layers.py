@@ -190,7 +190,12 @@ def loaded_by(statement: str) -> set[str]:
 
 @pytest.mark.parametrize(
     "statement",
-    ["import workbench", "import workbench.bridges, workbench.cluster", "import kernels as k; k.names()", "import workbench.command.cli"],
+    [
+        "import workbench",
+        "import workbench.bridges, workbench.cluster",
+        "import kernels as k; k.names()",
+        "import workbench.command.cli",
+    ],
 )
 def test_light_imports_load_nothing_heavy(statement):
     assert not loaded_by(statement)
