@@ -2,7 +2,7 @@
 
 How to add a setting: one entry in `SETTINGS`, and the code that obeys it. From an entry follow the field of a sweep's
 cell with its checks, the field of `train.Setup` or the option of the optimizer, the column of trial rows, the part it
-plays in analysis, the option of `workbench train`, the choice of the panel and the parameter of notebooks.
+plays in analysis, the options of `workbench train` and `sweep`, the choice of the panel and the parameter of notebooks.
 
 Nothing of the project is imported here, so that everything may read the table.
 """
@@ -17,7 +17,7 @@ KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
 
 @dataclass(frozen=True)
 class Control:
-    """How the panel asks for a setting.
+    """How panel, notebook and the command `sweep` ask for a setting.
 
     `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers: one or several
     between commas. `main` controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
@@ -123,8 +123,7 @@ SETTINGS = (
                             "commas between, such as hidden=64; a wrong name lists all.")),
     Setting("optimizer", str, "adagrad", "rule by which a gradient changes the weights, such as sgd, momentum, "
             "adagrad, adam, ftrl", "optimizers", noun="optimizer",
-            control=Control("optimizer", "Optimizer", "one", "adagrad", "How a gradient changes the weights.",
-                            main=True)),
+            control=Control("optimizer", "Optimizer", "one", "adagrad", "How a gradient changes the weights.")),
     Setting("rows", int, None, f"rows of the data, picked by the seed; by default all, {SYNTHETIC}", least=1,
             goes_to=("data",), column="rows_total", say=_count("row"),
             control=Control("rows", "Rows of the data", "numbers",
@@ -132,7 +131,7 @@ SETTINGS = (
     Setting("features", int, None, f"D, columns of the data, the most frequent ones; by default all, {SYNTHETIC}",
             least=1, goes_to=("data",), say=_count("feature"),
             control=Control("features", "Features", "numbers", "2048",
-                            "Columns of the data, the most frequent ones; empty: all there are.", main=True)),
+                            "Columns of the data, the most frequent ones; empty: all there are.")),
     Setting("density", float, None, "density asked for, nnz / size; by default as the data has it, of a synthetic set "
             "0.01", above=0, most=1, goes_to=("data",), role="axis",
             control=Control("densities", "Densities", "numbers", "0.003, natural, 0.03, 0.1, 0.2",
@@ -140,7 +139,7 @@ SETTINGS = (
     Setting("width", int, None, f"N, columns of the weights: outputs of the model, or its factors{FROM_DATA}", least=1,
             goes_to=("data", "target", "model"), noun="width", say=lambda width: f"width {width}",
             control=Control("widths", "Widths", "numbers", "16",
-                            "Columns of the weights, such as the number of classes; between commas.", main=True)),
+                            "Columns of the weights, such as the number of classes; between commas.")),
     Setting("batch_rows", int, 256, "R, rows of the data in each training step", least=1, is_shown=True,
             noun="batch rows", say=lambda rows: f"{rows:,} rows a batch",
             control=Control("batch_rows", "Rows a batch", "numbers", "256")),
@@ -168,17 +167,17 @@ SETTINGS = (
     Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
-                            "What a sparse batch is held in; dense is always measured too.", main=True)),
+                            "What a sparse batch is held in; dense is always measured too.")),
     Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
             "engines", role="line", is_shown=True,
             control=Control("engines", "Kernels", "many", ("ours", "vendor"), "Whose code computes with the sparse "
-                            "formats: ours, or the vendor's: SciPy, cuSPARSE.", main=True)),
+                            "formats: ours, or the vendor's: SciPy, cuSPARSE.")),
     Setting("gradient", str, "row_sparse", "what the gradient of the weights is held in: dense, row_sparse (touched "
             "rows), or fused with the update", ("dense", "row_sparse", "fused"), role="line", is_shown=True),
     Setting("update", str, "lazy", "rows that an update changes: standard (all), lazy (touched ones), exact (lazy, and "
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
-                            "exact: those, others catch up. standard: all.", main=True)),
+                            "exact: those, others catch up. standard: all.")),
     Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each as one CUDA graph; or "
             "epoch, all csr batches in one call on cpu", ("kernels", "graph", "epoch"), role="line",
             control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
@@ -193,6 +192,15 @@ SETTINGS = (
             goes_to=("setup", "data"), role="best"),
 )  # fmt: skip
 BY_NAME = {setting.name: setting for setting in SETTINGS}
+
+MEASURE = (
+    Control("seconds", "Seconds a trial", "number", "0.15", "How long each configuration is timed in each round."),
+    Control("rounds", "Rounds", "number", "12", "How often a comparison is measured at most; four are needed to "
+            "decide."),
+)  # fmt: skip
+"""How a sweep measures, asked for beside the settings of its cells."""
+CONTROLS = (*(setting.control for setting in SETTINGS if setting.control), *MEASURE)
+"""All that a person may choose of a study, in the order of its form."""
 
 
 def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:

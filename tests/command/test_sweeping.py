@@ -1,6 +1,7 @@
 """`workbench sweep` before, while and after it runs: mistakes found first, questions, interrupts, verdicts."""
 
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -14,6 +15,8 @@ from tests.command.test_cli import _in_a_folder_of_its_own, spec_file  # noqa: F
 from workbench import store
 from workbench.analysis.advisor import advise
 from workbench.command import cli, exits, running, sweeping
+from workbench.study import command_text, suited
+from workbench.study.specs import spec_of
 from workbench.sweep import estimate, run_folder, spec
 
 HEAD = 'name = "x"\n[axes]\n'
@@ -59,10 +62,61 @@ def test_a_mistake_in_a_spec_or_its_files_is_found_before_anything_runs(text, to
 def test_a_folder_in_the_place_of_a_spec_is_told_with_the_spec_in_it(tmp_path):
     Path("old").mkdir()
     with pytest.raises(sweeping.SpecError, match="old is a folder; give a TOML file"):
-        sweeping.read(Path("old"))
+        sweeping.asked(Path("old"), {})
     Path("old/spec.json").touch()
     with pytest.raises(sweeping.SpecError, match=r"old is a folder; take old/spec\.json"):
-        sweeping.read(Path("old"))
+        sweeping.asked(Path("old"), {})
+
+
+CHOSEN = {
+    "defaults": {"dataset": "uniform"},
+    "lists": {"dataset": "power_law", "densities": "1 %, 0.1", "formats": ["csr", "coo"], "updates": ["exact"]},
+    "sizes": {"dataset": "uniform", "widths": [4, 16], "rows": 300, "features": "64", "seconds": 0.5, "rounds": 4},
+    "a file": {"dataset": "svmlight", "path": "my news' file.svm", "model": "logistic", "epochs": 2, "positive": "1"},
+}
+
+
+@pytest.mark.parametrize("kind", CHOSEN)
+def test_the_command_of_choices_measures_what_the_panel_would(kind, monkeypatch):
+    Path("my news' file.svm").write_text("1 3:0.5\n0 4:1\n1 2:3\n0 1:1\n")
+    complete = suited.completed(CHOSEN[kind])
+    seen = []
+    monkeypatch.setattr(sweeping, "dry_run", lambda spec, *_: seen.append(spec))
+    program, *arguments = shlex.split(command_text.command_text(complete))
+    assert program == "workbench"
+    came = run(*arguments, "--dry-run")
+    assert came.exit_code == 0, came.exception
+    expected = spec_of(complete, "x")
+    assert (seen[0].axes, seen[0].contenders, seen[0].measure) == (expected.axes, expected.contenders, expected.measure)
+
+
+def test_the_reader_of_a_file_is_guessed_and_the_run_is_named_after_it(monkeypatch):
+    Path("my news.svm").write_text("1 3:0.5\n0 4:1\n1 2:3\n0 1:1\n")
+    seen = []
+    monkeypatch.setattr(sweeping, "dry_run", lambda *given: seen.extend(given))
+    came = run("sweep", "--path", "my news.svm", "--dry-run")
+    assert "is read by the data set svmlight: it looks like svmlight text" in words(came)
+    assert seen[0].axes["dataset"] == ("svmlight",)
+    assert seen[2] == Path("runs/my_news")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        ((), "Nothing to measure was named."),
+        (("x.toml", "--widths", "4", "--batch-rows", "8"), "Both a spec and --widths and --batch-rows came"),
+        (("--dataset", "uniform", "--path", "x.toml"), "Your file: the data set uniform reads none"),
+        (("--path", "none.svm"), "Your file: There is no file none.svm"),
+        (("--dataset", "uniform", "--densities", "0.1, x"), "Densities: 'x' is not a number."),
+        (("--dataset", "uniform", "--formats", "cst"), "Did you mean 'csr'?"),
+    ],
+)
+def test_a_mistake_in_choices_is_told(arguments, told):
+    Path("x.toml").write_text(HEAD)
+    came = run("sweep", *arguments)
+    assert exits.status_of(came.exception) == exits.WRONG_INPUT, came.exception
+    assert told in str(came.exception)
+    assert not Path("runs").exists()
 
 
 def test_a_file_in_the_place_of_the_run_folder_is_told(tmp_path):

@@ -47,13 +47,15 @@ ALLOWED = {
         *("models", "train", "metrics"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
+    "workbench.study": {"formats", "ops", "data", "analysis", "sweep"},
     "workbench.panels": {
-        *("store", "analysis", "plots", "reports", "sweep", "train"),
+        *("store", "analysis", "plots", "reports", "sweep", "study", "train"),
         *("formats", "ops", "data", "models", "optimizers"),
     },
     "workbench.cluster": {"formats", "ops", "optimizers", "kvstore", "json_text", "sweep", "store"},
     "workbench.command": {
         *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports", "metrics"),
+        "study",
         "bridges",
         "option_text",
     },

@@ -9,7 +9,8 @@ import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
-from workbench.panels import choices, lab, suited
+from workbench.panels import lab
+from workbench.study import choices, suited
 
 ROOT = Path(__file__).parents[2]
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))

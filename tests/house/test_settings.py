@@ -8,7 +8,7 @@ import pytest
 from workbench import settings, store, train
 from workbench.analysis import cells
 from workbench.command import cli
-from workbench.panels.choices import CHOICES
+from workbench.study.choices import CHOICES
 from workbench.sweep import grid, spec, trial
 from workbench.sweep.spec import Cell, SpecError
 

@@ -4,7 +4,8 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import inputs, text, write_run
-from workbench.panels import choices, lab, pages
+from workbench.panels import lab, pages
+from workbench.study import choices
 from workbench.sweep import grid
 from workbench.sweep.estimate import SECONDS_OVERHEAD
 

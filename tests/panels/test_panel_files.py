@@ -7,7 +7,8 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
-from workbench.panels import files, lab, pages, suited
+from workbench.panels import lab, pages
+from workbench.study import files, suited
 from workbench.sweep import run_folder
 from workbench.sweep.spec import dump
 

@@ -9,8 +9,9 @@ import scipy.sparse
 
 from tests.support import rows as made
 from tests.support.panel_runs import text, write_run
-from workbench.panels import files, lab, profiling
+from workbench.panels import lab, profiling
 from workbench.panels.profiling import asked_of
+from workbench.study import files
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ import typer
 from workbench.command import data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
-from workbench.command.options import with_settings
+from workbench.command.options import with_choices, with_settings
 
 app = typer.Typer(
     cls=exits.Commands,
@@ -59,9 +59,13 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 
 
 @app.command()
+@with_choices
 def sweep(
     ctx: typer.Context,
-    spec: Annotated[Path, typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples.")],
+    spec: Annotated[
+        Path | None,
+        typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples. Or choose below."),
+    ] = None,
     run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
     detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
     dry_run: Annotated[
@@ -71,12 +75,13 @@ def sweep(
     yes: Annotated[
         bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
     ] = False,
+    **choices: str | None,
 ) -> None:
-    """Run the sweep that a spec describes, or the rest of it; stop with Ctrl-C and lose nothing."""
+    """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
     from workbench.sweep import estimate, run_folder
 
-    settings, size = sweeping.read(spec)
+    settings, size = sweeping.asked(spec, choices)
     folder = run or run_folder.ROOT / settings.name
     if dry_run:
         sweeping.dry_run(settings, size, folder)

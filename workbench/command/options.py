@@ -1,4 +1,4 @@
-"""Options of a command from the table of settings: what they take, their defaults and their help."""
+"""Options of commands from the table of settings: what they take, their defaults and their help."""
 
 import inspect
 from collections.abc import Callable
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.settings import SETTINGS, Setting
+from workbench.settings import CONTROLS, SETTINGS, Control, Setting
 
 COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gradient"}
 """Settings that are completed where they are not given, and what they have to suit."""
@@ -18,6 +18,28 @@ def with_settings(command: Callable[..., None]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
+
+
+CHOSEN = "What is chosen, where no spec is given"
+"""The heading of the options that are choices of a study."""
+
+
+def with_choices(command: Callable[..., None]) -> Callable[..., None]:
+    """Give `command` an option for each choice of a study in place of its last parameter, which takes the rest."""
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    options = [_choice(control) for control in CONTROLS]
+    command.__signature__ = inspect.Signature([*own, *options])  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in (*own, *options)}
+    return command
+
+
+def _choice(control: Control) -> inspect.Parameter:
+    said = control.help or f"{control.label}."
+    several = {"many": " Several between commas.", "numbers": " Several between commas."}.get(control.kind, "")
+    usual = control.default if isinstance(control.default, str) else ", ".join(control.default)
+    default = f" By default {usual}." if usual else ""
+    annotation = Annotated[str | None, typer.Option(help=f"{said}{several}{default}", rich_help_panel=CHOSEN)]
+    return inspect.Parameter(control.name, inspect.Parameter.KEYWORD_ONLY, default=None, annotation=annotation)
 
 
 def _parameter(setting: Setting) -> inspect.Parameter:

@@ -1,7 +1,10 @@
 """A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
 
+import re
 import sys
+from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import typer
 from rich.table import Table
@@ -9,6 +12,9 @@ from rich.table import Table
 from workbench import data, formats, store
 from workbench.analysis import words
 from workbench.command import conclusion, terminal
+from workbench.study import command_text, files, suited
+from workbench.study.choices import ChoiceError
+from workbench.study.specs import spec_of
 from workbench.sweep import estimate, run_folder
 from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
@@ -23,16 +29,46 @@ OF_DATA = (*FILES, "dataset", "reading", "model", "width", "kind", "positive", "
 """Settings on which it depends whether a file can be trained on."""
 
 
-def read(path: Path) -> tuple[Spec, Size]:
-    """The spec of a file and how much it asks for, or the error of a spec that would not run as it says."""
+def asked(path: Path | None, choices: Mapping[str, str | None]) -> tuple[Spec, Size]:
+    """The sweep of a spec's file or of choices and how much it asks for, or the error of one that would not run."""
+    chosen = {name: value for name, value in choices.items() if value is not None}
+    if path is not None and chosen:
+        given = words.join(command_text.option(name) for name in chosen)
+        raise SpecError(f"Both a spec and {given} came; change the spec, or leave it out and choose everything.")
+    if path is None and not chosen:
+        raise SpecError("Nothing to measure was named. Give a spec, a TOML file, or choose: --dataset, --path, ...")
+    spec = _read(path) if path is not None else _of_choices(chosen)
+    size = estimate.size_of(spec)
+    refuse_wrong_files(size)
+    return spec, size
+
+
+def _read(path: Path) -> Spec:
     if path.is_dir():
         kept = path / run_folder.SPEC
         hint = f"take {kept}" if kept.exists() else "give a TOML file"
         raise SpecError(f"{path} is a folder; {hint}.")
-    spec = specs.load(path)
-    size = estimate.size_of(spec)
-    refuse_wrong_files(size)
-    return spec, size
+    return specs.load(path)
+
+
+def _of_choices(chosen: Mapping[str, str]) -> Spec:
+    """The sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
+    try:
+        if "path" in chosen and "dataset" not in chosen:
+            guessed, why = files.guessed(chosen["path"])
+            terminal.console.print(f"{chosen['path']} is read by the data set {guessed['dataset']}: {why}.")
+            chosen = {**guessed, **chosen}
+        complete = suited.completed(chosen)
+        files.refuse_unread(chosen, complete["dataset"])
+        return spec_of(complete, _name_of(complete))
+    except ChoiceError as error:
+        raise SpecError(str(error)) from None
+
+
+def _name_of(choices: Mapping[str, Any]) -> str:
+    """A name for a run folder: that of the user's file, else of the data set."""
+    stem = Path(suited.relevant(choices)["path"]).name.partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-") or choices["dataset"]
 
 
 def refuse_wrong_files(size: Size) -> None:

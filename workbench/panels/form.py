@@ -5,9 +5,9 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.panels.choices import CHOICES, Choice
 from workbench.panels.state import LabState
-from workbench.panels.suited import files_of
+from workbench.study.choices import CHOICES, Choice
+from workbench.study.suited import files_of
 from workbench.sweep.spec import FILES
 
 Guard = Callable[[str, Callable[[], None]], Callable[..., None]]
@@ -69,7 +69,8 @@ class Form:
         more = self._grid(main=False)
         more.layout.display = "none"
         self.more = widgets.ToggleButton(
-            description="More settings", tooltip="Rows a batch, threads, epochs, seconds, rounds"
+            description="Change what is measured",
+            tooltip="Formats, kernels, updates, widths, devices, rounds",
         )
         self.more.observe(lambda change: setattr(more.layout, "display", None if change["new"] else "none"), "value")
         self.box = widgets.VBox([self._grid(main=True), self.more, more])

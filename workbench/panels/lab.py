@@ -13,12 +13,13 @@ In a notebook::
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from workbench.panels import suited
-from workbench.panels.choices import BY_NAME, ChoiceError
 from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
 from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, trials, verdict
-from workbench.panels.state import LabState, spec_of
+from workbench.panels.state import LabState
+from workbench.study import suited
+from workbench.study.choices import BY_NAME, ChoiceError
+from workbench.study.specs import spec_of
 from workbench.sweep import run_folder
 from workbench.sweep.spec import unknown, validate
 

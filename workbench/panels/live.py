@@ -1,14 +1,16 @@
 """What follows the state: plan, status, progress, troubles, exported files; each line a widget and how to fill it."""
 
 import html
-from pathlib import Path
 
 import ipywidgets as widgets
 
-from workbench.panels import pages, suited
+from workbench.panels import pages
 from workbench.panels.planned import left
-from workbench.panels.state import LabState
+from workbench.panels.state import LabState, shorter
+from workbench.study import suited
 
+COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
+"""What the button beside the command does, where the page is shown: no kernel is asked."""
 BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 
@@ -22,6 +24,15 @@ def plan_line(state: LabState) -> str:
     trials = f"<strong>{html.escape(str(planned))}</strong> {html.escape(planned.without)}"
     follow = html.escape(suited.following(state.choices))
     return f"<div>{trials} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
+
+
+def command_line(state: LabState) -> str:
+    """The command that does what Run does, with a button that copies it; nothing where Run cannot."""
+    if state.planned is None:
+        return ""
+    button = f'<button type="button" class="wb-copy" onclick="{COPY}" aria-label="Copy the command">Copy</button>'
+    shown = f"<code>{html.escape(state.command)}</code> {button}"
+    return f"<details><summary>The same as a command</summary><div>{shown}</div></details>"
 
 
 def outdated_line(state: LabState) -> str:
@@ -82,9 +93,7 @@ def exported_line(state: LabState) -> str:
     return f'<div role="status">Written: {files}</div>'
 
 
-def shorter(path: Path) -> str:
-    """The path from where the user is, where it is below."""
-    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)
+LINES = (plan_line, command_line, status_line, progress_line, trouble_box, exported_line, outdated_line)
 
 
 class Live:
@@ -95,10 +104,7 @@ class Live:
         self.bar = widgets.IntProgress(
             description="Trials", tooltip="Trials done of all", style={"description_width": "initial"}
         )
-        self.lines = {
-            line: widgets.HTML()
-            for line in (plan_line, status_line, progress_line, trouble_box, exported_line, outdated_line)
-        }
+        self.lines = {line: widgets.HTML() for line in LINES}
         shown = ["problem", "planned", "progress", "rows", "stopping", "trouble", "exported", "outdated"]
         state.observe(lambda _: self.fill(), names=shown)
         self.fill()

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.analysis import words
-from workbench.panels.choices import BY_NAME
+from workbench.study.choices import BY_NAME
 from workbench.sweep import run_folder
 from workbench.sweep.spec import Spec
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import ipywidgets as widgets
 
-from workbench.panels import live, pages, picture
+from workbench.panels import cells, live, pages, picture
 from workbench.panels.chart import ChartView
 from workbench.panels.form import LABELLED, Form, Guard
 from workbench.panels.profile_view import ProfileView
@@ -40,7 +40,7 @@ class Panel:
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
         exports = "Write report.html and rows.csv into the run folder"
         self.export = _button("Export", exports, slow("Exporting", state.export))
-        self.verdict, self.page = widgets.HTML(), widgets.HTML()
+        self.cells, self.verdict, self.page = (widgets.HTML() for _ in range(3))
         self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="Table to show")
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
@@ -60,7 +60,8 @@ class Panel:
         progress = widgets.HBox([self.live.bar, lines[live.progress_line]])
         for row in (buttons, progress):
             row.add_class("wb-row")
-        above = [widgets.HTML(SHEET), self.form.box, self.profile.box, lines[live.plan_line], buttons, progress]
+        asked = [self.form.box, self.profile.box, lines[live.plan_line], lines[live.command_line]]
+        above = [widgets.HTML(SHEET), *asked, buttons, progress, self.cells]
         below = [lines[live.trouble_box], lines[live.exported_line], lines[live.outdated_line]]
         return [*above, *below, self.verdict, self.chart.box, self.view, self.page]
 
@@ -99,6 +100,7 @@ class Panel:
     def paint(self) -> None:
         """Show a profile and rows that are new: the latest trials at once, the rest when the chart is due."""
         self.profile.paint()
+        self.cells.value = cells.of_run(self.state)
         if self.state.rows is not self._shown and self.view.value == VIEWS[0]:
             self._turn()
         self.chart.refresh(self._fill)

@@ -10,9 +10,9 @@ import traitlets
 
 from workbench import data
 from workbench.data.profiles.worker import Counting
-from workbench.panels import files
 from workbench.panels.state import LabState
-from workbench.panels.suited import files_of, relevant
+from workbench.study import files
+from workbench.study.suited import files_of, relevant
 from workbench.sweep.problem import OF_FILE, parameters_of_file
 from workbench.sweep.spec import FILES
 

@@ -4,6 +4,7 @@ Whoever shows it observes its traits. Nothing here takes longer than reading a s
 """
 
 import json
+import shlex
 import traceback
 from collections import Counter
 from collections.abc import Mapping
@@ -15,16 +16,17 @@ import pandas as pd
 import traitlets
 
 from workbench import store
-from workbench.panels import files, other, suited
-from workbench.panels.choices import ChoiceError, complete, make_spec
+from workbench.panels import other
 from workbench.panels.planned import Planned, plan
+from workbench.study import files, suited
+from workbench.study.choices import ChoiceError, complete
+from workbench.study.command_text import COMMAND, command_text
+from workbench.study.specs import spec_of
 from workbench.sweep import run_folder as run_folder
 from workbench.sweep.spec import Spec
 
 SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
-QUESTION = "Can sparse reduce training time?"
-UNREAD = "unread"
 
 
 class Trouble(NamedTuple):
@@ -32,19 +34,6 @@ class Trouble(NamedTuple):
 
     summary: str
     details: str
-
-
-def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
-    """The sweep of complete choices; `ChoiceError` tells all that is wrong, with the files they name too."""
-    faults = files.problems(choices)
-    sound = suited.relevant(choices) | dict.fromkeys(faults, UNREAD)  # so that the other slips are told beside them
-    try:
-        spec = make_spec(sound, name, QUESTION)
-    except ChoiceError as error:
-        raise ChoiceError("\n".join([*faults.values(), str(error)])) from None
-    if faults:
-        raise ChoiceError("\n".join(faults.values()))
-    return spec
 
 
 class LabState(traitlets.HasTraits):
@@ -111,6 +100,12 @@ class LabState(traitlets.HasTraits):
     def spec(self) -> Spec:
         """The sweep that was given, else that of the present choices (`ChoiceError`)."""
         return self._given_spec or spec_of(self.choices, self.name)
+
+    @property
+    def command(self) -> str:
+        """The command that measures the same into the same folder."""
+        run = shlex.quote(shorter(self.folder))
+        return f"{COMMAND} {run}/{run_folder.SPEC} --run {run}" if self._given_spec else command_text(self.choices, run)
 
     @property
     def following(self) -> str:
@@ -226,3 +221,8 @@ def _stamp(path: Path) -> tuple[int, int]:
         return 0, 0
     known = path.stat()
     return known.st_size, known.st_mtime_ns
+
+
+def shorter(path: Path) -> str:
+    """The path from where the user is, where it is below."""
+    return str(path.relative_to(Path.cwd())) if path.is_relative_to(Path.cwd()) else str(path)

@@ -41,6 +41,12 @@ SHEET = """<style>
 .workbench-lab td:not(:last-child), .workbench-lab th { white-space: nowrap; }
 @container (max-width: 640px) { .workbench-lab .wb-grid { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 @container (max-width: 340px) { .workbench-lab .wb-grid { grid-template-columns: minmax(0, 1fr); } }
+.workbench-lab .wb-cells td { white-space: nowrap; font-variant-numeric: tabular-nums; }
+.workbench-lab .wb-cells .wb-cell-waiting { color: var(--jp-ui-font-color3, #888); }
+.workbench-lab .wb-reasons { margin: 4px 0; padding-left: 22px; }
+.workbench-lab .wb-copy { margin-left: 8px; }
+.workbench-lab code { overflow-wrap: anywhere; }
+.workbench-lab summary { cursor: pointer; }
 .workbench-lab pre { white-space: pre-wrap; }
 .workbench-lab :focus-visible { outline: 2px solid var(--jp-brand-color1, #1976d2); outline-offset: 1px; }
 </style>"""

@@ -48,6 +48,8 @@ class NoRunError(RunError, LookupError):
 class Progress:
     """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why).
 
+    `current` says what it does now, `current_key` is the key of the cell at work, empty between trials.
+
     `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
     last round.
     """
@@ -61,6 +63,7 @@ class Progress:
     reused: int = 0
     counts: dict[str, int] = field(default_factory=dict)
     current: str = ""
+    current_key: str = ""
     seconds: float = 0.0
     seconds_left: float | None = None
     seconds_left_most: float | None = None
@@ -166,8 +169,8 @@ def read_spec(folder: str | Path) -> Spec:
     path = Path(folder) / SPEC
     try:
         return validate(json.loads(path.read_text(encoding="utf-8")))
-    except (FileNotFoundError, SpecError) as error:
-        raise RunError(f"{folder} holds no usable spec.json: {error}") from None
+    except (OSError, ValueError, SpecError) as error:
+        raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
 
 
 def rows(folder: str | Path) -> list[dict]:

@@ -141,7 +141,7 @@ class Supervisor:
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
         """Write how the run ended; one that was stopped in its very last trial has finished, too."""
-        self.state.current = ""
+        self.state.current = self.state.current_key = ""
         is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
         self.state.state = "stopped" if is_stopped else "finished"
         if not self.state.message:
@@ -176,7 +176,7 @@ class Supervisor:
 
     def await_quiet(self, limit: float) -> None:
         """Wait until other programs take less than that share of the cores, while the sweep's patience lasts."""
-        self.state.current = "waiting for other programs to leave the cores alone"
+        self.state.current, self.state.current_key = "waiting for other programs to leave the cores alone", ""
         while self.seconds_patience > 0 and not self.stopping:
             others = machine.OtherPrograms()
             time.sleep(SECONDS_LOOK)
@@ -187,7 +187,7 @@ class Supervisor:
 
     def try_once(self, task: Task, busy_most: float = 1.0) -> dict:
         """The row of one trial, done in a child, which trains no epochs where other programs took more of the cores."""
-        self.state.current = describe(task.cell)
+        self.state.current, self.state.current_key = describe(task.cell), task.key
         self.beat()
         settings = {
             "cell": task.cell.model_dump(mode="json"),

@@ -8,8 +8,9 @@ from typing import Any
 
 from workbench import data
 from workbench.analysis import words
-from workbench.panels.choices import BY_NAME
-from workbench.panels.suited import files_of
+from workbench.study.choices import BY_NAME, ChoiceError
+from workbench.study.suited import files_of
+from workbench.sweep.spec import FILES
 
 MOST_NAMED = 5
 
@@ -20,6 +21,24 @@ def problems(choices: Mapping[str, Any]) -> dict[str, str]:
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     faults = {name: fault(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
     return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
+
+
+def guessed(path: str) -> tuple[dict[str, str], str]:
+    """(choices that read the file or folder: data set, parameters of its reader; why), told from how it begins."""
+    try:
+        dataset, options, why = data.guess(Path(path).expanduser())
+    except data.DataError as error:
+        raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
+    return {"dataset": dataset, "reading": ", ".join(f"{name}={value}" for name, value in options.items())}, why
+
+
+def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
+    """Refuse files that were named and that the data set does not read (`ChoiceError`)."""
+    for name in FILES:
+        if given.get(name) and name not in files_of(dataset):
+            raise ChoiceError(
+                f"{BY_NAME[name].label}: the data set {dataset} reads none; leave it out, or choose another."
+            )
 
 
 def stamps(choices: Mapping[str, Any]) -> tuple[tuple[int, int] | None, ...]:

@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench import data
 from workbench.analysis import words
-from workbench.panels.choices import BY_NAME, complete, smaller
+from workbench.study.choices import BY_NAME, complete, smaller
 from workbench.sweep.spec import FILES
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
-from workbench.settings import SETTINGS, Control, Setting
+from workbench.settings import MEASURE, SETTINGS, Control, Setting
 from workbench.sweep import grid
 from workbench.sweep.spec import MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
@@ -112,13 +112,15 @@ def _choice(setting: Setting, control: Control) -> Choice:
     )
 
 
+def _choice_of_measure(control: Control) -> Choice:
+    whole = control.name == "rounds"
+    return Choice(control.name, control.label, control.help, control.kind, control.default, whole=whole, main=False)
+
+
 CHOICES = (
     *(_choice(setting, setting.control) for setting in SETTINGS if setting.control),
-    Choice("seconds", "Seconds a trial", "How long each configuration is timed in each round.",
-           "number", "0.15", main=False),
-    Choice("rounds", "Rounds", "How often a comparison is measured at most; four are needed to decide.",
-           "number", "12", whole=True, main=False),
-)  # fmt: skip
+    *(_choice_of_measure(control) for control in MEASURE),
+)
 BY_NAME = {choice.name: choice for choice in CHOICES}
 
 

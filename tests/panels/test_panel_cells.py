@@ -1,0 +1,88 @@
+"""The grid of cells in the panel: what came of each, the one at work, reasons; and the command that does the same."""
+
+import html
+import re
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import write_run
+from workbench.panels import cells, lab
+from workbench.sweep import grid, run_folder
+from workbench.sweep.spec import dump
+
+
+@pytest.fixture
+def study(here):
+    """A study of two densities whose run has begun; its cells by (density, format, engine)."""
+    found = lab.study(dataset="uniform", densities=[0.01, 0.1], engines=["ours"], updates=["lazy"])
+    keys = {(cell.density, cell.format, cell.serial): grid.key(cell) for cell in grid.expand(found.spec()).cells}
+    return found, keys
+
+
+def begun(study, rows, **known):
+    write_run(study.folder, rows, **known)
+    (study.folder / run_folder.SPEC).write_text(dump(study.spec()))
+    study.poll()
+    return cells.of_run(study)
+
+
+def row(key, status="ok", seconds=0.002, **other):
+    known = {"key": key, "status": status, "seconds_step": seconds if status == "ok" else None, "reason": None}
+    return {**made.rich()[0], **known, **other}
+
+
+def lines(shown):
+    """The rows of the grid as texts."""
+    body = shown.partition("<tbody>")[2].partition("</tbody>")[0]
+    texts = [re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", line) for line in body.split("</tr>") if line]
+    return {name: [html.unescape(text) for text in told] for name, *told in texts}
+
+
+def test_every_cell_tells_what_came_of_it_and_reasons_are_listed_once(study):
+    state, keys = study
+    refused = "It takes <1 TB>."
+    timed = enumerate((0.002, 0.004, 0.009))
+    rows = [row(keys[0.01, "csr", False], seconds=seconds, round=number) for number, seconds in timed]
+    rows += [row(keys[density, "dense", True], "memory", reason=refused) for density in (0.01, 0.1)]
+    shown = begun(state, rows, state="finished", current_key=keys[0.1, "csr", False])
+    heads = re.findall(r'<th scope="col">(.*?)</th>', shown)
+    assert heads == ["Cells", "CSR ours · fused gradient · lazy", "dense", "dense, 1 thread"]
+    assert lines(shown) == {"1 %": ["✓ 4 ms × 3", "·", "▣ memory [1]"], "10 %": ["·", "·", "▣ memory [1]"]}
+    assert shown.count("It takes &lt;1 TB&gt;.") == 1
+
+
+def test_the_cell_at_work_is_marked_while_the_run_is_alive(study, monkeypatch):
+    state, keys = study
+    monkeypatch.setattr(run_folder, "_has_ended", lambda pid: False)
+    shown = begun(state, [row(keys[0.01, "csr", False])], pid=1, current_key=keys[0.01, "csr", False])
+    assert lines(shown)["1 %"][0] == "✓ 2 ms × 1 ▶ now"
+    assert "<details open>" in shown
+    over = begun(state, [row(keys[0.01, "csr", False])], state="stopped", current_key=keys[0.01, "csr", False])
+    assert "now" not in over
+    assert "<details>" in over
+
+
+def test_a_run_without_a_spec_or_with_a_damaged_one_has_no_grid(study):
+    state, keys = study
+    write_run(state.folder, [row(keys[0.01, "csr", False])])
+    state.poll()
+    assert cells.of_run(state) == ""
+    (state.folder / run_folder.SPEC).write_text("{")
+    assert cells.of_run(state) == ""
+
+
+def test_the_panel_shows_the_command_of_its_choices_and_of_no_others(here, opened):
+    panel = opened(lab.study(dataset="uniform", widths=4))
+    shown = {line.__name__: widget for line, widget in panel.live.lines.items()}["command_line"]
+    name = "can_sparse_reduce_training_time"
+    assert f"workbench sweep --dataset uniform --widths 4 --run runs/{name}</code>" in shown.value
+    panel.form.fields["densities"].inputs[0].value = "0.1, <b>"
+    assert shown.value == ""
+    panel.form.fields["densities"].inputs[0].value = "0.1"
+    assert "--densities 0.1 --widths 4" in shown.value
+
+
+def test_the_command_of_a_given_sweep_names_its_spec(here):
+    study = lab.study_of({"name": "mine", "axes": {"dataset": "uniform"}})
+    assert study.command == "workbench sweep runs/mine/spec.json --run runs/mine"
