@@ -47,7 +47,7 @@ ALLOWED = {
         *("models", "train", "metrics"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
-    "workbench.study": {"formats", "ops", "data", "analysis", "sweep"},
+    "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "study", "train"),
         *("formats", "ops", "data", "models", "optimizers"),

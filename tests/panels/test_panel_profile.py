@@ -63,6 +63,9 @@ def test_a_chosen_file_is_counted_beside_the_panel_and_shown_first(here, opened,
     assert "30 rows x 40 columns" in panel.profile.text.value
     assert panel.profile.charts.value.count("<img") == 2
     assert "9 never used" in panel.profile.numbers.value
+    assert panel.form.fields["model"].value == "logistic"
+    assert panel.form.fields["densities"].value == "0.03, natural, 0.1, 0.3"
+    assert "Model logistic and Densities 0.03, natural, 0.1, 0.3 follow the profile." in text(panel)
     shown = panel.root.children
     assert shown.index(panel.profile.box) == shown.index(panel.form.box) + 1
 

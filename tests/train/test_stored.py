@@ -170,4 +170,4 @@ def test_a_set_four_times_the_memory_allowed_is_trained_on(tmp_path):
     assert result["loss"] < 0.3
     assert 0 < result["sampled"] <= result["peak"] + 2**20
     assert result["peak"] < limit
-    assert result["resident"] > 2 * limit, "the maps of files should be seen here"
+    assert result["resident"] < limit, "files are read, so that no pages of theirs are the process's"

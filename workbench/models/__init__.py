@@ -209,3 +209,12 @@ class Model:
 
 _models: Registry[Model] = Registry("model", (__name__,), ModelError)
 register, names, get, unavailable = _models.register, _models.names, _models.get, _models.unavailable
+
+
+def plainest(target: str) -> str:
+    """Name of the model of such targets whose scores are X @ W and nothing else.
+
+    >>> plainest("binary"), plainest("numbers")
+    ('logistic', 'linear')
+    """
+    return next(name for name in names() if get(name).is_product and get(name).target == target)

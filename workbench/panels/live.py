@@ -7,7 +7,6 @@ import ipywidgets as widgets
 from workbench.panels import pages
 from workbench.panels.planned import left
 from workbench.panels.state import LabState, shorter
-from workbench.study import suited
 
 COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
 """What the button beside the command does, where the page is shown: no kernel is asked."""
@@ -22,7 +21,7 @@ def plan_line(state: LabState) -> str:
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
     configurations = "; ".join(map(html.escape, planned.configurations))
     trials = f"<strong>{html.escape(str(planned))}</strong> {html.escape(planned.without)}"
-    follow = html.escape(suited.following(state.choices))
+    follow = html.escape(state.following)
     return f"<div>{trials} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
 
 

@@ -57,6 +57,8 @@ class Profiling(traitlets.HasTraits):
             self._become("waiting")
         if self._counting is not None and (found := self._counting.poll()) is not None:
             self._become("failed" if "error" in found else "done", found)
+            if self.profile:
+                self.state.fill(self.profile)
         if self.status == "waiting" and self.is_small and may_count:
             self.start()
 

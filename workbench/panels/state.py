@@ -37,13 +37,15 @@ class Trouble(NamedTuple):
 
 
 class LabState(traitlets.HasTraits):
-    """One study. `choices` are as typed; `problem` says what is wrong with them, else `planned` what Run would do.
+    """One study. `choices` are as typed, `filled` those of them that follow from the profile of a file; `problem` says
+    what is wrong with them, else `planned` what Run would do.
 
     `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run. `outdated`
     says in which choices that run differs from the present ones, and is empty where it does not.
     """
 
     choices = traitlets.Dict()
+    filled = traitlets.Dict()
     problem = traitlets.Unicode()
     planned = traitlets.Instance(Planned, allow_none=True)
     progress = traitlets.Instance(run_folder.Progress, allow_none=True)
@@ -77,6 +79,12 @@ class LabState(traitlets.HasTraits):
         """
         self.choices = suited.changed(self.choices, chosen)
 
+    def fill(self, profile: Mapping[str, Any]) -> None:
+        """Fill in what follows from the profile of the file, where the user has not chosen otherwise."""
+        if found := suited.of_profile(self.choices, profile):
+            self.filled = found
+            self.choose(**found)
+
     @traitlets.observe("choices")
     def _plan(self, _change: Any = None) -> None:
         self._files = files.stamps(self.choices)
@@ -109,8 +117,8 @@ class LabState(traitlets.HasTraits):
 
     @property
     def following(self) -> str:
-        """Which choices follow the data set, in words; "" where the sweep was given."""
-        return "" if self._given_spec else suited.following(self.choices)
+        """Which choices follow the data set or its profile, in words; "" where the sweep was given."""
+        return "" if self._given_spec else suited.following(self.choices, self.filled)
 
     @property
     def alive(self) -> bool:

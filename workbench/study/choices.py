@@ -18,7 +18,7 @@ from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
 from workbench.settings import MEASURE, SETTINGS, Control, Setting
 from workbench.sweep import grid
-from workbench.sweep.spec import MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
+from workbench.sweep.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
 """What every sparse configuration is compared with; it is always part of the sweep."""
@@ -211,8 +211,10 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
 
 def _read(choice: Choice, value: Any) -> list:
     """The values of one choice, as the sweep takes them."""
-    if choice.kind == "text":
+    if choice.name in FILES:
         return [str(Path(value).expanduser().resolve()) if value else None]
+    if choice.kind == "text":
+        return [value or None]
     if choice.kind == "one":
         return [choice.values.get(value, _known(choice, value))]
     if choice.kind == "many":

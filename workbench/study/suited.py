@@ -7,10 +7,10 @@ set would merge its classes, a number of features would cut columns off.
 ('natural', 'Densities natural and Features all follow the data set. Widths 4 instead of natural: as you asked.')
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from workbench import data
+from workbench import data, models
 from workbench.analysis import words
 from workbench.study.choices import BY_NAME, complete, smaller
 from workbench.sweep.spec import FILES
@@ -18,6 +18,12 @@ from workbench.sweep.spec import FILES
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
 OF_TEXT = {"widths": "natural"}
 """What a set that is read, but from no file of the user's, has of its own; it is large enough to be cut."""
+TARGETS = {"classes": "classes", "numbers": "numbers", "multilabel": "multilabel"}
+"""The target of the model that is trained on labels of a kind; two classes are yes and no."""
+MOST_ABOVE = 3
+"""Densities above the natural one that are measured of a file."""
+APART = 1.5
+"""A point nearer to the natural density than this factor would say the same."""
 
 
 def files_of(dataset: Any) -> tuple[str, ...]:
@@ -53,6 +59,35 @@ def changed(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, A
     return after | {name: new[name] for name in new if before[name] == after[name] == old[name]}
 
 
+def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
+    """The choices that follow from what is in a file, by its profile: model, densities. None that a person changed.
+
+    >>> found = {"density": 0.0036, "labels": {"kind": "classes", "classes": 2}}
+    >>> of_profile(completed({"dataset": "svmlight"}), found)
+    {'model': 'logistic', 'densities': '0.001, natural, 0.01, 0.03, 0.1'}
+    """
+    asked: dict[str, str] = {}
+    labels = profile["labels"] or {}
+    target = "binary" if labels.get("classes") == 2 else TARGETS.get(labels.get("kind", ""))
+    if target and choices["model"] == BY_NAME["model"].default:
+        asked["model"] = models.plainest(target)
+    if choices["densities"] == OF_FILES["densities"] and profile["density"]:
+        asked["densities"] = around(profile["density"])
+    return {name: value for name, value in asked.items() if choices[name] != value}
+
+
+def around(density: float) -> str:
+    """The natural density and points around it, a third below and threefold and more above, to 0.3.
+
+    >>> around(0.11), around(0.5)
+    ('0.03, natural, 0.3', '0.3, natural')
+    """
+    points = [10.0**power * first for power in range(-7, 0) for first in (1, 3)]
+    below = [f"{point:g}" for point in points if point < density / APART]
+    above = [f"{point:g}" for point in points if point > APART * density]
+    return ", ".join([*below[-1:], "natural", *above[:MOST_ABOVE]])
+
+
 def reduced(values: Mapping[str, Any]) -> dict[str, Any]:
     """The choices made small (`choices.smaller`); a file of the user's, which may be small itself, is used whole."""
     whole = ("rows", "features") if files_of(values["dataset"]) else ()
@@ -65,16 +100,26 @@ def relevant(choices: Mapping[str, Any]) -> dict[str, Any]:
     return {name: "" if name in FILES and name not in files else value for name, value in choices.items()}
 
 
-def following(given: Mapping[str, Any]) -> str:
-    """Says which choices follow the data set, and which do not; "" for a set that is drawn as is asked for."""
+def following(given: Mapping[str, Any], filled: Mapping[str, str] | None = None) -> str:
+    """Says which choices follow the data set, and which do not; "" for a set that is drawn as is asked for.
+
+    `filled` are those that were filled in from the profile of its file.
+    """
     choices = completed(given)
     own = _own(choices["dataset"])
+    of_file = [name for name, value in (filled or {}).items() if choices[name] == value]
     kept = [name for name in own if _is_natural(choices[name])]
-    others = [name for name in own if name not in kept]
-    verb = "follow" if len(kept) > 1 else "follows"
-    follow = f"{words.join(_told(name, own[name]) for name in kept)} {verb} the data set." if kept else ""
+    others = [name for name in own if name not in (*kept, *of_file)]
+    follow = f"{words.join(_told(name, own[name]) for name in kept)} {_verb(kept)} the data set." if kept else ""
+    found = ""
+    if of_file:
+        found = f"{words.join(_told(name, choices[name]) for name in of_file)} {_verb(of_file)} the profile."
     instead = [f"{_told(name, choices[name])} instead of {_shown(name, own[name])}" for name in others]
-    return " ".join(filter(None, [follow, f"{words.join(instead)}: as you asked." if instead else ""]))
+    return " ".join(filter(None, [found, follow, f"{words.join(instead)}: as you asked." if instead else ""]))
+
+
+def _verb(names: Sequence[str]) -> str:
+    return "follow" if len(names) > 1 else "follows"
 
 
 def _is_natural(value: str) -> bool:
