@@ -8,7 +8,8 @@ import typer
 from workbench.command import data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
-from workbench.command.options import with_choices, with_settings
+from workbench.command.options import with_settings
+from workbench.command.sweep_options import sweep
 
 app = typer.Typer(
     cls=exits.Commands,
@@ -58,46 +59,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
     terminal.conclude(demo.conclude(rows, root))
 
 
-@app.command()
-@with_choices
-def sweep(
-    ctx: typer.Context,
-    spec: Annotated[
-        Path | None,
-        typer.Argument(help="A TOML file, or the spec.json of a run; workbench/specs has examples. Or choose below."),
-    ] = None,
-    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/NAME; resumed if it has rows.")] = None,
-    detach: Annotated[bool, typer.Option("--detach", help="Start it and return at once.")] = False,
-    dry_run: Annotated[
-        bool,
-        typer.Option("--dry-run", help="Say what it would measure, how long and in how much memory; start nothing."),
-    ] = False,
-    yes: Annotated[
-        bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
-    ] = False,
-    **choices: str | None,
-) -> None:
-    """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
-    from workbench.command import sweeping, terminal
-    from workbench.sweep import estimate, run_folder
-
-    settings, size = sweeping.asked(spec, choices)
-    folder = run or run_folder.ROOT / settings.name
-    if dry_run:
-        sweeping.dry_run(settings, size, folder)
-        return
-    if not yes:
-        sweeping.ask(settings, size, estimate.seconds_of(size, settings))
-    run_folder.start(settings, folder)
-    sweeping.tell_started(size, folder)
-    if detach:
-        return
-    terminal.follow(settings.name, folder)
-    state = sweeping.conclude(folder)
-    if state.state == "stopped":
-        exits.interrupted(ctx, "Stopped")
-    if state.state != "finished":
-        raise typer.Exit(exits.FAILURE)
+app.command()(sweep)
 
 
 @app.command()
