@@ -1,5 +1,5 @@
-"""Models by name, one file each. How to add one: copy `softmax.py`, or `factorization_machine.py` for one that is no
-product X @ W alone.
+"""Models by name, one file each. How to add one: copy `logistic.py`, or `factorization_machine.py` for one that is no
+product X @ W alone; `classes.py` has what models of classes share.
 
 A file states all that the project knows of a model: its options, its parameters and how they start, the graph of its
 scores, the loss, the kind of target that it asks of the labels, what else it needs of the data, its natural width and

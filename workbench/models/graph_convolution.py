@@ -20,8 +20,8 @@ import numpy as np
 
 from workbench import ops
 from workbench.graph import Symbol, variable
-from workbench.metrics import accuracy, f1_macro
-from workbench.models import Complete, Given, Input, Model, Option, Parameter, glorot, register
+from workbench.models import Complete, Given, Input, Option, Parameter, glorot, register
+from workbench.models.classes import of_classes
 from workbench.models.nodes import Around, nodes_of, reach
 
 
@@ -87,17 +87,11 @@ def kept(shape: tuple[int, ...], rate: float, generator: np.random.Generator | N
 
 
 register(
-    Model(
+    of_classes(
         "graph_convolution",
-        loss="softmax",
-        target="classes",
-        quality_name="accuracy",
-        quality=accuracy,
-        measures={"macro-F1": f1_macro},
+        predicts="classes of the nodes of a graph",
         scores=scores,
         parameters=parameters,
-        widths="width 2 or more",
-        allows=lambda width: width >= 2,
         options={
             "hidden": Option(16, "units of the hidden layer", least=1, most=65_536),
             "neighbors": Option(0, "neighbours of each node that a step reads, drawn anew; 0 for all", least=0),
@@ -110,6 +104,5 @@ register(
         sampler=sampler,
         inputs=inputs,
         reads=reads,
-        predicts="classes of the nodes of a graph",
     )
 )

@@ -12,8 +12,8 @@ import math
 
 from workbench import ops
 from workbench.graph import Symbol, variable
-from workbench.metrics import accuracy, f1_macro
-from workbench.models import Given, Model, Option, Parameter, glorot, he, register
+from workbench.models import Given, Option, Parameter, glorot, he, register
+from workbench.models.classes import of_classes
 from workbench.models.moving import RULES, Moves
 from workbench.models.patterns import counts
 
@@ -60,17 +60,11 @@ def moves(given: Given) -> Moves:
 
 
 register(
-    Model(
+    of_classes(
         "pruned_mlp",
-        loss="softmax",
-        target="classes",
-        quality_name="accuracy",
-        quality=accuracy,
-        measures={"macro-F1": f1_macro},
+        predicts="classes, by layers of few weights",
         scores=scores,
         parameters=parameters,
-        widths="width 2 or more",
-        allows=lambda width: width >= 2,
         options={
             "hidden": Option(
                 "128x128", "units of each hidden layer", form=r"[1-9]\d{0,5}(x[1-9]\d{0,5}){0,15}", like="1024x1024"
@@ -91,6 +85,5 @@ register(
         },
         moves=moves,
         has_kinks=True,
-        predicts="classes, by layers of few weights",
     )
 )
