@@ -43,7 +43,7 @@ def pytorch():
     return torch
 
 
-def _csr(indptr, indices, data, shape):
+def csr_tensor(indptr, indices, data, shape):
     """The matrix as a tensor that shares the arrays' memory."""
     torch = pytorch()
     parts = map(torch.from_numpy, (indptr, indices, data))
@@ -62,12 +62,12 @@ def _multiply(matrix, dense, out) -> Callable[[], None]:
 
 def prepare_csr_dense(indptr, indices, data, x, out):
     """The product as a call without arguments."""
-    return _multiply(_csr(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
+    return _multiply(csr_tensor(indptr, indices, data, (out.shape[0], x.shape[0])), x, out)
 
 
 def prepare_csr_t_dense_full(indptr, indices, data, g, out):
     """The product as a call without arguments; A.T is made here."""
-    matrix = _csr(indptr, indices, data, (g.shape[0], out.shape[0]))
+    matrix = csr_tensor(indptr, indices, data, (g.shape[0], out.shape[0]))
     return _multiply(matrix.t().to_sparse_csr(), g, out)
 
 
@@ -76,7 +76,7 @@ def prepare_sddmm(indptr, indices, a, b, out):
     torch = pytorch()
     if not out.size:
         return functools.partial(torch.zeros, 0)
-    pattern = _csr(indptr, indices, np.ones_like(out), (a.shape[0], b.shape[0]))
+    pattern = csr_tensor(indptr, indices, np.ones_like(out), (a.shape[0], b.shape[0]))
     a, b = torch.from_numpy(a), torch.from_numpy(b)
     return lambda: torch.sparse.sampled_addmm(pattern, a, b.t(), beta=0).values()
 

@@ -13,6 +13,7 @@ import functools
 import numpy as np
 
 from kernels.rivals.tensorflow_sparse import UNAVAILABLE, matrix_of, tensorflow
+from workbench.bench import tensorflow_updates
 from workbench.bench.steps import Problem, StepContender
 
 DENSE_SIZE = 4_000_000
@@ -74,14 +75,13 @@ class TensorFlow:
             self.tf.raw_ops.ResourceApplyAdagradV2(var=weights, accum=history, grad=gradient, **numbers)
 
     def _update(self, gradient, rows):
-        tf, options = self.tf, self.problem.options
+        options = self.problem.options
         weights, *states = self.tables
         if self.problem.optimizer == "sgd":
-            weights.scatter_sub(tf.IndexedSlices(options["learning_rate"] * gradient, rows))
+            tensorflow_updates.sgd(weights, gradient, rows, options["learning_rate"])
         elif self.problem.optimizer == "adagrad":
-            numbers = {"lr": options["learning_rate"], "epsilon": options["epsilon"]}
-            tables = {"var": weights.handle, "accum": states[0].handle}
-            tf.raw_ops.ResourceSparseApplyAdagradV2(**tables, grad=gradient, indices=rows, **numbers)
+            rate, epsilon = options["learning_rate"], options["epsilon"]
+            tensorflow_updates.adagrad(weights, states[0], gradient, rows, rate, epsilon)
         else:
             self._lazy_adam(gradient, rows)
 

@@ -102,7 +102,7 @@ def make_problem(cell: Cell) -> Problem:
     if cell.merge and model.target == "classes" and cell.width:
         dataset = data.merged(dataset, cell.width)
     width = cell.width or model.width or data.natural_width(dataset, model.target)
-    train, rest = _parts(dataset)
+    train, rest = parts(dataset)
     x, y = _typed(train.x, dtype), targets(train, model, width, dtype)
     if rest is None:
         return Problem(dataset, x, y, width, dataset.rows)
@@ -179,17 +179,25 @@ def _make(dataset: str, rows, features, density, seed, held_out, model, width, *
             whole = data.shuffled(whole, seed)
     if held_out is None:
         return whole if density is None else data.with_density(whole, density, seed)
-    rows = split_rows(whole, held_out, seed)
-    parts = tuple(data.take(whole, part) for part in rows)
+    return with_held_out(whole, held_out, seed, density)
+
+
+def with_held_out(whole: data.Dataset, share: float, seed: int, density: float | None = None) -> data.Dataset:
+    """The rows that are trained on, then those held out, the last `facts["rows_held_out"]`; `parts` cuts them apart.
+
+    Nodes that are held out keep their edges to all others.
+    """
+    rows = split_rows(whole, share, seed)
+    train, rest = (data.take(whole, part) for part in rows)
     if density is not None:  # of each part apart: rows that are joined across them would be seen in training
-        parts = tuple(data.with_density(part, density, seed) for part in parts)
+        train, rest = (data.with_density(part, density, seed) for part in (train, rest))
     if isinstance(whole.x, data.StoredRows):  # the parts are its first rows and its last
-        return dataclasses.replace(whole, facts={**whole.facts, "rows_held_out": parts[1].rows})
-    return _together(*parts, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
+        return dataclasses.replace(whole, facts={**whole.facts, "rows_held_out": rest.rows})
+    return _together(train, rest, None if whole.graph is None else subgraph(whole.graph, np.concatenate(rows)))
 
 
 def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_array | None = None) -> data.Dataset:
-    """Both parts as one data set, which is what the cache keeps and classes are merged in; `_parts` is the inverse.
+    """Both parts as one data set, which is what the cache keeps and classes are merged in; `parts` is the inverse.
 
     `graph` has the edges among all rows, those from one part to the other, too.
     """
@@ -200,7 +208,7 @@ def _together(train: data.Dataset, rest: data.Dataset, graph: scipy.sparse.csr_a
     return dataclasses.replace(train, x=x, y=y, groups=groups, facts=facts, graph=graph)
 
 
-def _parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
+def parts(dataset: data.Dataset) -> tuple[data.Dataset, data.Dataset | None]:
     """The rows that are trained on, and those held out, None where none are."""
     if not (held_out := dataset.facts.get("rows_held_out")):
         return dataset, None

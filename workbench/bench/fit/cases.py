@@ -10,7 +10,7 @@ from workbench.bench.fit.contract import Rows
 from workbench.bench.fit.judge import Judge, some_users
 from workbench.bench.shapes import BenchError
 from workbench.sweep.grid import setup_of
-from workbench.sweep.problem import HELD_OUT, facts_of, make_problem, targets
+from workbench.sweep.problem import HELD_OUT, facts_of, make_problem, parts, targets, with_held_out
 from workbench.sweep.spec import Cell
 
 
@@ -39,7 +39,7 @@ def judge_of(case: Case, threads: int) -> Judge:
     problem = make_problem(cell)
     if isinstance(problem.x, data.StoredRows):
         raise BenchError("Contenders take rows in memory; stored rows are read from disk: give the file they are from.")
-    trained, rest = _parts(case, problem.dataset)
+    trained, rest, facts = _parts(case, problem.dataset)
     rows = Rows(
         model=case.model,
         x=trained.x,
@@ -48,7 +48,7 @@ def judge_of(case: Case, threads: int) -> Judge:
         has_intercept=setup_of(cell).has_intercept,
         threads=threads,
         settings=dict(case.settings),
-        facts=facts_of(trained),
+        facts=facts,
         seed=cell.seed,
     )
     model.given(trained.features, problem.width, cell.model_options, rows.facts)  # which refuses data that lacks a fact
@@ -58,11 +58,19 @@ def judge_of(case: Case, threads: int) -> Judge:
     return judge
 
 
-def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset]:
-    """What is trained on, and what is held out: a share of the rows, or another file read as the first was."""
+def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset, dict[str, Any]]:
+    """What is trained on, what is held out, a share of the rows or another file read as the first was, and the facts.
+
+    Nodes that are held out keep their place in the graph, which no other file has (`BenchError`).
+    """
     if isinstance(case.held_out, str):
-        return whole, data.load(whole.name, like=whole, path=case.held_out)
-    return data.split(whole, case.held_out, case.cell.seed)
+        if "graph" in models.get(case.model).needs:
+            raise BenchError(f"The model {case.model} holds out a share of the nodes of its graph; a file came.")
+        return whole, data.load(whole.name, like=whole, path=case.held_out), facts_of(whole)
+    together = with_held_out(whole, case.held_out, case.cell.seed)
+    trained, rest = parts(together)
+    assert rest is not None
+    return trained, rest, facts_of(together)
 
 
 def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
@@ -87,6 +95,10 @@ def _drawn(model: str, **settings: Any) -> dict[str, Any]:
 
 _POWER = {"dataset": "power_law", "rows": 40_000, "features": 20_000, "density": 0.0015}
 _RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
+_NODES = {"dataset": "block_graph", "reading": "rows=20000, features=5000, classes=7, signal=0.05"}
+_WORDS = {"dataset": "power_law", "rows": 20_000, "features": 4_000, "density": 0.01, "width": 10}
+DENSITIES = (0.01, 0.05, 0.2, 0.5)
+"""Shares of the weights that a pruned network has, in the cases that tell from which on dense matrices are faster."""
 
 CASES = (
     Case("standard library, logistic", _drawn("logistic", dataset="stdlib")),
@@ -97,6 +109,15 @@ CASES = (
     Case("low rank, matrix factorization", _drawn("matrix_factorization", **_RATINGS)),
     Case("low rank, bpr", _drawn("bpr", **_RATINGS, width=32)),
     Case("power law, embedding_mlp", _drawn("embedding_mlp", **_POWER)),
+    Case("power law, linear", _drawn("linear", **_POWER)),
+    Case("block graph, graph_convolution", _drawn("graph_convolution", **_NODES)),
+    *(
+        Case(
+            f"power law, pruned_mlp of {density:.0%}",
+            _drawn("pruned_mlp", **_WORDS, model_options=f"hidden=512x512, density={density}"),
+        )
+        for density in DENSITIES
+    ),
 )
 QUICK = ("power law, logistic", "low rank, matrix factorization")
 

@@ -17,6 +17,8 @@ TRIED = 10
 """Settings that every contender is tried with."""
 BATCHES = (256, 1024)
 """Rows a batch."""
+WHOLE = 1 << 30
+"""Rows a batch that are all there are."""
 POINTS_EPOCH = 8
 """Points of an epoch at which a training that goes step by step may be judged."""
 
@@ -33,8 +35,11 @@ Tried = Callable[[str], list[dict[str, Any]]]
 def by_rate(model: str) -> list[dict[str, Any]]:
     """What trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
 
-    The numbers of rows a batch are the same for ours and for others, and so are the rates.
+    Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). The numbers of
+    rows a batch are the same for ours and for others, and so are the rates.
     """
+    if "graph" in models.get(model).needs:
+        return grid(optimizer=("adam", "adagrad"), batch_rows=(WHOLE,), rate=(0.003, 0.01, 0.03, 0.1, 0.3))
     if not models.get(model).is_product:
         return grid(optimizer=("adagrad",), batch_rows=BATCHES, rate=(0.03, 0.1, 0.2, 0.4, 0.8))
     few, many = BATCHES
@@ -136,6 +141,11 @@ class Contender:
 def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
     alike = {one[name] for one in tried if {**one, name: value[name]} == value}
     return len(alike) > 2 and value[name] in (min(alike), max(alike))
+
+
+def one_number(rows: Rows) -> str:
+    """Why a contender of one number a row cannot train these rows, or ""."""
+    return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
 _contenders: Registry[Contender] = Registry("contender", ("workbench.bench.fit.contenders",), BenchError)

@@ -39,7 +39,7 @@ from workbench.sweep.spec import Cell
 
 WORK = "workbench.bench.fit.child:answers"
 PRELOAD = "workbench.bench.fit.preload"
-LIBRARIES = ("torch", "scikit-learn", "implicit")
+LIBRARIES = ("torch", "scikit-learn", "implicit", "tensorflow-cpu", "vowpalwabbit")
 SECONDS_START = 120.0
 """Seconds for data, imports, and what is compiled."""
 SECONDS_JUDGE = 15.0

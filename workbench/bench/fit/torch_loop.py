@@ -9,7 +9,7 @@ import numpy as np
 from kernels.rivals.torch_sparse import INSTALL, pytorch
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
 
-OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad"}
+OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
 RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
 LOSSES = {"logistic": "BCEWithLogitsLoss", "softmax": "CrossEntropyLoss", "squared": "MSELoss"}
 """PyTorch's loss by the name of ours."""

@@ -1,6 +1,7 @@
 """Our own trainings: sparse batches, step by step, and the dense baseline. How to add one: a line at the end."""
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,9 @@ from workbench.train.completion import complete
 
 
 def scorer_of(run: Training) -> Scorer:
-    """The scores of a training as it stands."""
+    """The scores of a training as it stands; of a graph those of the nodes behind the ones trained on."""
+    if not run.model.rows_apart:
+        return partial(run.predict, first=run.batches.total)
     if run.model.rank is None:
         return run.predict
     run.catch_up()
@@ -32,9 +35,8 @@ def of_calls(model: str) -> list[dict[str, Any]]:
 
 
 def trained(needs_product: bool = False) -> tuple[str, ...]:
-    """The models that rows alone are enough for; with `needs_product` those whose scores are X @ W."""
-    every = ((name, models.get(name)) for name in models.names())
-    return tuple(name for name, one in every if "graph" not in one.needs and (one.is_product or not needs_product))
+    """All models; with `needs_product` those whose scores are X @ W."""
+    return tuple(name for name in models.names() if models.get(name).is_product or not needs_product)
 
 
 def of_ours(

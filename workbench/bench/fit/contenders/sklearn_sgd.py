@@ -5,7 +5,7 @@ from functools import partial
 
 import numpy as np
 
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, one_number, register
 
 SMALLEST = 1e-12
 """Probabilities count as this at least."""
@@ -80,10 +80,6 @@ def steps_of_numbers(rows: Rows, value: Value) -> Iterator[Scorer]:
             yield model.predict
 
 
-def _several(rows: Rows) -> str:
-    return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
-
-
 STRENGTHS = grid(strength=(1e-6, 1e-5, 3e-5, 1e-4, 1e-3), average=(False, True))
 RATES = grid(rate=(0.001, 0.003, 0.01, 0.03, 0.1), average=(False, True))
 
@@ -95,5 +91,5 @@ register(
     )
 )
 register(
-    Contender(f"{NAME} SGDRegressor", "rival", ("linear",), lambda model: RATES, steps_of_numbers, why_not=_several)
+    Contender(f"{NAME} SGDRegressor", "rival", ("linear",), lambda model: RATES, steps_of_numbers, why_not=one_number)
 )

@@ -1,0 +1,110 @@
+"""TensorFlow: the scores X @ W by `tf.nn.embedding_lookup_sparse`, updates of the touched rows, by tf.function.
+
+The gradient of a lookup comes as IndexedSlices, each row once. Batches go in as ragged tensors of the row starts, so
+that one compiled function takes all of them.
+"""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from kernels.rivals.tensorflow_sparse import INSTALL, tensorflow
+from workbench.bench import tensorflow_updates
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
+
+EPSILON = 1e-7
+LOSSES = {"linear": "squared", "softmax": "softmax"}
+"""The loss of a model where it is not the logistic one."""
+
+
+class Lookup:
+    """A table W [D, N] and b [N], which change by the steps of one setting."""
+
+    def __init__(self, rows: Rows, value: Value) -> None:
+        self.tf, self.rows, self.value = tensorflow(), rows, value
+        tf, shape = self.tf, (rows.x.shape[1], rows.width)
+        self.w, self.b = tf.Variable(tf.zeros(shape)), tf.Variable(tf.zeros(rows.width))
+        is_adaptive = value["optimizer"] == "adagrad"
+        self.history = [tf.Variable(tf.zeros(one.shape)) for one in (self.w, self.b)] if is_adaptive else []
+        flat = [tf.TensorSpec([None], kind) for kind in (tf.int32, tf.float32, tf.int32)]
+        y = tf.TensorSpec([None] if self.loss == "softmax" else [None, rows.width], rows.y.dtype)
+        self.step = tf.function(self._step, input_signature=[*flat, y])
+        self.found = tf.function(self._scores, input_signature=flat)
+
+    @property
+    def loss(self) -> str:
+        """logistic, softmax or squared."""
+        return LOSSES.get(self.rows.model, "logistic")
+
+    def _scores(self, ids: Any, values: Any, starts: Any) -> Any:
+        tf = self.tf
+        ragged = [tf.RaggedTensor.from_row_splits(one, starts, validate=False) for one in (ids, values)]
+        found = tf.nn.embedding_lookup_sparse(self.w, *ragged, combiner="sum")
+        return found + self.b if self.rows.has_intercept else found
+
+    def _step(self, ids: Any, values: Any, starts: Any, y: Any) -> None:
+        tf, rate = self.tf, self.value["rate"]
+        with tf.GradientTape() as tape:
+            loss = self._loss(self._scores(ids, values, starts), y)
+        if self.rows.has_intercept:
+            of_w, of_b = tape.gradient(loss, [self.w, self.b])
+        else:
+            of_w, of_b = tape.gradient(loss, self.w), None
+        if not self.history:
+            tensorflow_updates.sgd(self.w, of_w.values, of_w.indices, rate)
+            self.b.assign_sub(rate * of_b) if of_b is not None else None
+            return
+        tensorflow_updates.adagrad(self.w, self.history[0], of_w.values, of_w.indices, rate, EPSILON)
+        if of_b is not None:
+            squares = self.history[1].assign_add(of_b**2)
+            self.b.assign_sub(rate * of_b / (tf.sqrt(squares) + EPSILON))
+
+    def _loss(self, scores: Any, y: Any) -> Any:
+        tf = self.tf
+        if self.loss == "softmax":
+            return tf.reduce_mean(tf.nn.sparse_softmax_cross_entropy_with_logits(y, scores))
+        if self.loss == "squared":
+            return tf.reduce_mean((scores - y) ** 2)
+        return tf.reduce_mean(tf.nn.sigmoid_cross_entropy_with_logits(y, scores))
+
+    def batch(self, x: Any, start: int, stop: int) -> list[Any]:
+        """Column numbers, values and row starts of rows `start` to `stop` of X csr."""
+        first, last = x.indptr[start], x.indptr[stop]
+        starts = x.indptr[start : stop + 1] - first
+        return [x.indices[first:last].astype(np.int32), x.data[first:last], starts.astype(np.int32)]
+
+    def scores(self, x: Any) -> np.ndarray:
+        """The scores of X csr, 4,096 rows at once."""
+        count = x.shape[0]
+        cuts = [(start, min(start + 4096, count)) for start in range(0, count, 4096)]
+        return np.concatenate([self.found(*self.batch(x, *cut)).numpy() for cut in cuts])
+
+
+def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+    """Epochs, shuffled anew each time and cut into batches."""
+    lookup, generator = Lookup(rows, value), np.random.default_rng(rows.seed)
+    count, size, done = rows.x.shape[0], value["batch_rows"], 0
+    while True:
+        order = generator.permutation(count)
+        x, y = rows.x[order], rows.y[order]
+        for start in range(0, count, size):
+            stop = min(start + size, count)
+            lookup.step(*lookup.batch(x, start, stop), y[start:stop])
+            done += stop - start
+            if done >= rows.rows_point:
+                done = 0
+                yield lookup.scores
+
+
+register(
+    Contender(
+        "TensorFlow embedding_lookup_sparse",
+        "rival",
+        ("linear", "logistic", "softmax", "multilabel"),
+        by_rate,
+        steps,
+        needs="tensorflow",
+        install=INSTALL,
+    )
+)
