@@ -40,23 +40,28 @@ ALLOWED = {
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),
-        "json_text",
+        *("analysis", "json_text"),
+    },
+    "workbench.advise": {
+        *("formats", "ops", "models", "optimizers", "data", "train", "measure", "store", "analysis", "sweep"),
+        "option_text",
     },
     "workbench.bench": {
         *("formats", "ops", "graph", "executor", "optimizers", "data", "bridges", "measure", "store", "sweep"),
-        *("models", "train", "metrics"),
+        *("models", "train", "metrics", "advise", "analysis"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "study", "train"),
-        *("formats", "ops", "data", "models", "optimizers"),
+        *("formats", "ops", "data", "models", "optimizers", "advise"),
     },
     "workbench.cluster": {"formats", "ops", "optimizers", "kvstore", "json_text", "sweep", "store"},
     "workbench.command": {
         *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports", "metrics"),
         "study",
         "bridges",
+        "advise",
         "option_text",
     },
     "workbench.__main__": {"command"},

@@ -9,8 +9,9 @@ MEASURE = {"seconds_total": 0.0}
 VENDOR = {"engine": "vendor", "gradient": "dense", "update": "standard"}
 
 
-def schedule_of(rows=(), contenders=({}, DENSE), rounds=12, **axes) -> Schedule:
-    return Schedule.of(spec_of(contenders=contenders, measure={**MEASURE, "rounds": rounds}, **axes), rows)
+def schedule_of(rows=(), contenders=({}, DENSE), rounds=12, race=False, **axes) -> Schedule:
+    measure = {**MEASURE, "rounds": rounds, "race": race}
+    return Schedule.of(spec_of(contenders=contenders, measure=measure, **axes), rows)
 
 
 def row_of(task, seconds=1.0, status="ok", run="run") -> dict:
@@ -168,3 +169,47 @@ def test_trials_due_and_most():
     schedule = schedule_of(density=[0.1, 0.2])
     assert (schedule.trials_due(), schedule.trials_most()) == (16, 48)
     assert len(schedule.keys) == 4
+
+
+COO = {"format": "coo"}
+RACERS = ({}, VENDOR, COO, DENSE)
+
+
+def racing(speeds):
+    """Seconds of a task by engine and format, as a quiet machine has them."""
+    return lambda task: speeds[task.cell.engine if task.cell.engine == "vendor" else task.cell.format]
+
+
+def rounds_of(rows) -> dict:
+    counted = {}
+    for row in rows:
+        counted[row["key"]] = counted.get(row["key"], 0) + 1
+    return counted
+
+
+def test_who_is_far_behind_in_a_race_has_one_round_and_the_best_of_each_side_has_those_of_a_decision():
+    schedule = schedule_of(contenders=RACERS, race=True)
+    keys = list(schedule.keys)
+    came = rounds_of(measured(schedule, racing({"csr": 1.0, "coo": 1.3, "vendor": 5.0, "dense": 30.0})))
+    assert [came[key] for key in keys] == [4, 1, 4, 4]
+
+
+def test_a_race_goes_on_until_the_fastest_is_known_though_sparse_against_dense_is_over():
+    noisy = racing({"csr": 1.0, "coo": 1.0, "vendor": 5.0, "dense": 30.0})
+
+    def wavering(task):
+        return noisy(task) * (1.2 if (task.cell.format == "coo") == bool(task.round % 2) else 1.0)
+
+    schedule = schedule_of(contenders=RACERS, race=True)
+    keys = list(schedule.keys)
+    came = rounds_of(measured(schedule, wavering))
+    assert [came[key] for key in keys] == [12, 1, 12, 4]
+
+
+def test_a_race_that_was_cut_goes_on_with_those_that_are_still_in_it():
+    speeds = racing({"csr": 1.0, "coo": 1.3, "vendor": 5.0, "dense": 30.0})
+    rows = measured(schedule_of(contenders=RACERS, race=True), speeds, rounds=2)
+    again = schedule_of(rows, contenders=RACERS, race=True)
+    assert (again.reused, again.courses[0].measured) == (len(rows), 2)
+    rest = measured(again, speeds)
+    assert [row["round"] for row in rest] == [2, 2, 2, 3, 3, 3]

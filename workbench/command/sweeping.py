@@ -10,7 +10,7 @@ import typer
 from rich.table import Table
 
 from workbench import data, formats, store
-from workbench.analysis import words
+from workbench.analysis import refining, words
 from workbench.command import conclusion, terminal
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
@@ -173,6 +173,9 @@ def conclude(folder: Path) -> Progress:
     """The verdict of a run that has ended, and the way to its report; gives how it ended."""
     rows = run_folder.rows(folder)
     if any(row["status"] in ("ok", "disturbed") for row in rows):
-        terminal.conclude(conclusion.of(store.frame(rows)))
+        frame = store.frame(rows)
+        terminal.conclude(conclusion.of(frame))
+        if until := run_folder.read_spec(folder).measure.until:
+            terminal.tell_list("Break-evens as they were asked for", refining.told(frame, until))
     terminal.console.print(f"Its report: workbench report {folder}", highlight=False, markup=False, soft_wrap=True)
     return run_folder.read(folder)

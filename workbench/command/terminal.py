@@ -17,7 +17,7 @@ from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
 from workbench.sweep import estimate, run_folder
 
-console = Console()
+console, stderr = Console(), Console(stderr=True)
 
 
 def follow(heading: str, folder: Path) -> None:
@@ -98,10 +98,16 @@ def conclude(ended: Conclusion) -> None:
     """The last words of a sweep: the verdict and how sure it is, break-evens, warnings, where the report is."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     console.print(Panel(Text(said), title="Verdict", title_align="left"))
-    for heading, sentences in (("Break-even densities", ended.breakevens), ("Mind", ended.warnings)):
-        if sentences:
-            console.print(heading, style="bold")
-            for sentence in sentences:
-                console.print(Padding(Text(f"- {sentence}"), (0, 0, 0, 2)))
+    tell_list("Break-even densities", ended.breakevens)
+    tell_list("Mind", ended.warnings)
     if ended.report is not None:
         console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)
+
+
+def tell_list(heading: str, sentences: Iterable[str]) -> None:
+    """A heading with a line for each sentence; nothing where there is none."""
+    lines = [Padding(Text(f"- {sentence}"), (0, 0, 0, 2)) for sentence in sentences]
+    if lines:
+        console.print(heading, style="bold")
+        for line in lines:
+            console.print(line)

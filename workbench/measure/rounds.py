@@ -167,12 +167,50 @@ def count_of(contenders: Times) -> int:
 
 
 def fastest(contenders: Times) -> Hashable | None:
-    """The contender of the least time by its ratio to the first that has a round; None where none has one."""
+    """The contender of the least time by its ratio to the first with most rounds; None where none has a round."""
     measured = {name: seconds for name, seconds in contenders.items() if seconds}
-    first = next(iter(measured.values()), {})
-    against = ((name, ratio_of(seconds, first)) for name, seconds in measured.items())
+    longest = max(measured.values(), key=len, default={})  # of a race the others may have left
+    against = ((name, ratio_of(seconds, longest)) for name, seconds in measured.items())
     ratios = {name: ratio.value for name, ratio in against if ratio}
     return min(ratios, key=lambda name: ratios[name], default=None)
+
+
+def outpaced(contenders: Times) -> set[Hashable]:
+    """The contenders that are surely slower than the fastest, and may leave a race.
+
+    Before the first look noise is taken as usual (`DEVIATION`), and two standard deviations are asked for.
+
+    >>> sorted(outpaced({"a": {("run", 0): 1.0}, "b": {("run", 0): 1.5}, "c": {("run", 0): 3.0}}))
+    ['c']
+    """
+    leader = fastest(contenders)
+    if leader is None:
+        return set()
+    rivals = count_of(contenders)
+    against = {name: ratio_of(seconds, contenders[leader], rivals) for name, seconds in contenders.items()}
+    return {name for name, ratio in against.items() if ratio and _least(ratio) > 1}
+
+
+def _least(ratio: Ratio) -> float:
+    """The lower end of a ratio; of few rounds by the usual noise."""
+    if ratio.rounds >= LOOKS[0]:
+        return ratio.low
+    return ratio.value * math.exp(-2 * DEVIATION * math.sqrt(1 / ratio.rounds + 1 / SHARED))
+
+
+def is_open(contenders: Times) -> bool:
+    """Whether one of several contenders may still be faster than the one that is fastest now, by more than a tenth."""
+    leader = fastest(contenders)
+    if leader is None:
+        return False
+    others = (seconds for name, seconds in contenders.items() if seconds and name != leader)
+    ratios = (ratio_of(seconds, contenders[leader]) for seconds in others)
+    return any(ratio is None or ratio.verdict == "undecided" for ratio in ratios)
+
+
+def next_look(measured: int, most: int = LOOKS[-1]) -> int:
+    """How many rounds to add after `measured` of at most `most` up to the next look."""
+    return max(min(next((look for look in LOOKS if look > measured), most), most) - measured, 0)
 
 
 def rounds_due(decision: Decision, measured: int, most: int = LOOKS[-1]) -> int:
@@ -188,8 +226,7 @@ def rounds_due(decision: Decision, measured: int, most: int = LOOKS[-1]) -> int:
         return 0
     if counted in LOOKS and decision.verdict != "undecided":
         return 0
-    look = next((look for look in LOOKS if look > counted), most)
-    return min(look - counted, most - measured)
+    return min(next_look(counted, max(most, counted)), most - measured)
 
 
 def mean_interval(values: Sequence[float]) -> Ratio:

@@ -24,6 +24,7 @@ from workbench.measure import child, machine, memory
 from workbench.measure.rounds import LOOKS
 from workbench.settings import SETTINGS
 from workbench.sweep import grid, run_folder
+from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
@@ -98,11 +99,24 @@ class Supervisor:
         trials = self.folder / "trials.jsonl"
         with self.beating():
             schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [])
-        plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
-        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
+        self.write_plan(schedule)
         run_folder.replace_file(self.folder / run_folder.MACHINE, json.dumps(machine.record(), indent=1))
         self.state.reused = self.state.done = schedule.reused
         self.state.state = "running"
+        is_cut = self.work_through(schedule, trials)
+        for _ in range(MOST_ADDED if self.spec.measure.until else 0):
+            if is_cut or self.is_ended or not self.refine(schedule, trials):
+                break
+            is_cut = self.work_through(schedule, trials)
+        self.conclude(schedule, is_cut)
+
+    @property
+    def is_ended(self) -> bool:
+        """Whether somebody asked to stop, or the budget is out."""
+        return self.stopping or bool(self.state.message)
+
+    def work_through(self, schedule: Schedule, trials: Path) -> bool:
+        """Do the rounds that are due; returns whether the last one was cut by a stop."""
         is_cut = False
         for tasks in schedule.rounds():
             self.count(schedule, len(tasks))
@@ -113,7 +127,21 @@ class Supervisor:
                 schedule.add(row)
                 if is_cut := self.stopping:
                     break
-        self.conclude(schedule, is_cut)
+        return is_cut
+
+    def refine(self, schedule: Schedule, trials: Path) -> bool:
+        """Add densities around the break-evens that are not known well enough; whether there were any."""
+        stored, before = store.read(trials), schedule.reused
+        cells = added(schedule.cells, stored, self.spec.measure.until or 1.0)
+        schedule.extend(cells, self.spec, stored)
+        self.state.reused, self.state.done = schedule.reused, self.state.done + schedule.reused - before
+        self.write_plan(schedule)
+        return bool(cells)
+
+    def write_plan(self, schedule: Schedule) -> None:
+        """Write which cells there are, and what was left out."""
+        plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
+        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
 
     def count(self, schedule: Schedule, begun: int = 0) -> None:
         """Write how many trials there are: those done, `begun` ones, and those due, at least and at most."""

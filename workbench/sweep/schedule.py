@@ -4,18 +4,21 @@ A comparison is the cells that are alike but for the contender; in a round they 
 in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its round, in an
 order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
 
+In a race contenders that are surely slower than the fastest have no more rounds, but for the best of each side as long
+as sparse against dense is not decided; and rounds go on until the fastest of all is known to a tenth.
+
 A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
 next to the first; its rows stay, and a whole round with the next number takes its place.
 """
 
 import random
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from workbench import settings
-from workbench.measure.rounds import LOOKS, Decision, decide, rounds_due, turned
+from workbench.measure.rounds import LOOKS, Decision, decide, is_open, next_look, outpaced, rounds_due, turned
 from workbench.sweep import grid
 from workbench.sweep.spec import Cell, Spec
 
@@ -63,9 +66,9 @@ def comparisons(cells: Iterable[Cell]) -> list[Comparison]:
 class Course:
     """A comparison on its way: the numbers of its rounds, who is out, and how many rounds are due."""
 
-    def __init__(self, comparison: Comparison, most: int = LOOKS[-1]) -> None:
-        self.comparison, self.most = comparison, most
-        self.seconds: dict[str, dict[tuple[str, int], float]] = {key: {} for key in comparison.cells}
+    def __init__(self, comparison: Comparison, most: int = LOOKS[-1], is_race: bool = False) -> None:
+        self.comparison, self.most, self.is_race = comparison, most, is_race
+        self.seconds: dict[Hashable, dict[tuple[Hashable, int], float]] = {key: {} for key in comparison.cells}
         self.out: set[str] = set()
         self.again: set[str] = set()
         self.measured = 0
@@ -82,15 +85,17 @@ class Course:
         for row in rows:
             if row["status"] in FINAL:
                 kept.setdefault(row["round"], []).append(row)
-        whole = [round for round in sorted(kept) if self._is_whole({row["key"] for row in kept[round]})]
-        self.measured = len(whole)
-        for row in (row for round in whole for row in kept[round]):
-            self._take(row)
-        return sum(len(kept[round]) for round in whole) if self.measured else len(self.out)
+        answered = 0
+        for _, of_round in sorted(kept.items()):
+            if self._is_whole({row["key"] for row in of_round}):
+                self.measured, answered = self.measured + 1, answered + len(of_round)
+                for row in of_round:
+                    self._take(row)
+        return answered if self.measured else len(self.out)
 
     def _is_whole(self, keys: set[str]) -> bool:
         """Whether a round has all that are still in."""
-        needed = set(self.comparison.cells) - self.out - self.again
+        needed = set(self.running()) - self.again
         return bool(needed) and needed <= keys
 
     def add(self, row: Row) -> None:
@@ -108,8 +113,21 @@ class Course:
         """The trials of the next round, in its order; the round counts as measured from now on."""
         number = self.next_round
         self.next_round, self.measured = number + 1, self.measured + 1
-        keys = [key for key in self.comparison.cells if key not in self.out]
+        keys = self.running()
         return [Task(self.comparison.cells[key], key, number) for key in turned(keys, number)]
+
+    def running(self) -> list[str]:
+        """Keys of the cells that take part in the next round."""
+        gone = self.out | (self._outpaced() if self.is_race else set())
+        return [key for key in self.comparison.cells if key not in gone]
+
+    def _outpaced(self) -> set[str]:
+        """Keys of those that have lost the race."""
+        decision = self.decision()
+        is_decided = decision.rounds >= LOOKS[0] and decision.verdict != "undecided"
+        return {str(key) for key in outpaced(self.seconds)} - (
+            set() if is_decided else {decision.sparse, decision.dense}
+        )
 
     def decision(self) -> Decision:
         """The best sparse contender against the best baseline, as far as it is known."""
@@ -122,11 +140,16 @@ class Course:
         """Rounds up to the next look; 0 where the comparison is over."""
         if len(self.out) == len(self.comparison.cells):
             return 0
-        return max(rounds_due(self.decision(), self.measured, self.most), bool(self.again))
+        return max(rounds_due(self.decision(), self.measured, self.most), bool(self.again)) or self._due_in_race()
+
+    def _due_in_race(self) -> int:
+        """Rounds up to the next look where sparse against dense is over, and the fastest of all is not known yet."""
+        is_open_still = self.is_race and is_open({key: self.seconds[key] for key in self.running()})
+        return next_look(self.measured, self.most) if is_open_still else 0
 
     def trials(self, rounds: int) -> int:
         """How many trials so many rounds are."""
-        return rounds * (len(self.comparison.cells) - len(self.out))
+        return rounds * len(self.running())
 
 
 @dataclass
@@ -143,19 +166,30 @@ class Schedule:
     def of(cls, spec: Spec, stored: Iterable[Row]) -> "Schedule":
         """The schedule of a spec where these rows are stored."""
         cells = grid.expand(spec)
-        courses = [Course(comparison, spec.measure.rounds) for comparison in comparisons(cells.cells)]
+        schedule = cls(seed=spec.seed, dropped=cells.dropped)
+        schedule.extend(cells.cells, spec, stored)
+        return schedule
+
+    def extend(self, cells: Iterable[Cell], spec: Spec, stored: Iterable[Row]) -> None:
+        """Add the comparisons of cells, as far as they are not in these rows."""
+        courses = [Course(comparison, spec.measure.rounds, spec.measure.race) for comparison in comparisons(cells)]
         by_key = {key: course for course in courses for key in course.comparison.cells}
         rows: dict[int, list[Row]] = {}
         for row in stored:
             if row["key"] in by_key:
                 rows.setdefault(id(by_key[row["key"]]), []).append(row)
-        reused = sum(course.resume(rows.get(id(course), ())) for course in courses)
-        return cls(courses, reused, spec.seed, cells.dropped)
+        self.reused += sum(course.resume(rows.get(id(course), ())) for course in courses)
+        self.courses += courses
+
+    @property
+    def cells(self) -> dict[str, Cell]:
+        """All cells by key."""
+        return {key: cell for course in self.courses for key, cell in course.comparison.cells.items()}
 
     @property
     def keys(self) -> list[str]:
         """Keys of all cells."""
-        return [key for course in self.courses for key in course.comparison.cells]
+        return list(self.cells)
 
     def rounds(self) -> Iterator[list[Task]]:
         """Round after round of the comparisons that are not over; `add` each row before the next is asked for."""

@@ -97,7 +97,9 @@ class Measure(pydantic.BaseModel):
     """How long each trial is measured, and how often; the defaults suit steps of 10 us to 30 ms.
 
     Rounds are added up to `rounds` where a comparison is not decided before; fewer than four decide nothing. A sweep
-    waits `seconds_quiet` in all for other programs to leave the cores alone.
+    waits `seconds_quiet` in all for other programs to leave the cores alone. In a `race` contenders that are surely
+    slower than the fastest leave, and rounds go on until the fastest of all is known. With `until`, a share such as
+    0.1, densities are added around each break-even until its interval is narrower.
     """
 
     model_config = STRICT
@@ -109,10 +111,12 @@ class Measure(pydantic.BaseModel):
     samples_most: Positive = Policy.samples_most
     rounds: Annotated[int, pydantic.Field(ge=1, le=LOOKS[-1])] = LOOKS[-1]
     seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 20.0
+    race: bool = False
+    until: Annotated[float, pydantic.Field(gt=0)] | None = None
 
     def policy(self) -> Policy:
         """The policy that the clock takes."""
-        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet"}))
+        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "race", "until"}))
 
 
 class Limits(pydantic.BaseModel):
