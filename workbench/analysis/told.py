@@ -18,6 +18,11 @@ def densities(group: cells.Group, measure: str, several: bool) -> list[str]:
     return [head + _stretch(list(stretch), measure, bare=not head) for _, stretch in stretches]
 
 
+def sentence(one: Contest, measure: str) -> str:
+    """One contest in words."""
+    return _stretch([one], measure, bare=True)
+
+
 def _kind(one: Contest) -> tuple:
     line = cells.line_of(one.sparse) if one.sparse else None
     return one.verdict, one.why, one.ratio is None, line, bool(one.dense and one.dense["serial"])

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import typer
 
-from workbench.command import data_commands, exits
+from workbench.command import advise_options, data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
 from workbench.command.options import with_settings
@@ -59,6 +59,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
     terminal.conclude(demo.conclude(rows, root))
 
 
+app.command()(advise_options.advise)
 app.command()(sweep)
 
 
@@ -248,6 +249,7 @@ def bench_self(
     self_trial.run(names or [], results, seconds_budget)
 
 
+bench.command("advise")(advise_options.bench_advise)
 bench.command("fit")(bench_fit)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 import typer
 
 from workbench import data
+from workbench.advise.source import settings_of
 from workbench.data import reader_options
 from workbench.data.tables import Columns
 from workbench.sweep.problem import parameters_of_file
@@ -27,23 +28,10 @@ def named(
 
     A guess is told on the error stream, with its reason.
     """
-    path = Path(source).expanduser()
-    options: dict[str, Any] = {}
-    if not dataset and source in data.names():
-        given: dict[str, Any] = {"dataset": source}
-    elif path.exists():
-        if not dataset:
-            dataset, options, why = data.guess(path)
-            typer.echo(f"{path} is read by the data set {dataset}: {why}.", err=True)
-        given = {"dataset": dataset, "path": str(path)}
-    else:
-        names = ", ".join(data.names())
-        raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
-    files = {"labels": labels, "columns": columns}
-    given |= {name: str(Path(file).expanduser()) if file else "" for name, file in files.items()} | {"kind": kind}
-    given = {name: value for name, value in given.items() if value}
-    data.get(given["dataset"]).refuse_unknown(given.keys() - {"dataset"})
-    return given["dataset"], options | parameters_of_file({**given, "reading": reading or None})
+    settings, why = settings_of(source, dataset, reading, labels=labels, columns=columns, kind=kind)
+    if why:
+        typer.echo(f"{source} is read by the data set {settings['dataset']}: {why}.", err=True)
+    return settings["dataset"], parameters_of_file(settings)
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:

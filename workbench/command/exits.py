@@ -13,7 +13,7 @@ from typer.core import TyperGroup
 
 FAILURE, WRONG_INPUT, INTERRUPTED = 1, 2, 130
 
-RESUMED = ("demo", "sweep", "bench")
+RESUMED = ("demo", "advise", "sweep", "bench")
 """Commands that go on where they ended when they are started again."""
 
 WRONG_FILE = (FileNotFoundError, IsADirectoryError, NotADirectoryError, PermissionError)

@@ -1,0 +1,101 @@
+"""Advice end to end on a small file, its command run; which contenders; what is refused."""
+
+import shlex
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.support.sweeps import supervised_here
+from workbench import advise as advice
+from workbench import data
+from workbench.advise import advising
+from workbench.advise.commands import train_command
+from workbench.advise.contenders import contenders, is_faithful
+from workbench.command import cli
+from workbench.sweep.spec import Cell, SpecError
+
+AT_ONCE = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
+
+
+@pytest.fixture(autouse=True)
+def _cache(tmp_path, monkeypatch):
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    monkeypatch.chdir(tmp_path)
+
+
+def svmlight(path, rows=60) -> str:
+    lines = [f"{row % 2} {1 + row % 7}:1 {8 + row % 5}:{1 + row % 3}" for row in range(rows)]
+    path.write_text("\n".join(lines) + "\n")
+    return str(path)
+
+
+def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_path, monkeypatch):
+    monkeypatch.setattr(advising, "contenders", lambda *given: contenders(*given)[:3])
+    settings, why = advice.settings_of(svmlight(tmp_path / "clicks.txt"))
+    assert "svmlight" in why
+    with supervised_here():
+        answer = advice.advise({**settings, "batch_rows": 16, "threads": 1}, 20, measure=AT_ONCE)
+    told = answer.recommendation
+    assert answer.settings["model"] == "logistic"
+    assert (answer.folder.name, answer.profile.rows) == ("advise-clicks-logistic", 60)
+    assert told.verdict == "undecided"
+    assert "fewer than four rounds" in str(told)
+    assert answer.trials == 3 + 2  # a race of three, then the best of each side at another density
+    assert answer.as_json()["recommended"] == told.settings
+    came = CliRunner().invoke(cli.app, [*shlex.split(answer.command)[1:], "--epochs", "1"])
+    assert came.exit_code == 0, came.output
+    assert "held-out accuracy" in came.output
+
+
+def test_exact_contenders_come_where_lazy_ones_train_another_model():
+    adam = contenders({"dataset": "uniform", "optimizer": "adam"})
+    sgd = contenders({"dataset": "uniform", "optimizer": "sgd"})
+    assert {one["update"] for one in adam} == {"lazy", "exact", "standard"}
+    assert {one["update"] for one in sgd} == {"lazy", "standard"}
+    assert is_faithful(Cell(optimizer="sgd"))
+    assert not is_faithful(Cell(optimizer="adam"))
+    assert not is_faithful(Cell(optimizer="sgd", decay=0.1))
+
+
+def test_epochs_in_one_call_are_no_contender_of_a_model_that_has_none():
+    found = contenders({"dataset": "low_rank", "model": "matrix_factorization"})
+    assert found
+    assert not any(one.get("launch") == "epoch" for one in found)
+
+
+def test_the_command_trains_a_serial_cell_on_one_thread():
+    words = train_command(Cell(format="dense", engine="dense", gradient="dense", update="standard", serial=True))
+    assert words == "workbench train --threads 1 --format dense --engine dense --gradient dense --update standard"
+
+
+def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path, monkeypatch):
+    begun = []
+    monkeypatch.setattr(advising.run_folder, "start", lambda spec, folder: begun.append(spec))
+    monkeypatch.setattr(advising.run_folder, "read", lambda folder: advising.Progress("x", state="finished"))
+    with pytest.raises(FileNotFoundError, match="no results"):  # nothing was measured, and there is nothing to read
+        advising.store.read(tmp_path)
+    monkeypatch.setattr(advising.run_folder, "rows", lambda folder: [])
+    answer = advice.advise({"dataset": "uniform", "rows": 60, "features": 30}, 60, follow=lambda *_: None)
+    [spec] = begun
+    assert spec.measure.race
+    assert 20 < spec.limits.seconds_sweep < 0.6 * 60
+    assert answer.recommendation.verdict == "none"
+    assert answer.command == ""
+
+
+@pytest.mark.parametrize(
+    ("settings", "seconds", "told"),
+    [
+        ({"dataset": "uniform", "model": "softmx"}, 60, "Did you mean 'softmax'"),
+        ({"dataset": "uniform", "model": "softmax"}, 1, "advice takes 10 or more"),
+        ({"dataset": "uniform", "model": "bpr"}, 60, "needs data with columns in two fields"),
+    ],
+)
+def test_what_cannot_be_advised_on_is_refused_before_anything_runs(settings, seconds, told):
+    with pytest.raises(SpecError, match=told):
+        advice.advise(settings, seconds)
+
+
+def test_a_source_that_is_neither_file_nor_data_set_lists_the_data_sets():
+    with pytest.raises(data.DataError, match=r"There is no file and no data set 'nowhere'. Data sets: .*uniform"):
+        advice.settings_of("nowhere")

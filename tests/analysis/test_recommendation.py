@@ -1,0 +1,128 @@
+"""Recommendations from rows of a known law: the right choice, its doubts, and the rows behind each sentence."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.support import rows as made
+from tests.support.rows import DENSE, SPARSE
+from workbench import store
+from workbench.analysis.recommendation import recommend
+
+QUICK = replace(SPARSE, gradient="fused", update="lazy", fixed=5e-5, slope=0.06)
+SLOW = replace(SPARSE, engine="vendor", gradient="dense", fixed=3e-4, slope=0.3)
+
+
+def swept(laws=(DENSE, SPARSE, QUICK, SLOW), density=0.01, noise=0.03, is_natural=True, **known) -> list[dict]:
+    rows = made.sweep(laws, (density,), noise=noise, **known)
+    return [with_key({**row, "density": None if is_natural else density}) for row in rows]
+
+
+def with_key(row: dict) -> dict:
+    return row | {"key": made.key_of(row)}
+
+
+def said(rows, accept=lambda row: True):
+    return recommend(store.frame(rows), accept)
+
+
+def test_the_fastest_is_recommended_with_its_gain_over_dense():
+    came = said(swept())
+    assert (came.verdict, came.settings["gradient"], came.settings["update"]) == ("sparse", "fused", "lazy")
+    assert str(came.headline).startswith("Go sparse: CSR ours (fused gradient, lazy update), with 256 rows a batch, 1")
+    assert str(came.headline).endswith("times faster than dense.")
+    truth = DENSE.seconds(0.01) / QUICK.seconds(0.01)
+    assert came.time.ratio.low < truth < came.time.ratio.high
+    assert came.memory.verdict == "sparse"
+
+
+def test_every_sentence_names_the_cells_that_it_rests_on():
+    rows = swept()
+    keys = {row["key"] for row in rows}
+    came = said(rows)
+    assert came.key in keys
+    for sentence in came.sentences:
+        assert sentence.keys, sentence.text
+        assert set(sentence.keys) <= keys
+
+
+def test_dense_is_recommended_where_it_is_faster():
+    came = said(swept(density=0.3))
+    assert (came.verdict, came.settings["format"]) == ("dense", "dense")
+    assert str(came.headline).startswith("Stay dense")
+
+
+def test_what_trains_another_model_is_not_recommended_but_told_of():
+    came = said(
+        swept(laws=(DENSE, SPARSE, replace(QUICK, fixed=1e-5, slope=0.01))), lambda row: row["update"] != "lazy"
+    )
+    assert came.settings["update"] == "standard"
+    assert any("but trains another model than dense" in str(one) for one in came.would_change)
+
+
+def test_sides_that_cannot_be_told_apart_are_undecided_with_what_to_do():
+    came = said(swept(laws=(replace(DENSE, fixed=SPARSE.seconds(0.01) * 1.02), SPARSE), noise=0.5, shared=0.0))
+    assert came.verdict == "undecided"
+    assert str(came.headline).startswith("It is undecided, the interval holds 1")
+    assert "To decide it: more rounds, or a quieter machine" in str(came.would_change[-1])
+
+
+def test_dense_that_does_not_fit_is_told_with_its_bytes():
+    rows = [made.unfit(row) if row["format"] == "dense" else row for row in swept()]
+    came = said(rows)
+    assert (came.verdict, came.time.ratio) == ("sparse", None)
+    assert "dense needs 82 GB and the limit is 16 GB" in str(came)
+
+
+def test_a_busy_machine_leaves_time_undecided_and_memory_told():
+    came = said([made.disturbed(row) for row in swept()])
+    assert came.verdict == "undecided"
+    assert "other programs were at work in every trial" in str(came.headline)
+    assert "less memory" in str(came.grounds[0])
+
+
+def test_where_nothing_ran_the_reasons_are_told():
+    came = said([made.failed(row, "failed", "OSError: no disk") for row in swept()])
+    assert (came.verdict, came.settings) == ("none", None)
+    assert str(came.headline) == "There is no answer: OSError: no disk"
+
+
+def test_who_left_the_race_is_not_recommended_for_one_lucky_round():
+    rows = [row for row in swept(rounds=9) if row["engine"] != "vendor" or row["round"] == 0]
+    lucky = [row | {"seconds_step": 1e-6} if row["engine"] == "vendor" else row for row in rows]
+    assert said(lucky).settings["engine"] == "ours"
+
+
+def test_who_left_after_a_round_is_slower_and_memory_is_that_of_who_stayed():
+    laws = (DENSE, replace(DENSE, serial=True, fixed=3 * DENSE.fixed), QUICK, SLOW)
+    came = said(
+        [row for row in swept(laws=laws) if row["round"] == 0 or not (row["serial"] or row["engine"] == "vendor")]
+    )
+    assert any(str(one).startswith("The next sparse one, CSR vendor") for one in came.grounds)
+    assert came.memory.verdict == "sparse"
+
+
+def test_of_batches_nearly_as_fast_the_smallest_is_taken_and_a_much_faster_one_is():
+    small = swept()
+    alike = swept(
+        laws=[replace(law, fixed=4 * law.fixed, slope=4 * law.slope) for law in (DENSE, QUICK)], batch_rows=1024
+    )
+    quicker = swept(laws=(DENSE, QUICK), batch_rows=1024)
+    assert said(small + alike).settings["batch_rows"] == 256
+    came = said(small + quicker)
+    assert came.settings["batch_rows"] == 1024
+    assert any(str(one).startswith("An epoch takes") for one in came.grounds)
+
+
+def test_another_density_says_what_would_change_the_answer():
+    came = said(swept() + swept(density=0.3, is_natural=False))
+    assert came.verdict == "sparse"
+    assert any("at 30 % density dense wins instead" in str(one) for one in came.would_change)
+
+
+@pytest.mark.parametrize("density", np.geomspace(0.003, 0.3, 5))
+def test_the_side_is_right_on_both_sides_of_the_crossing(density):
+    truth = min((DENSE, QUICK, SLOW), key=lambda law: law.seconds(density))
+    came = said(swept(laws=(DENSE, QUICK, SLOW), density=float(density), noise=0.02))
+    assert came.settings["format"] == truth.format

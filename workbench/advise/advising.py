@@ -1,0 +1,245 @@
+"""Advice on data: look at it, measure a few well-chosen cells within a budget of seconds, recommend.
+
+Two stages in one run folder. First a race of all contenders on the data as it is: who is far behind has one round.
+Then the best of each side meet again with larger batches and at another density, which says what would change the
+answer. Rows stay, and asking again goes on from them.
+"""
+
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from kernels import devices
+from workbench import data, store
+from workbench.advise.answer import Answer
+from workbench.advise.commands import train_command
+from workbench.advise.contenders import contenders, is_faithful
+from workbench.advise.source import suggested_model
+from workbench.analysis.recommendation import Recommendation, recommend
+from workbench.data.profiles import Profile, profile
+from workbench.measure.rounds import LOOKS
+from workbench.sweep import estimate, grid, run_folder
+from workbench.sweep.problem import is_synthetic, make_problem, parameters_of_file
+from workbench.sweep.run_folder import Progress
+from workbench.sweep.spec import FILES, Cell, Spec, SpecError, validate
+
+SECONDS = 60.0
+SECONDS_LEAST = 10.0
+SECONDS_RESERVE = 5.0
+"""Of each stage, for the start of its process and the round at work when its budget is out."""
+FIRST_SHARE = 0.6
+"""Of the budget that the race of all may take where a second stage follows."""
+SECONDS_TRIAL = 0.6
+"""What a trial of small data takes: the first round of a race is to take half of its time at most."""
+LARGER_BATCH = 4
+"""A larger batch has so many times the rows."""
+DENSER = 8.0
+"""Another density is so many times that of the data where sparse wins, and so many times less where dense does."""
+
+Follow = Callable[[str, Path, float, float], None]
+"""Shows a run until it is over: heading, folder, seconds spent before it, seconds of the whole budget."""
+
+
+def wait(heading: str, folder: Path, spent: float, budget: float) -> None:
+    """Show nothing; an interrupt stops the run."""
+    try:
+        for _ in run_folder.watch(folder):
+            pass
+    except KeyboardInterrupt:
+        run_folder.stop(folder)
+        wait(heading, folder, spent, budget)
+
+
+def advise(
+    settings: Mapping[str, Any],
+    seconds: float = SECONDS,
+    *,
+    lazy: bool = False,
+    folder: str | Path | None = None,
+    follow: Follow = wait,
+    measure: Mapping[str, Any] | None = None,
+) -> Answer:
+    """Advice on the data and the model that these settings of a cell name; the rest of the cell is what is chosen.
+
+    Given may be dataset, path and what else is about the data, model (by default what suits the labels), optimizer,
+    batch_rows (by default 256 and larger ones are tried), threads, device. `lazy` lets an update be recommended that
+    trains another model than dense. `seconds` are for everything; `measure` says how each trial is measured, as in a
+    spec. `SpecError` and `data.DataError` for what cannot be
+    trained on.
+    """
+    if seconds < SECONDS_LEAST:
+        raise SpecError(f"seconds is {seconds:g}; advice takes {SECONDS_LEAST:g} or more, {SECONDS:g} is usual.")
+    clock = _Clock(seconds)
+    fixed, profiled = _looked_at(_absolute(settings))
+    folder = Path(folder) if folder else run_folder.ROOT / name_of(fixed)
+    able = contenders(fixed, _devices(settings.get("device")))
+    advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}))
+    advising.race()
+    if not advising.is_stopped:
+        advising.look_around()
+    return advising.answer(profiled)
+
+
+def name_of(settings: Mapping[str, Any]) -> str:
+    """The name of the run: what data, which model.
+
+    >>> name_of({"dataset": "svmlight", "path": "/tmp/my data.txt", "model": "logistic"})
+    'advise-my-data-logistic'
+    """
+    origin = Path(settings["path"]).stem if settings.get("path") else settings["dataset"]
+    words = "".join(letter if letter.isalnum() and letter.isascii() else "-" for letter in origin).strip("-")
+    return f"advise-{words or settings['dataset']}-{settings['model']}"
+
+
+def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: str(Path(value).resolve()) if name in FILES else value for name, value in settings.items() if value}
+
+
+def _devices(asked: str | None) -> tuple[str, ...]:
+    if asked:
+        return (asked,)
+    return ("cpu", "cuda") if devices.probe().present else ("cpu",)
+
+
+def _looked_at(settings: dict[str, Any]) -> tuple[dict[str, Any], Profile]:
+    """The settings with the model, and the profile of the data; what cannot be trained on is told here."""
+    validate({"name": "advise", "axes": settings})
+    dataset = settings["dataset"]
+    loaded = make_problem(Cell(**settings)).dataset if is_synthetic(dataset) else _loaded(settings)
+    settings = {"model": suggested_model(loaded), **settings}
+    if reason := grid.why_dropped(Cell(**settings)):
+        raise SpecError(reason)
+    make_problem(Cell(**settings))
+    return settings, profile(loaded)
+
+
+def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
+    return data.load(settings["dataset"], **parameters_of_file(dict.fromkeys(FILES) | dict(settings)))
+
+
+class _Clock:
+    """What is left of the budget."""
+
+    def __init__(self, budget: float) -> None:
+        self.budget, self.start = budget, time.monotonic()
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the start."""
+        return time.monotonic() - self.start
+
+    @property
+    def left(self) -> float:
+        """Seconds of the budget that are left."""
+        return self.budget - self.spent
+
+
+class _Advising:
+    """The stages of one advice, in one run folder."""
+
+    def __init__(
+        self,
+        settings: Mapping[str, Any],
+        able: list[dict[str, Any]],
+        folder: Path,
+        clock: _Clock,
+        follow: Follow,
+        lazy: bool,
+        measure: dict[str, Any],
+    ) -> None:
+        self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
+        self.measure = {"race": True, "seconds_quiet": clock.budget / 10, **measure}
+        self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
+        self.batch_rows = self.fixed.pop("batch_rows", None)
+        affordable = max(2, int(FIRST_SHARE * clock.left / SECONDS_TRIAL / 2))
+        self.contenders = [{"batch_rows": self.batch_rows or Cell().batch_rows, **one} for one in able[:affordable]]
+        self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
+        self.spec = self._spec(self.contenders, 0.0)
+        self.is_stopped = False
+
+    def race(self) -> None:
+        """All contenders on the data as it is."""
+        share = FIRST_SHARE if self.around_at_all else 1.0
+        self._run("Racing", self.contenders, share * self.clock.left)
+
+    @property
+    def around_at_all(self) -> bool:
+        """Whether there is anything beside the race: a batch that may be chosen, or a density that can be changed."""
+        return self.clock.budget >= 3 * SECONDS_LEAST
+
+    def look_around(self) -> None:
+        """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
+        known = self.recommended()
+        if known.time is None or self.clock.left < SECONDS_RESERVE:
+            return
+        both = [row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] == "ok"]
+        cells_of = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
+        named = [_contender(cells_of[row["key"]]) for row in both if row["key"] in cells_of]
+        each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
+        places = [place for place in self._places(known, both) if place]
+        affordable = int((self.clock.left - SECONDS_RESERVE) / max(each * LOOKS[0] * len(named), 0.1))
+        around = [{**one, **place} for place in places[:affordable] for one in named]
+        if around:
+            self._run("Looking around", [*self.contenders, *around], self.clock.left)
+
+    def _places(self, known: Recommendation, both: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """What to change: the batch where it may be chosen, then the density."""
+        batch = self.contenders[0]["batch_rows"]
+        rows = max((row["rows_trained"] or 0 for row in both), default=0)
+        larger = {"batch_rows": LARGER_BATCH * batch} if not self.batch_rows and rows >= LARGER_BATCH * batch else {}
+        return [larger, self._density(known, both)]
+
+    def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
+        natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
+        if natural is None:
+            return {}
+        other = natural / DENSER if known.verdict == "dense" else min(natural * DENSER, 0.5)
+        return {"density": float(f"{other:.2g}")} if other != natural else {}
+
+    def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
+        self.spec = self._spec(able, seconds - SECONDS_RESERVE)
+        run_folder.start(self.spec, self.folder)
+        self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
+        state: Progress = run_folder.read(self.folder)
+        if state.state == "failed":
+            raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
+        self.is_stopped = state.state == "stopped"
+
+    def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
+        return validate(
+            {
+                "name": name_of(self.settings),
+                "axes": self.fixed,
+                "contenders": able,
+                "measure": self.measure,
+                "limits": {"seconds_sweep": max(seconds, 1.0), "seconds_cell": max(self.clock.budget / 3, 5.0)},
+            }
+        )
+
+    def recommended(self) -> Recommendation:
+        """What the rows so far recommend."""
+        accepted = {grid.key(cell) for cell in grid.expand(self.spec).cells if self.lazy or is_faithful(cell)}
+        return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted)
+
+    def answer(self, profiled: Profile) -> Answer:
+        """The answer that the rows give."""
+        known = self.recommended()
+        by_key = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
+        return Answer(
+            known,
+            train_command(by_key[known.key]) if known.key in by_key else "",
+            profiled,
+            self.settings,
+            self.folder,
+            self.clock.spent,
+            self.clock.budget,
+            len(run_folder.rows(self.folder)) - self.before,
+            self.is_stopped,
+        )
+
+
+def _contender(cell: Cell) -> dict[str, Any]:
+    """The settings of a cell that make it a contender."""
+    names = ("format", "engine", "gradient", "update", "launch", "device", "batch_rows")
+    return {name: getattr(cell, name) for name in names}

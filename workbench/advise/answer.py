@@ -1,0 +1,62 @@
+"""What advice comes to: the recommendation with its rows, its command, and what it was measured on."""
+
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from workbench.analysis.recommendation import Recommendation
+from workbench.data.profiles import Profile
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to "sparse or dense, and how": for a panel, a notebook, a terminal or a program.
+
+    `recommendation` has the sentences, each with the keys of its cells in `folder`; `command` trains what is
+    recommended, empty where nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
+    how long it took, of `seconds_budget`; `trials` were measured, `is_stopped` tells that somebody ended it early.
+    """
+
+    recommendation: Recommendation
+    command: str
+    profile: Profile
+    settings: dict[str, Any]
+    folder: Path
+    seconds: float
+    seconds_budget: float
+    trials: int
+    is_stopped: bool = False
+
+    def __str__(self) -> str:
+        lines = [str(self.recommendation)]
+        lines += [f"Train it with: {self.command}"] if self.command else []
+        return "\n".join([*lines, self.spent])
+
+    @property
+    def spent(self) -> str:
+        """How much was measured, and where its rows are."""
+        stopped = "stopped early; " if self.is_stopped else ""
+        took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
+        return f"{stopped}{took}. Rows: {self.folder}"
+
+    def as_json(self) -> dict[str, Any]:
+        """Numbers, sentences with their keys, command and profile, for JSON."""
+        told = self.recommendation
+        ratios = {
+            name: found and found.ratio and dict(zip(("value", "low", "high"), found.ratio[:3], strict=True))
+            for name, found in (("time", told.time), ("memory", told.memory))
+        }
+        return {
+            "verdict": told.verdict,
+            "recommended": told.settings,
+            "key": told.key,
+            "dense_over_sparse": ratios,
+            "sentences": [asdict(said) for said in told.sentences],
+            "command": self.command,
+            "settings": self.settings,
+            "trials": self.trials,
+            "seconds": self.seconds,
+            "is_stopped": self.is_stopped,
+            "rows": str(self.folder),
+            "profile": asdict(self.profile),
+        }

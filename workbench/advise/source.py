@@ -1,0 +1,54 @@
+"""What a word stands for that names data: a file or folder whose reader is guessed, or a data set by its name."""
+
+from pathlib import Path
+from typing import Any
+
+from workbench import data, option_text
+from workbench.data import reader_options
+from workbench.sweep.spec import FILES
+
+
+def settings_of(source: str, dataset: str = "", reading: str = "", **given: str) -> tuple[dict[str, Any], str]:
+    """(settings of a cell that say which data is meant, why its reader was chosen); "" where it was named.
+
+    `given` are labels, columns and kind, empty where nothing is said. Only the beginning of a file is read.
+    `data.DataError` where there is no such file or data set, or where the data set takes no such setting.
+    """
+    path = Path(source).expanduser()
+    options: dict[str, Any] = {}
+    why = ""
+    if not dataset and source in data.names():
+        settings: dict[str, Any] = {"dataset": source}
+    elif path.exists():
+        if not dataset:
+            dataset, options, why = data.guess(path)
+        settings = {"dataset": dataset, "path": str(path)}
+    else:
+        names = ", ".join(data.names())
+        raise data.DataError(f"There is no file and no data set {source!r}. Data sets: {names}; or give a path.")
+    settings |= {name: _told(name, value) for name, value in given.items() if value}
+    origin = data.get(settings["dataset"])
+    origin.refuse_unknown(settings.keys() - {"dataset"})
+    options |= reader_options.of_source(origin, reading)
+    return settings | ({"reading": option_text.written(options)} if options else {}), why
+
+
+def _told(name: str, value: str) -> str:
+    return str(Path(value).expanduser()) if name in FILES else value
+
+
+def suggested_model(dataset: data.Dataset) -> str:
+    """The model that suits what the labels are, and what else the data has.
+
+    >>> suggested_model(data.load("uniform", rows=20, features=9, density=0.2, classes=3, cache=False))
+    'softmax'
+    """
+    if dataset.graph is not None:
+        return "graph_convolution"
+    if dataset.facts.get("implicit"):
+        return "bpr"
+    if dataset.facts.get("fields"):
+        return "matrix_factorization"
+    if dataset.kind != "classes":
+        return {"numbers": "linear", "multilabel": "multilabel"}[dataset.kind]
+    return "logistic" if len(dataset.classes) == 2 else "softmax"

@@ -1,0 +1,278 @@
+"""Which configuration to take for data as it is: the fastest, held against the best dense one; from rows alone.
+
+Rows of the data's own density choose; those of other densities and batches say what would change the answer. Each
+sentence has the keys of the cells behind it.
+"""
+
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from workbench.analysis import cells, told, words
+from workbench.analysis.cells import Row
+from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
+from workbench.analysis.intervals import values_of
+from workbench.measure.rounds import Ratio, Rounds, fastest, outpaced, ratio_of
+
+TIME, MEMORY = "seconds_step", "bytes_peak"
+NEAR = 1.25
+"""A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
+CHOICE = ("format", "engine", "gradient", "update", "launch", "device", "serial", "batch_rows")
+"""What is recommended."""
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, and the keys of the cells whose rows it rests on."""
+
+    text: str
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+@dataclass(frozen=True)
+class Recommendation:
+    """What to train with. `verdict` is sparse, dense, level or undecided, in time; none where nothing ran.
+
+    `settings` are the recommended ones (`CHOICE`) and `key` is that of their cell, None where nothing ran. `time` and
+    `memory` are the contests with the best dense cell, or of a dense one with the best sparse. `grounds` say why, and
+    `would_change` what the answer depends on.
+    """
+
+    verdict: str
+    headline: Said
+    settings: dict[str, Any] | None = None
+    key: str | None = None
+    time: Contest | None = None
+    memory: Contest | None = None
+    grounds: tuple[Said, ...] = ()
+    would_change: tuple[Said, ...] = ()
+
+    @property
+    def sentences(self) -> tuple[Said, ...]:
+        """All of it, in the order to read."""
+        return (self.headline, *self.grounds, *self.would_change)
+
+    def __str__(self) -> str:
+        return "\n".join(map(str, self.sentences))
+
+
+def recommend(frame: pd.DataFrame, accept: Callable[[Row], bool] = lambda row: True) -> Recommendation:
+    """The recommendation from the rows of one model on one data set, at any batches, devices and densities.
+
+    Only rows that `accept` may be recommended; others, lazy updates that train another model, are told of.
+    O(rows * rounds).
+    """
+    groups = cells.groups(frame)
+    own = [_at_own_density(group) for group in groups]
+    leaders = {id(rows): leader for rows in own if (leader := _leader(rows, accept))}
+    if not leaders:
+        return _without_times(own, accept)
+    rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
+    best = leaders[id(rows)]
+    time, memory = (_against(best, rows, accept, measure) for measure in (TIME, MEMORY))
+    return Recommendation(
+        time.verdict,
+        _headline(best, time, memory),
+        {name: best[name] for name in CHOICE},
+        best["key"],
+        time,
+        memory,
+        tuple(_grounds(best, rows, time, memory, accept, leaders)),
+        tuple(_would_change(best, rows, groups, accept, time)),
+    )
+
+
+def _at_own_density(group: cells.Group) -> list[Row]:
+    own: list[Row] = [row for row in group.rows if row["density"] is None]
+    return own or list(group.rows)
+
+
+def _leader(rows: Sequence[Row], accept: Callable[[Row], bool]) -> Row | None:
+    """The fastest row that is accepted; of those level with it the one of least memory; None where none ran.
+
+    Who left a race early has been outpaced: only rows with at least half of the most rounds are looked at.
+    """
+    able = {row["key"]: row for row in rows if row["status"] == "ok" and accept(row)}
+    most = max((len(_times(row)) for row in able.values()), default=0)
+    times: dict[Hashable, Rounds] = {
+        key: seconds for key, row in able.items() if (seconds := _times(row)) and 2 * len(seconds) >= most
+    }
+    first = fastest(times)
+    if first is None:
+        return None
+    alike = [
+        able[key] for key in able if key in times and (key == first or _is_level(ratio_of(times[key], times[first])))
+    ]
+    return min(alike, key=lambda row: (row[MEMORY] or 0, row["key"] != first))
+
+
+def _times(row: Row) -> Rounds:
+    """Seconds of a step by run and round."""
+    return {place: value for place, value in values_of(row, TIME).items() if value > 0}
+
+
+def _is_level(ratio: Ratio | None) -> bool:
+    return ratio is not None and ratio.verdict == "level"
+
+
+def seconds_a_row(row: Row) -> float:
+    """Seconds of a step by rows of its batch: what an epoch takes, by rows of the data."""
+    return row[TIME] / row["batch_rows"]
+
+
+def _chosen(own: Sequence[list[Row]], leaders: dict[int, Row]) -> list[Row]:
+    """The rows of the device and the batch to take: of batches nearly as fast as the fastest the smallest."""
+    least = min(seconds_a_row(leaders[id(rows)]) for rows in own)
+    near = [rows for rows in own if seconds_a_row(leaders[id(rows)]) <= NEAR * least]
+    return min(near, key=lambda rows: (leaders[id(rows)]["batch_rows"], seconds_a_row(leaders[id(rows)])))
+
+
+def _against(best: Row, rows: Sequence[Row], accept: Callable[[Row], bool], measure: str) -> Contest:
+    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
+    dense = cells.dense_rows(rows)
+    sparse = [row for row in rows if not cells.is_dense(row) and accept(row)]
+    if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
+        dense, sparse = (_most_measured(side) for side in (dense, sparse))
+    rivals = max(rivals_of(sparse, dense, measure), 1)
+    if cells.is_dense(best):
+        return contest(sparse, [best] if best["status"] == "ok" else dense, measure, rivals)
+    return contest([best], dense, measure, rivals)
+
+
+def _most_measured(rows: list[Row]) -> list[Row]:
+    """The rows of most rounds, disturbed ones among them, and those without a number."""
+    rounds = {row["key"]: len(values_of(row, MEMORY)) for row in rows}
+    most = max(rounds.values(), default=0)
+    return [row for row in rows if rounds[row["key"]] in (0, most)]
+
+
+def _headline(best: Row, time: Contest, memory: Contest) -> Said:
+    line, batch = words.line(best), f"{best['batch_rows']:,} rows a batch{_gain(time)}"
+    keys = _keys(time.sparse, time.dense)
+    if cells.is_dense(best):
+        if time.verdict == "undecided":
+            return Said(f"It is undecided, {time.why}; dense was the faster one, with {batch}.", keys)
+        return Said(f"Stay dense: {line}, with {batch}.", keys)
+    if time.verdict == "sparse":
+        return Said(f"Go sparse: {line}, with {batch}.", keys)
+    if time.verdict == "level":
+        return Said(f"Sparse and dense take the same time, within 10 %: take {line}, with {batch}.", keys)
+    saves = "; it needs less memory" if memory.verdict == "sparse" else ""
+    return Said(f"It is undecided, {time.why}; {line} was the faster one, with {batch}{saves}.", keys)
+
+
+def _gain(time: Contest) -> str:
+    """By how much the winner is faster, as a headline has it; nothing where no side won, or one did not run."""
+    if time.ratio is None or time.verdict not in ("sparse", "dense"):
+        return ""
+    loser = "dense" if time.verdict == "sparse" else "the best sparse one"
+    return f", {words.gain(time.ratio)} faster than {loser}"
+
+
+def _grounds(
+    best: Row,
+    rows: Sequence[Row],
+    time: Contest,
+    memory: Contest,
+    accept: Callable[[Row], bool],
+    leaders: dict[int, Row],
+) -> Iterable[Said]:
+    for found, measure in ((time, TIME), (memory, MEMORY)):
+        yield Said(told.sentence(found, measure), _keys(found.sparse, found.dense))
+    if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
+        yield _of_others(best, others)
+    batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
+    if len(batches) > 1:
+        yield _of_batches(best, batches)
+
+
+def _of_others(best: Row, others: Sequence[Row]) -> Said:
+    """How the next best sparse configuration compares with the best row."""
+    against = [(row, ratio_of(_times(row), _times(best))) for row in others if row["status"] == "ok"]
+    known = [(row, ratio) for row, ratio in against if ratio]
+    if not known:
+        return Said("No other sparse configuration ran.", _keys(*others))
+    row, ratio = min(known, key=lambda one: one[1].value)
+    keys = _keys(best, row)
+    if outpaced({best["key"]: _times(best), row["key"]: _times(row)}) == {row["key"]}:
+        return Said(f"The next sparse one, {words.line(row)}, takes {words.times(ratio)} as long.", keys)
+    return Said(f"{words.line(row)} cannot be told from it: it takes {words.times(ratio)} as long.", keys)
+
+
+def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
+    """What an epoch takes with each batch and device, each at its fastest."""
+    parts = [
+        f"{words.seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with {row['batch_rows']:,} rows a batch"
+        f"{words.on_device(row)}" + ("" if cells.line_of(row) == cells.line_of(best) else f" ({words.line(row)})")
+        for row in leaders
+    ]
+    why = "" if best is min(leaders, key=seconds_a_row) else "; a smaller batch has more updates an epoch"
+    return Said(f"An epoch takes {words.join(parts)}{why}.", _keys(*leaders))
+
+
+def _would_change(
+    best: Row, rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], time: Contest
+) -> Iterable[Said]:
+    lazy = [row for row in rows if row["status"] == "ok" and not accept(row)]
+    against = [(row, ratio_of(_times(best), _times(row))) for row in lazy]
+    faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
+    for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
+        told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"
+        yield Said(f"{told_of}.", _keys(best, row))
+    yield from _elsewhere(rows, groups, accept, time.verdict)
+    if time.verdict == "undecided" and time.why in REMEDY:
+        yield Said(f"To decide it: {REMEDY[time.why]}.", _keys(time.sparse, time.dense))
+
+
+def _elsewhere(
+    rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], verdict: str
+) -> Iterable[Said]:
+    """The verdict at every other density and batch that was measured, and whether it is the same."""
+    for group in groups:
+        for density, at in sorted(cells.by_density(group.rows).items(), key=lambda one: one[0] or 0.0):
+            if any(row is one for row in at for one in rows):
+                continue
+            sparse = [row for row in at if not cells.is_dense(row) and accept(row)]
+            found = contest(sparse, cells.dense_rows(at), TIME)
+            if found.verdict == "undecided" or found.sparse is None:
+                continue
+            where = f"{at[0]['batch_rows']:,} rows a batch{words.on_device(at[0])}"
+            where += f" at {words.density(found.density, 2)} density" if density is not None and found.density else ""
+            same = "still" if found.verdict == verdict else "instead"
+            keys = _keys(found.sparse, found.dense)
+            text = "they are level" if found.verdict == "level" else f"{found.verdict} wins {same}"
+            gain = f", {words.gain(found.ratio)} faster" if found.ratio and found.verdict != "level" else ""
+            yield Said(f"With {where} {text}{gain}.", keys)
+
+
+def _without_times(own: Sequence[list[Row]], accept: Callable[[Row], bool]) -> Recommendation:
+    """Where no row has a time: what its memory says, where other programs were at work; else why nothing ran."""
+    rows = [row for rows in own for row in rows]
+    busy = [row for row in rows if row["status"] == "disturbed" and row[MEMORY] and accept(row)]
+    if not busy:
+        return _nothing(rows)
+    best = min(busy, key=lambda row: row[MEMORY])
+    at = next(rows for rows in own if any(row is best for row in rows))
+    time, memory = (_against(best, at, accept, measure) for measure in (TIME, MEMORY))
+    text = f"It is undecided in time: {BUSY} in every trial. {words.line(best)} needs the least memory."
+    grounds = (Said(told.sentence(memory, MEMORY), _keys(memory.sparse, memory.dense)),)
+    todo = (Said(f"To decide it: {REMEDY[BUSY]}.", _keys(*busy)),)
+    known = {name: best[name] for name in CHOICE}
+    headline = Said(text, _keys(best))
+    return Recommendation("undecided", headline, known, best["key"], time, memory, grounds, todo)
+
+
+def _nothing(rows: Sequence[Row]) -> Recommendation:
+    """Where nothing ran: why."""
+    reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
+    text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
+    return Recommendation("none", Said(text, _keys(*rows)))
+
+
+def _keys(*rows: Row | None) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(row["key"] for row in rows if row))

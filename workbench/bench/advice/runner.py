@@ -1,0 +1,135 @@
+"""A case is swept in full, then advised on within a share of the time that took; one row says what came of both."""
+
+import hashlib
+import time
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+from workbench import data, formats, store
+from workbench.advise import Answer, advise
+from workbench.advise.advising import SECONDS_LEAST, wait
+from workbench.advise.contenders import is_faithful
+from workbench.analysis import cells
+from workbench.analysis.advice import LINE, SHARE
+from workbench.bench.advice.cases import Case, every_contender
+from workbench.measure import machine
+from workbench.measure.rounds import LOOKS
+from workbench.settings import names
+from workbench.sweep import grid, run_folder
+from workbench.sweep.problem import make_problem
+from workbench.sweep.spec import Cell, Spec, validate
+
+Follow = Callable[[str, Path, float, float], None]
+
+
+def run(cases: Iterable[Case], folder: Path, follow: Follow = wait) -> bool:
+    """Measure the cases that have no row in the folder yet; False where somebody stopped it before all were."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for case in cases:
+        spec = full_sweep(case)
+        by_key = {grid.key(cell): cell for cell in grid.expand(spec).cells}
+        key = hashlib.sha256(" ".join(by_key).encode()).hexdigest()[:20]
+        if key in store.ADVICE.done_keys(folder / store.ADVICE.file):
+            continue
+        place = folder / case.name.replace(" ", "-")
+        seconds = _swept(case, spec, place / "sweep", follow)
+        answer = _advised(case, seconds, place / "advice", follow) if seconds else None
+        if answer is None or answer.is_stopped:
+            return False
+        rows = run_folder.rows(place / "sweep")
+        store.ADVICE.append(folder / store.ADVICE.file, row_of(case, key, by_key, rows, answer, seconds))
+    return True
+
+
+def full_sweep(case: Case) -> Spec:
+    """Every configuration of a case, in as many rounds as a decision takes."""
+    return validate(
+        {
+            "name": case.name.replace(" ", "-"),
+            "axes": dict(case.settings),
+            "contenders": every_contender(case.settings),
+            "measure": {"rounds": LOOKS[0]},
+            "limits": {"seconds_cell": 30.0},
+        }
+    )
+
+
+def _swept(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
+    """Seconds of the trials of the full sweep, also of a start before this one; 0 where it was stopped."""
+    run_folder.start(spec, folder)
+    follow(f"{case.name}: all cells", folder, 0.0, 0.0)
+    state = run_folder.read(folder)
+    if state.state == "failed":
+        raise run_folder.RunError(f"The sweep in {folder} failed: {state.message}")
+    if state.state == "stopped":
+        return 0.0
+    fresh = state.done - state.reused
+    return state.seconds * state.done / fresh if fresh else _seconds_of_trials(folder)
+
+
+def _seconds_of_trials(folder: Path) -> float:
+    """What the rows of a sweep that had ended before took: overhead and samples."""
+    rows = run_folder.rows(folder)
+    return sum((row["seconds_overhead"] or 0.0) + sum(row["samples"] or ()) for row in rows)
+
+
+def _advised(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
+    settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
+    told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
+    return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=told)
+
+
+def row_of(
+    case: Case,
+    key: str,
+    by_key: Mapping[str, Cell],
+    rows: list[dict[str, Any]],
+    answer: Answer,
+    seconds_sweep: float,
+) -> dict[str, Any]:
+    """The row of a case."""
+    pooled = cells.records(cells.latest(store.frame(rows)))
+    problem = make_problem(next(iter(by_key.values())))
+    sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
+    known = answer.recommendation.settings
+    return store.ADVICE.new_row(
+        key=key,
+        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        status="ok" if known else "failed",
+        reason="" if known else answer.recommendation.headline.text,
+        case=case.name,
+        data=_data_of(case),
+        dataset=case.settings["dataset"],
+        model=case.settings["model"],
+        optimizer=case.settings["optimizer"],
+        batch_rows=case.settings.get("batch_rows", Cell().batch_rows),
+        rows=problem.x.shape[0],
+        features=problem.x.shape[1],
+        width=problem.width,
+        density=problem.x.nnz / max(problem.x.shape[0] * problem.x.shape[1], 1),
+        bytes_csr=formats.predicted_bytes("csr", *sizes),
+        bytes_dense=formats.predicted_bytes("dense", *sizes),
+        cells=[_cell(row, by_key[row["key"]]) for row in pooled],
+        recommended={name: known[name] for name in LINE} if known else {},
+        verdict=answer.recommendation.verdict,
+        seconds_sweep=seconds_sweep,
+        seconds_advice=answer.seconds,
+        trials_sweep=len(rows),
+        trials_advice=answer.trials,
+        machine=machine.machine_id(),
+        versions=machine.versions(),
+    )
+
+
+def _data_of(case: Case) -> str:
+    own = set(data.get(case.settings["dataset"]).parameters) | {"dataset", "rows", "features", "density"}
+    named = {name: case.settings[name] for name in names(goes_to="data") if name in case.settings and name in own}
+    return " ".join(f"{name}={value}" for name, value in sorted(named.items()))
+
+
+def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
+    """What judging needs of a cell of the sweep."""
+    known = {name: row[name] for name in (*LINE, "status")}
+    numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
+    return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}

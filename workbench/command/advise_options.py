@@ -1,0 +1,54 @@
+"""The options of `advise` and of `bench advise`. Imports wait until either runs."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from workbench.command import data_commands, exits
+
+
+def advise(
+    ctx: typer.Context,
+    source: data_commands.Named,
+    model: Annotated[str, typer.Option(help="What is trained, by default what suits the labels.")] = "",
+    seconds: Annotated[float, typer.Option(help="Seconds that it may take, 10 or more.")] = 60.0,
+    optimizer: Annotated[str, typer.Option(help="Rule by which a gradient changes the weights.")] = "adagrad",
+    batch_rows: Annotated[
+        int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
+    ] = None,
+    device: Annotated[str, typer.Option(help="cpu or cuda alone; by default all there are.")] = "",
+    lazy: Annotated[
+        bool, typer.Option("--lazy", help="An update may be recommended that trains another model than dense.")
+    ] = False,
+    dataset: data_commands.Dataset = "",
+    labels: data_commands.Labels = "",
+    columns: data_commands.Columns = "",
+    kind: data_commands.Kind = "",
+    reading: data_commands.Reading = "",
+    run: Annotated[Path | None, typer.Option(help="Run folder, by default runs/advise-NAME; gone on with.")] = None,
+    json: data_commands.Json = False,
+) -> None:
+    """Say what to train your data with: sparse or dense, how, how much faster; measured here, within a minute."""
+    from workbench.command import advising
+
+    files = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
+    given = {"model": model, "optimizer": optimizer, "batch_rows": batch_rows, "device": device}
+    answer = advising.advise(source, files, given, seconds, lazy, run, json)
+    if answer.is_stopped:
+        exits.interrupted(ctx, "Stopped")
+
+
+def bench_advise(
+    ctx: typer.Context,
+    quick: Annotated[bool, typer.Option("--quick", help="Four cases, some six minutes.")] = False,
+    case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows and runs; cases that it has are not measured again.")
+    ] = Path("runs/bench-advise"),
+) -> None:
+    """Judge `advise` by full sweeps, beside always sparse, always dense, the bytes rule and a fitted density."""
+    from workbench.command import advice_suite
+
+    if not advice_suite.run(tuple(case or ()), quick, results, exits.typed(ctx)):
+        exits.interrupted(ctx, "Stopped")

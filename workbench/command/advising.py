@@ -1,0 +1,91 @@
+"""`workbench advise`: the budget is shown as it is spent, then the answer: what to do, why, what would change it."""
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.padding import Padding
+from rich.panel import Panel
+from rich.progress import BarColumn, Progress, TextColumn
+from rich.text import Text
+
+from workbench import advise as advice
+from workbench.advise import Answer
+from workbench.analysis.recommendation import Said
+from workbench.command import terminal
+from workbench.sweep import run_folder
+
+SHOWN_KEY = 8
+"""Letters of a cell's key that are shown: enough to find its rows by."""
+
+
+def advise(
+    source: str,
+    files: Mapping[str, str],
+    given: Mapping[str, Any],
+    seconds: float,
+    lazy: bool,
+    folder: Path | None,
+    as_json: bool,
+) -> Answer:
+    """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
+    settings, why = advice.settings_of(source, **files)
+    if why:
+        typer.echo(f"{source} is read by the data set {settings['dataset']}: {why}.", err=True)
+    settings |= {name: value for name, value in given.items() if value}
+    answer = advice.advise(settings, seconds, lazy=lazy, folder=folder, follow=follow)
+    if as_json:
+        print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
+    else:
+        show(answer)
+    return answer
+
+
+def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
+    """Show how much of the budget is spent, and on what. Ctrl-C ends the measuring; what was measured answers.
+
+    A `budget` of 0 is none.
+    """
+    columns = (
+        TextColumn("[bold]{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}" + (" of {task.total:.0f} s" if budget else " s")),
+        TextColumn("{task.fields[now]}"),
+    )
+    with Progress(*columns, console=terminal.stderr) as bar:
+        task = bar.add_task(heading, total=budget or None, now="")
+        states = run_folder.watch(folder)
+        while True:
+            try:
+                state = next(states, None)
+                if state is None:
+                    return
+                now = f"{state.done} trials" if state.done else "starting"
+                bar.update(task, completed=spent + state.seconds, now=now)
+            except KeyboardInterrupt:
+                run_folder.stop(folder)
+                states = run_folder.watch(folder)
+
+
+def show(answer: Answer) -> None:
+    """The answer in a terminal: the headline, its grounds, what would change it, the command."""
+    told = answer.recommendation
+    terminal.console.print(Panel(Text(told.headline.text), title="Recommended", title_align="left"))
+    for heading, sentences in (("Why", told.grounds), ("What would change it", told.would_change)):
+        if sentences:
+            terminal.console.print(heading, style="bold")
+            for said in sentences:
+                terminal.console.print(Padding(_line(said), (0, 0, 0, 2)))
+    if answer.command:
+        terminal.console.print("Train it with", style="bold")
+        terminal.console.print(f"  {answer.command}", markup=False, highlight=False, soft_wrap=True)
+    terminal.console.print(answer.spent, markup=False, highlight=False, soft_wrap=True)
+
+
+def _line(said: Said) -> Text:
+    """A sentence, and the cells that it rests on."""
+    keys = " ".join(key[:SHOWN_KEY] for key in said.keys)
+    return Text.assemble(f"- {said.text}", (f" [{keys}]" if keys else "", "dim"))

@@ -1,0 +1,53 @@
+"""The page of the suite of advice: what is wanted of it, what came of it, every case beside simpler rules."""
+
+from pathlib import Path
+
+from workbench import store
+from workbench.analysis import advice, words
+from workbench.reports import page
+from workbench.reports.texts import written, written_frame
+
+FILE = "bench-advise.md"
+MET = {True: "met", False: "missed", None: ""}
+
+
+def write(folder: str | Path, command: str = "") -> Path:
+    """Write the page beside the rows of a folder; returns its path."""
+    folder = Path(folder)
+    frame = written_frame(store.ADVICE.frame(store.ADVICE.read(folder)))
+    rows, found = advice.latest(frame), advice.scores(frame)
+    own = {score.case: score for score in found if score.rule == "advice"}
+    content = {
+        "goals": page.table_of(
+            ("goal", "wanted", "measured", ""),
+            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in advice.goals(frame)),
+        ),
+        "cases": page.table_of(
+            ("case", "density", "features", "verdict", "recommended", "times the least", "trials", "time"),
+            (_of_case(row, own[row["case"]]) for row in rows),
+        ),
+        "rules": page.table_of(
+            ("case", *advice.RULES),
+            ([row["case"], *(_told(score) for score in found if score.case == row["case"])] for row in rows),
+        ),
+        "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
+        "command": command or f"workbench bench advise --results {folder}",
+    }
+    path = folder / FILE
+    path.write_text(page.templates().get_template("advice.md.jinja").render(content), "utf-8")
+    return path
+
+
+def _of_case(row: advice.Row, score: advice.Score) -> list[str]:
+    share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
+    trials = f"{row['trials_advice']} of {row['trials_sweep']}"
+    numbers = [words.density(row["density"]), f"{row['features']:,}", row["verdict"]]
+    return [row["case"], *numbers, words.line(row["recommended"]), f"{score.whole:.3f}", trials, share]
+
+
+def _told(score: advice.Score) -> str:
+    return f"{score.side:.2f}, {score.whole:.2f}"
+
+
+def _machine(rows: list[advice.Row]) -> dict:
+    return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}
