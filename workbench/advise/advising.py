@@ -17,7 +17,7 @@ from workbench.advise.commands import train_command
 from workbench.advise.contenders import contenders, is_faithful
 from workbench.advise.source import suggested_model
 from workbench.analysis.recommendation import Recommendation, recommend
-from workbench.data.profiles import Profile, profile
+from workbench.data import Profile, profile
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import estimate, grid, run_folder
 from workbench.sweep.problem import is_synthetic, make_problem, parameters_of_file

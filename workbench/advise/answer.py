@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.analysis.recommendation import Recommendation
-from workbench.data.profiles import Profile
+from workbench.data import Profile
 
 
 @dataclass(frozen=True)
