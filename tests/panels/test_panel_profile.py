@@ -70,6 +70,15 @@ def test_a_chosen_file_is_counted_beside_the_panel_and_shown_first(here, opened,
     assert shown.index(panel.profile.box) == shown.index(panel.form.box) + 1
 
 
+def test_a_width_that_was_typed_keeps_a_model_that_has_it(here, opened, news, counted):
+    panel = opened(lab.study(dataset="svmlight", path=str(news), widths=[4]))
+    panel.state.fill({"density": 0.05, "labels": {"kind": "classes", "classes": 2}})
+    assert panel.form.fields["model"].value == "softmax"
+    panel.state.choose(widths="natural", densities="natural")
+    panel.state.fill({"density": 0.05, "labels": {"kind": "classes", "classes": 2}})
+    assert panel.form.fields["model"].value == "logistic"
+
+
 def test_what_cannot_be_read_is_told_in_the_words_of_the_reader(here, opened, news):
     news.write_text("0 1:1\n1 2:x\n")
     panel = opened(lab.study(dataset="svmlight", path=str(news)))

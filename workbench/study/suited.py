@@ -12,7 +12,7 @@ from typing import Any
 
 from workbench import data, models
 from workbench.analysis import words
-from workbench.study.choices import BY_NAME, complete, smaller
+from workbench.study.choices import BY_NAME, ChoiceError, complete, numbers, smaller
 from workbench.sweep.spec import FILES
 
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
@@ -62,6 +62,8 @@ def changed(before: Mapping[str, Any], chosen: Mapping[str, Any]) -> dict[str, A
 def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[str, str]:
     """The choices that follow from what is in a file, by its profile: model, densities. None that a person changed.
 
+    A width that was typed stays, and with it a model that has it.
+
     >>> found = {"density": 0.0036, "labels": {"kind": "classes", "classes": 2}}
     >>> of_profile(completed({"dataset": "svmlight"}), found)
     {'model': 'logistic', 'densities': '0.001, natural, 0.01, 0.03, 0.1'}
@@ -69,11 +71,24 @@ def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
     asked: dict[str, str] = {}
     labels = profile["labels"] or {}
     target = "binary" if labels.get("classes") == 2 else TARGETS.get(labels.get("kind", ""))
-    if target and choices["model"] == BY_NAME["model"].default:
-        asked["model"] = models.plainest(target)
+    if (
+        target
+        and choices["model"] == BY_NAME["model"].default
+        and _has_widths(plain := models.plainest(target), choices)
+    ):
+        asked["model"] = plain
     if choices["densities"] == OF_FILES["densities"] and profile["density"]:
         asked["densities"] = around(profile["density"])
     return {name: value for name, value in asked.items() if choices[name] != value}
+
+
+def _has_widths(model: str, choices: Mapping[str, Any]) -> bool:
+    """Whether the model has the widths that were chosen; the natural one it has."""
+    try:
+        widths = numbers(BY_NAME["widths"], choices["widths"])
+    except ChoiceError:
+        return False
+    return all(width is None or models.get(model).allows(int(width)) for width in widths)
 
 
 def around(density: float) -> str:
