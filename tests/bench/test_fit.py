@@ -1,5 +1,6 @@
 """Time to a held-out quality: what is timed and judged, what contenders learn, what a run stores and goes on with."""
 
+import dataclasses
 import itertools
 import math
 import warnings
@@ -185,6 +186,16 @@ def test_each_kind_of_setting_is_warmed_up_once():
         ("adagrad", 256),
     ]
     assert len(child.kinds_of(contract.get("scikit-learn SGDClassifier").values("logistic"))) == 2
+
+
+def test_a_class_that_only_rows_held_out_have_breaks_no_solver():
+    toy = fit_rows.judge_for("softmax")
+    y = np.where(toy.rows.y == 1, 0, toy.rows.y)
+    refit = contract.get("scikit-learn LogisticRegression lbfgs").refit
+    scorer, _ = refit(dataclasses.replace(toy.rows, y=y), {"C": 1.0}, 50)
+    assert scorer(toy.x).shape == (toy.x.shape[0], 3)
+    assert np.isfinite(toy.value(scorer))
+    assert scorer(toy.x).argmax(1).tolist().count(1) == 0
 
 
 def test_nodes_held_out_keep_their_place_in_the_graph(tmp_path):

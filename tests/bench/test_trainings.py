@@ -1,4 +1,4 @@
-"""Trainings by other libraries: the same rows, the same judge, points that the curves take; what is missing is said."""
+"""Contenders on the rows of a cell: the same rows, the same judge, points that the curves take, one an epoch."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,8 @@ import pytest
 from workbench import models
 from workbench.analysis import curves
 from workbench.bench import trainings
-from workbench.bench.trainings import implicit_factors, pytorch_bags
+from workbench.bench.fit.contenders import implicit_factors
+from workbench.bench.shapes import BenchError
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell
 
@@ -51,21 +52,46 @@ def test_every_epoch_is_a_point_of_each_measure(ratings):
     assert curves.ends(found, "NDCG at 20")["nobody"].keys() == {3}
 
 
-@pytest.mark.parametrize("way", ["als", "bpr"])
-def test_implicit_learns_the_order_of_items(ratings, way):
+@pytest.mark.parametrize(
+    ("who", "setting"),
+    [
+        ("implicit AlternatingLeastSquares", {"regularization": 0.05, "confidence": 5.0}),
+        ("implicit BayesianPersonalizedRanking", {"regularization": 0.05, "rate": 0.05}),
+    ],
+)
+def test_implicit_learns_the_order_of_items(ratings, who, setting):
     pytest.importorskip("implicit")
-    settings = {"als": {"alpha": 5.0}, "bpr": {"learning_rate": 0.05}}[way]
-    trained = getattr(implicit_factors, way)(ratings, factors=8, regularization=0.05, threads=1, **settings)
-    points = trainings.curve(way, trained, models.get("bpr"), ratings, epochs=30)
+    trained = trainings.trained(who, ratings, "bpr", setting, width=8, threads=1)
+    points = trainings.curve(who, trained, models.get("bpr"), ratings, epochs=30)
     assert last(points, "recall at 20") > 0.6, "half of 40 items would be 0.5"
 
 
-@pytest.mark.parametrize(("model", "sparse"), [("logistic", True), ("embedding_mlp", True), ("embedding_mlp", False)])
-def test_pytorch_learns_what_a_click_depends_on(clicks, model, sparse):
+@pytest.mark.parametrize(
+    ("model", "who"),
+    [
+        ("logistic", "PyTorch EmbeddingBag, sparse gradient"),
+        ("embedding_mlp", "PyTorch embedding_mlp, sparse gradient"),
+        ("embedding_mlp", "PyTorch embedding_mlp, dense gradient"),
+    ],
+)
+def test_pytorch_learns_what_a_click_depends_on_by_the_rule_of_ours(clicks, model, who):
     pytest.importorskip("torch")
+    setting = {"optimizer": "adam", "rate": 0.02, "batch_rows": 128}
     options = "hidden=8" if model == "embedding_mlp" else ""
-    trained = pytorch_bags.train(clicks, model, sparse, learning_rate=0.02, options=options, batch_rows=128, threads=1)
-    points = trainings.curve(model, trained, models.get("logistic"), clicks, epochs=5)
+    trained = trainings.trained(who, clicks, model, setting, options=options, threads=1)
+    points = trainings.curve(who, trained, models.get("logistic"), clicks, epochs=5)
     assert last(points, "AUC") > 0.75
-    with pytest.raises(ValueError, match="model is 'softmax'; it is logistic or embedding_mlp"):
-        next(pytorch_bags.train(clicks, "softmax"))
+
+
+def test_an_epoch_is_one_point(clicks):
+    pytest.importorskip("torch")
+    seen, setting = [], {"optimizer": "sgd", "rate": 0.1, "batch_rows": clicks.x.shape[0]}
+    steps = trainings.trained("PyTorch EmbeddingBag, dense gradient", clicks, "logistic", setting)
+    for scorer, _ in zip(steps, range(2), strict=False):
+        seen.append(scorer(clicks.x)[:5, 0].copy())
+    assert np.abs(seen[1]).max() > np.abs(seen[0]).max() > 0, "a second step of the same kind goes further"
+
+
+def test_who_does_not_train_the_model_step_by_step_is_refused(clicks):
+    with pytest.raises(BenchError, match=r"does not train logistic epoch by epoch; there is: .*SGDClassifier"):
+        trainings.trained("scikit-learn LogisticRegression lbfgs", clicks, "logistic", {})

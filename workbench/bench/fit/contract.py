@@ -75,11 +75,12 @@ class Rows:
     settings: Mapping[str, Any] = field(default_factory=dict)
     facts: Mapping[str, Any] = field(default_factory=dict)
     seed: int = 0
+    points: int = POINTS_EPOCH
 
     @property
     def rows_point(self) -> int:
-        """Rows after which a training is at its next point."""
-        return max(1, self.x.shape[0] // POINTS_EPOCH)
+        """Rows after which a training is at its next point, of which an epoch has `points`."""
+        return max(1, self.x.shape[0] // self.points)
 
     @property
     def bytes_dense(self) -> int:

@@ -59,13 +59,25 @@ Net = Callable[[Rows, bool], tuple[Any, Callable[[Batch], Any]]]
 """Makes of rows, and whether gradients are sparse, the module and what gives its scores [R, N] of a batch."""
 
 
+def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
+    """The optimizers of a module: one, but Adam, lazy where gradients of tables are sparse, takes these alone."""
+    torch = pytorch()
+    if value["optimizer"] != "adam" or not sparse:
+        return [getattr(torch.optim, OPTIMIZERS[value["optimizer"]])(module.parameters(), lr=value["rate"])]
+    kinds = torch.nn.EmbeddingBag, torch.nn.Embedding
+    tables = [one.weight for one in module.modules() if isinstance(one, kinds)]
+    others = [one for one in module.parameters() if not any(one is table for table in tables)]
+    lazy = torch.optim.SparseAdam(tables, lr=value["rate"])
+    return [lazy, torch.optim.Adam(others, lr=value["rate"])] if others else [lazy]
+
+
 def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterator[Scorer]:
     """Epochs of a net; whatever prepares rows for it is done here, and timed."""
     torch = pytorch()
     torch.manual_seed(rows.seed)
     module, forward = net(rows, sparse)
     measured = getattr(torch.nn, LOSSES[loss])()
-    optimizer = getattr(torch.optim, OPTIMIZERS[value["optimizer"]])(module.parameters(), lr=value["rate"])
+    optimizers = optimizers_of(module, value, sparse)
     size, count, done = value["batch_rows"], rows.x.shape[0], 0
     generator = np.random.default_rng(rows.seed)
     while True:
@@ -73,9 +85,10 @@ def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterat
         x, y = rows.x[order], torch.from_numpy(rows.y[order])
         for start in range(0, count, size):
             stop = min(start + size, count)
-            optimizer.zero_grad()
+            module.zero_grad()
             measured(forward(batch_of(x, start, stop)), y[start:stop]).backward()
-            optimizer.step()
+            for optimizer in optimizers:
+                optimizer.step()
             done += stop - start
             if done >= rows.rows_point:
                 done = 0

@@ -24,7 +24,9 @@ def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Score
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is left early on purpose
         model.fit(rows.x, rows.y.reshape(-1).astype(np.int64))
     is_done = int(np.max(model.n_iter_)) < iterations
-    return (model.decision_function if rows.model == "logistic" else partial(log_probabilities, model)), is_done
+    return (
+        model.decision_function if rows.model == "logistic" else partial(log_probabilities, model, rows.width)
+    ), is_done
 
 
 def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:

@@ -30,9 +30,14 @@ def _classifier(rows: Rows, value: Value):
     )
 
 
-def log_probabilities(model, x) -> np.ndarray:
-    """Scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such scores."""
-    return np.log(np.maximum(model.predict_proba(x), SMALLEST))
+def log_probabilities(model, width: int, x) -> np.ndarray:
+    """Scores [R, N] whose softmax is what the model says: those of classes one against the rest are no such scores.
+
+    A class that no row has that is trained on is as good as impossible to it.
+    """
+    found = np.full((x.shape[0], width), np.log(SMALLEST))
+    found[:, model.classes_] = np.log(np.maximum(model.predict_proba(x), SMALLEST))
+    return found
 
 
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
@@ -41,7 +46,9 @@ def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
     y = rows.y.reshape(-1).astype(np.int64)
     cut = [(rows.x[part], y[part]) for part in parts(rows)]
     scorer = (
-        model.decision_function if classes.size == 2 and rows.model != "softmax" else partial(log_probabilities, model)
+        model.decision_function
+        if classes.size == 2 and rows.model != "softmax"
+        else partial(log_probabilities, model, rows.width)
     )
     while True:
         for x, labels in cut:

@@ -1,0 +1,80 @@
+"""Contenders of `bench.fit` on the rows of a cell of a sweep, as curves of quality against seconds: for notebooks.
+
+`bench.fit` has the whole contest, to a quality, in processes of its own. Here a contender, named as there, trains a
+`sweep.problem.Problem` in this process, epoch by epoch: `trained("PyTorch embedding_mlp, sparse gradient", ...)`.
+`curve` takes the time of each epoch and judges beside the clock, by the functions that judge trials, on the rows that
+the trial of the same cell holds out.
+"""
+
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workbench import models
+from workbench.bench.child import set_threads
+from workbench.bench.fit import contract
+from workbench.bench.fit.contract import Rows, Scorer
+from workbench.sweep.problem import Problem
+from workbench.train import ranking
+
+
+def unavailable(contender: str) -> str:
+    """Why a contender cannot take part here, or ""; `BenchError` lists the known."""
+    return contract.get(contender).unavailable
+
+
+def trained(
+    contender: str,
+    problem: Problem,
+    model: str,
+    setting: Mapping[str, Any],
+    width: int = 1,
+    options: str = "",
+    threads: int = 0,
+    seed: int = 0,
+) -> Iterator[Scorer]:
+    """Train a model of that width and with these options by a contender with a setting; after each epoch a scorer.
+
+    `threads` 0 leaves them as they are. `BenchError` for a name that is not known, and for a contender that goes by
+    fits anew; ModuleNotFoundError where its library is not installed.
+    """
+    found = contract.get(contender)
+    if found.steps is None or model not in found.models:
+        able = [name for name in contract.names() if contract.get(name).steps and model in contract.get(name).models]
+        raise contract.BenchError(f"{contender} does not train {model} epoch by epoch; there is: {'; '.join(able)}.")
+    if threads:
+        set_threads(threads)
+    settings = {"model_options": options} if options else {}
+    has_intercept = models.get(model).has_intercept
+    rows = Rows(model, problem.x, problem.y, width, has_intercept, threads, settings, problem.facts, seed, points=1)
+    return found.steps(rows, setting)
+
+
+def qualities(model: models.Model, problem: Problem, scorer: Scorer) -> dict[str, float]:
+    """The model's measures of quality by name, on the rows held out, as `train.Training.qualities` takes them."""
+    measures = {model.quality_name: model.quality, **model.measures}
+    x, y = problem.held_out
+    if x is None or y is None:
+        raise ValueError("The problem has no rows held out; make it of a cell that trains epochs.")
+    if model.rank is None:
+        scores = scorer(x)
+        return {name: float(measure(scores, y)) for name, measure in measures.items()}
+    return ranking.measured(scorer, measures, problem.facts["fields"], problem.x, x)
+
+
+def curve(
+    who: str, trained: Iterator[Scorer], model: models.Model, problem: Problem, epochs: int, repeat: int = 0
+) -> list[dict[str, Any]]:
+    """The points of a training of a rival as `analysis.curves` takes them: after each epoch each measure.
+
+    What the first epoch compiles or loads is in its time: train once before.
+    """
+    points, seconds = [], 0.0
+    for epoch in range(1, epochs + 1):
+        start = time.perf_counter()
+        scorer = next(trained)
+        seconds += time.perf_counter() - start
+        known = {"who": who, "side": "rival", "repeat": repeat, "epoch": epoch, "seconds": seconds}
+        judged = qualities(model, problem, scorer)
+        points += [known | {"measure": measure, "value": value} for measure, value in judged.items()]
+    return points
