@@ -51,7 +51,7 @@ ALLOWED = {
         *("models", "train", "metrics", "advise", "analysis"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
-    "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep"},
+    "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep", "option_text"},
     "workbench.panels": {
         *("store", "analysis", "plots", "reports", "sweep", "study", "train"),
         *("formats", "ops", "data", "models", "optimizers", "advise"),

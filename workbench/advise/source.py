@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from workbench import data, option_text
+from workbench import data, models, option_text
 from workbench.data import reader_options
 from workbench.sweep.spec import FILES
 
@@ -44,11 +44,8 @@ def suggested_model(dataset: data.Dataset) -> str:
     'softmax'
     """
     if dataset.graph is not None:
-        return "graph_convolution"
-    if dataset.facts.get("implicit"):
-        return "bpr"
-    if dataset.facts.get("fields"):
-        return "matrix_factorization"
-    if dataset.kind != "classes":
-        return {"numbers": "linear", "multilabel": "multilabel"}[dataset.kind]
-    return "logistic" if len(dataset.classes) == 2 else "softmax"
+        return models.usual("graph")
+    for fact in ("implicit", "fields"):
+        if dataset.facts.get(fact):
+            return models.usual(fact)
+    return models.usual("binary" if len(dataset.classes) == 2 and dataset.kind == "classes" else dataset.kind)

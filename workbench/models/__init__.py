@@ -149,7 +149,8 @@ class Model:
 
     A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
     `rank(given, arrays)` gives of its parameters `scores_of(users)`, of all items, on which measures are taken then.
-    Where the patterns of its parameters may move, `moves(given)` says how.
+    Where the patterns of its parameters may move, `moves(given)` says how. `usual_for` is the task for which people
+    train it first: labels that are numbers, binary, classes or multilabel, or data of a graph, of fields or implicit.
     """
 
     name: str
@@ -158,6 +159,7 @@ class Model:
     quality_name: str
     quality: Callable[[np.ndarray, np.ndarray], float]
     predicts: str = ""
+    usual_for: str = ""
     scores: Callable[[Symbol, str, Given], Symbol] = product
     parameters: Callable[[Given], tuple[Parameter, ...]] = weights
     widths: str = "any width from 1"
@@ -211,10 +213,13 @@ _models: Registry[Model] = Registry("model", (__name__,), ModelError)
 register, names, get, unavailable = _models.register, _models.names, _models.get, _models.unavailable
 
 
-def plainest(target: str) -> str:
-    """Name of the model of such targets whose scores are X @ W and nothing else.
+def usual(task: str) -> str:
+    """Name of the model that people train first for such a task; a `ModelError` lists the tasks there are.
 
-    >>> plainest("binary"), plainest("numbers")
+    >>> usual("binary"), usual("numbers")
     ('logistic', 'linear')
     """
-    return next(name for name in names() if get(name).is_product and get(name).target == target)
+    tasks = {get(name).usual_for: name for name in names() if get(name).usual_for}
+    if task not in tasks:
+        raise ModelError(f"No model is the usual one for {task!r}; there is one for {', '.join(sorted(tasks))}.")
+    return tasks[task]

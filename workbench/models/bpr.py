@@ -52,5 +52,6 @@ register(
         sampler=sampler,
         rank=rank,
         predicts="the order of items for users",
+        usual_for="implicit",
     )
 )

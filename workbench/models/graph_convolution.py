@@ -90,6 +90,7 @@ register(
     of_classes(
         "graph_convolution",
         predicts="classes of the nodes of a graph",
+        usual_for="graph",
         scores=scores,
         parameters=parameters,
         options={

@@ -12,6 +12,7 @@ register(
         quality=binary_accuracy,
         measures={"AUC": auc, "log loss": logit_loss},
         predicts="yes or no",
+        usual_for="binary",
         widths="width 1",
         allows=lambda width: width == 1,
     )

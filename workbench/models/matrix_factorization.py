@@ -48,5 +48,6 @@ register(
         width=16,
         needs=("fields",),
         predicts="numbers of users and items, by factors of both",
+        usual_for="fields",
     )
 )

@@ -12,5 +12,6 @@ register(
         quality=f1_micro,
         measures={"macro-F1": f1_macro, "AUC": auc},
         predicts="several classes a row",
+        usual_for="multilabel",
     )
 )

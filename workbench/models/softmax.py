@@ -3,4 +3,4 @@
 from workbench.models import register
 from workbench.models.classes import of_classes
 
-register(of_classes("softmax", predicts="classes"))
+register(of_classes("softmax", predicts="classes", usual_for="classes"))

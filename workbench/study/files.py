@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench import data
+from workbench import data, option_text
 from workbench.analysis import words
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.suited import files_of
@@ -29,7 +29,7 @@ def guessed(path: str) -> tuple[dict[str, str], str]:
         dataset, options, why = data.guess(Path(path).expanduser())
     except data.DataError as error:
         raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
-    return {"dataset": dataset, "reading": ", ".join(f"{name}={value}" for name, value in options.items())}, why
+    return {"dataset": dataset, "reading": option_text.written(options)}, why
 
 
 def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:

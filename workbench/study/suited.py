@@ -18,8 +18,6 @@ from workbench.sweep.spec import FILES
 OF_FILES = {"densities": "natural", "widths": "natural", "features": ""}
 OF_TEXT = {"widths": "natural"}
 """What a set that is read, but from no file of the user's, has of its own; it is large enough to be cut."""
-TARGETS = {"classes": "classes", "numbers": "numbers", "multilabel": "multilabel"}
-"""The target of the model that is trained on labels of a kind; two classes are yes and no."""
 MOST_ABOVE = 3
 """Densities above the natural one that are measured of a file."""
 APART = 1.5
@@ -69,14 +67,11 @@ def of_profile(choices: Mapping[str, Any], profile: Mapping[str, Any]) -> dict[s
     {'model': 'logistic', 'densities': '0.001, natural, 0.01, 0.03, 0.1'}
     """
     asked: dict[str, str] = {}
-    labels = profile["labels"] or {}
-    target = "binary" if labels.get("classes") == 2 else TARGETS.get(labels.get("kind", ""))
-    if (
-        target
-        and choices["model"] == BY_NAME["model"].default
-        and _has_widths(plain := models.plainest(target), choices)
-    ):
-        asked["model"] = plain
+    labels = profile["labels"]
+    if labels and choices["model"] == BY_NAME["model"].default:
+        plain = models.usual("binary" if labels["classes"] == 2 and labels["kind"] == "classes" else labels["kind"])
+        if _has_widths(plain, choices):
+            asked["model"] = plain
     if choices["densities"] == OF_FILES["densities"] and profile["density"]:
         asked["densities"] = around(profile["density"])
     return {name: value for name, value in asked.items() if choices[name] != value}
