@@ -6,16 +6,26 @@ its scores, times `scale`, and returns the sum of the losses, float64, and the f
 """
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from kernels.contract import KernelError
 from kernels.registry import names
 
-_blocks: dict[str, Callable] = {}
+
+class _Loss(NamedTuple):
+    block: Callable
+    curvature: float
 
 
-def register_block(name: str, block: Callable) -> None:
-    """Give the loss of that kernel as a compiled function."""
-    _blocks[name] = block
+_blocks: dict[str, _Loss] = {}
+
+
+def register_block(name: str, block: Callable, curvature: float) -> None:
+    """Give the loss of that kernel as a compiled function.
+
+    `curvature` bounds the second derivative of a row's loss by its scores, in any direction.
+    """
+    _blocks[name] = _Loss(block, curvature)
 
 
 def losses() -> list[str]:
@@ -24,11 +34,20 @@ def losses() -> list[str]:
     return sorted(_blocks)
 
 
-def block_of(name: str) -> Callable:
-    """The compiled function of that loss; an unknown one is a `KernelError` that lists those there are."""
+def _get(name: str) -> _Loss:
     if name not in _blocks and name not in losses():
         raise KernelError(f"There is no loss {name!r} of some rows; there is: {', '.join(losses())}.")
     return _blocks[name]
+
+
+def block_of(name: str) -> Callable:
+    """The compiled function of that loss; an unknown one is a `KernelError` that lists those there are."""
+    return _get(name).block
+
+
+def curvature_of(name: str) -> float:
+    """The largest second derivative of a row's loss by its scores, in any direction."""
+    return _get(name).curvature
 
 
 def wrong_label(row: int, label: int, width: int) -> KernelError:

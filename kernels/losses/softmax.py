@@ -102,7 +102,7 @@ def block(scores, labels, gradient, scale):
     return loss + math.log(product), -1
 
 
-register_block("softmax", block)
+register_block("softmax", block, curvature=0.5)
 
 
 @compiled_parallel

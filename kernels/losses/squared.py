@@ -46,7 +46,7 @@ def block(scores, targets, gradient, scale):
     return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
 
 
-register_block("squared", block)
+register_block("squared", block, curvature=1.0)
 
 
 @compiled_parallel

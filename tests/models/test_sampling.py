@@ -142,3 +142,18 @@ def test_an_intercept_of_an_order_is_refused_and_left_out_by_default():
     assert not train.Setup(model="bpr").has_intercept
     reason = train.why_impossible(train.Setup(model="bpr", intercept=True))
     assert reason == "The bpr model has no intercept, which would change no order; leave it out."
+
+
+@pytest.mark.parametrize("kind", ["few ties", "many ties", "nan", "none left"])
+def test_measures_of_the_first_items_are_those_of_all_of_them(kind):
+    generator = np.random.default_rng(3)
+    scores = generator.standard_normal((20, 1500)).astype(np.float32)
+    scores = np.round(scores, 1) if kind == "many ties" else np.round(scores, 3)
+    scores[generator.random(scores.shape) < (0.999 if kind == "none left" else 0.05)] = -np.inf
+    if kind == "nan":
+        scores[4, 7] = np.nan
+    relevant = generator.random(scores.shape) < 0.003
+    few = ranking.leading(scores, relevant, 20)
+    assert (few[0].shape[1] < 400) == (kind == "few ties" or kind == "many ties")
+    for measure in (metrics.recall_at, metrics.precision_at, metrics.ndcg_at):
+        np.testing.assert_equal(measure(*few, k=20), measure(scores, relevant, k=20))

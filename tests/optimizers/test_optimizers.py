@@ -40,6 +40,12 @@ def test_lazy_equals_dense_when_every_row_is_touched(name):
     np.testing.assert_allclose(run(name, "lazy", grads, decay=0.1), run(name, "dense", grads, decay=0.1), rtol=1e-12)
 
 
+def test_adagrad_steps_as_far_by_small_gradients_as_by_large_ones():
+    large = gradients(2, [[0, 2], [2, 5]])
+    small = [RowSparse(1e-5 * one.values, one.indices, one.shape) for one in large]
+    np.testing.assert_allclose(run("adagrad", "lazy", small), run("adagrad", "lazy", large), atol=1e-3)
+
+
 @pytest.mark.parametrize("name", ["sgd", "adagrad", "group_adagrad", "ftrl"])
 def test_lazy_equals_dense_without_decay_for_rules_without_momentum(name):
     grads = gradients(3, [[0, 2], [2, 5], [0]])

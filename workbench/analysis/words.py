@@ -198,7 +198,8 @@ def line(row: Mapping[str, Any]) -> str:
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    launch = {"graph": ", one graph", "epoch": ", epochs in one call"}.get(str(row.get("launch")), "")
+    launches = {"graph": ", one graph", "epoch": ", epochs in one call", "dual": ", dual ascent"}
+    launch = launches.get(str(row.get("launch")), "")
     return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{launch})"
 
 
@@ -224,7 +225,7 @@ def short_line(row: Mapping[str, Any]) -> str:
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    launch = {"graph": " · graph", "epoch": " · epoch"}.get(str(row.get("launch")), "")
+    launch = {"graph": " · graph", "epoch": " · epoch", "dual": " · dual"}.get(str(row.get("launch")), "")
     return f"{name} · {row['gradient']} gradient{lazy}{index}{launch}"
 
 

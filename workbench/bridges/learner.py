@@ -54,6 +54,8 @@ class Learner:
 
     def epochs(self, x: Any, y: np.ndarray, weights: np.ndarray | None, most: int) -> Iterator[float]:
         """Train on csr x [R, D], its targets y and weights [R], for `most` epochs; gives the mean loss of each."""
+        if self.setup.launch == "dual" and self.epoch:
+            raise ValueError("Dual ascent trains on all rows at once: call fit with them, or leave launch out.")
         self.run.take(x, y, weights)
         try:
             for _ in range(most):

@@ -17,6 +17,8 @@ searches, and can be pickled. Values are float32 or float64 as they come, others
 | options               | None     | further options of the optimizer by name                                    |
 | lazy                  | on       | rows of w that change: on: those that a batch touches; off: all; exact: as  |
 |                       |          | off, rows catching up when they are next touched                            |
+| launch                | None     | None: as the rest says; dual: by dual ascent, to what sgd, exact and decay   |
+|                       |          | come to, with no rate: of model_options, fit_intercept, decay, epochs alone |
 | batch_rows            | None     | rows a step; None: 256, or an eighth of the rows where these are fewer        |
 | epochs                | 20       | passes over the data                                                        |
 | shuffle               | True     | True: a new order each epoch; once: one at first, False: as they come; then |

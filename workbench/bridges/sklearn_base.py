@@ -23,6 +23,9 @@ FLOATS = [np.float32, np.float64]
 UPDATES = {lazy: update for update, lazy in LAZY.items()}
 """The update of a setup by the word of the optimizers."""
 
+LAUNCHES = (None, "dual")
+"""How an estimator may be told to train."""
+
 MOST_ROWS, LEAST_STEPS = 256, 8
 """Rows of a batch where `batch_rows` is None: so many, fewer where an epoch had fewer steps."""
 
@@ -33,6 +36,7 @@ SHARED: dict[str, Any] = {
     "options": None,
     "model_options": None,
     "lazy": "on",
+    "launch": None,
     "batch_rows": None,
     "epochs": 20,
     "shuffle": True,
@@ -134,9 +138,14 @@ class Estimator(BaseEstimator, ABC):
         if self.shuffle not in (True, False, "once"):
             raise ValueError(f"shuffle is {self.shuffle!r}; it is one of True, False, 'once'.")
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        if self.launch not in LAUNCHES:
+            raise ValueError(
+                f"launch is {self.launch!r}; it is None, for the fastest that does as the rest says, or dual."
+            )
         options = {"decay": self.decay} if self.decay else {}
         options |= {} if self.learning_rate is None else {"learning_rate": self.learning_rate}
         chosen = {"format": "csr", "model": model.name, "intercept": self.fit_intercept, "update": UPDATES[self.lazy]}
+        chosen |= {} if self.launch is None else {"launch": self.launch}
         chosen, _ = complete(chosen, fastest=True)
         chosen |= {"batch_rows": batch_rows, "shuffle": self.shuffle is True, "seed": seed}
         chosen |= {"dtype": np.dtype(dtype).name, "model_options": self.model_options}

@@ -9,4 +9,4 @@ Source     Duchi, Hazan and Singer 2011; the decay is no part of the history
 
 from workbench.optimizers.contract import by_rule, register
 
-register(by_rule("adagrad", learning_rate=0.1, decay=0.0, epsilon=1e-7))
+register(by_rule("adagrad", learning_rate=0.1, decay=0.0, epsilon=1e-16))

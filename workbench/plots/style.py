@@ -42,6 +42,8 @@ LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#888888", "*", ":")
 GRAPH = "-."
 EPOCH = (0, (3, 1, 1, 1, 1, 1))
+DUAL = (0, (5, 1, 1, 1, 1, 1))
+LAUNCHES = {"graph": GRAPH, "epoch": EPOCH, "dual": DUAL}
 SERIAL = (0, (2, 1.5))
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
@@ -68,7 +70,7 @@ def _line(row: cells.Row) -> Any:
     """The line style: who computes, or how the step is launched, or that it runs on one thread."""
     if row.get("serial"):
         return SERIAL
-    return {"graph": GRAPH, "epoch": EPOCH}.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
+    return LAUNCHES.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
 
 
 def mark(format: str) -> dict[str, str]:

@@ -14,7 +14,7 @@ import kernels
 from workbench import executor, formats, optimizers
 from workbench.models import Parameter
 from workbench.models.patterns import Pattern
-from workbench.train import Training
+from workbench.train import Run, Training, dual_steps
 
 SAMPLED = 16
 """Rows and columns that are checked; the references are plain loops."""
@@ -87,9 +87,15 @@ def _check_step(run: Training, generator: np.random.Generator) -> Checked:
             expected[name] = part.astype(np.float64)
             errors[_stage("gradient", name)] = _error(expected[name], reference)
     before = {name: run.read_rows(rows[name], name).astype(np.float64) for name in expected}
+    ascended = {}
+    if isinstance(run, Run) and run.setup.launch == "dual":
+        ascended = dual_reference(run, x, touched, batch.y)
     run.update(gradients)
     for one in run.parameters:
         stepped = _stepped(run, one, before[one.name], expected[one.name])
+        if one.name in ascended:
+            at = np.searchsorted(touched, rows[one.name]) if one.touched else slice(None)
+            stepped = ascended[one.name][at]
         errors[_stage("update", one.name)] = _error(run.read_rows(rows[one.name], one.name), stepped)
     run.reset()
     return Checked(errors, ALLOWED[run.setup.dtype])
@@ -199,6 +205,21 @@ def _gradients_at(
     found = {one.name: gradients[one.name][places] if one.touched else gradients[one.name] for one in run.parameters}
     patterns = {one.name: _pattern(run, one, columns) for one in run.parameters if one.matrix}
     return found | {name: found[name][pattern.rows, pattern.indices] for name, pattern in patterns.items()}
+
+
+def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict[str, np.ndarray]:
+    """The parameters after dual ascent on a batch by its reference, in float64: of w [U, N] the touched rows."""
+    x = x[:, touched]
+    w, rows = run.read_rows(touched).astype(np.float64), np.arange(x.shape[0])
+    outputs = np.arange(w.shape[1])
+    b = run.read_rows(outputs, "b").astype(np.float64) if run.setup.has_intercept else np.zeros(0)
+    steps, none = dual_steps.DualSteps(run), np.zeros(0)
+    steps.hold(x)
+    targets = y if y.dtype.kind == "i" else y.astype(np.float64)
+    variables = np.zeros((x.shape[0], w.shape[1]))
+    operands = x.indptr, x.indices, x.data, targets, none, steps.squares, rows, w, variables, b
+    steps.kernel.reference(*operands, steps.square, steps.decay)
+    return {"w": w, "b": b}
 
 
 def _stepped(run: Training, parameter: Parameter, values: np.ndarray, gradient: np.ndarray) -> np.ndarray:

@@ -96,6 +96,8 @@ def predicted_bytes(
         shuffle=cell.shuffle or stored,
         **{name: getattr(cell, name) for name in ("format", "update", "dtype")},
     )
+    if cell.launch == "dual":  # a number for each row and output, and the sum of squares of the row
+        parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")
     if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
         parts["data"] = formats.predicted_bytes("csr", rows, features, nnz, cell.dtype, "int32")
     beside = given.nbytes

@@ -226,7 +226,8 @@ class _Trial:
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         self.row["seconds_first_step"] = (time.perf_counter() - first) / curve.events[0].steps
-        are_new = self.setup.shuffle or self.setup.launch == "epoch" or isinstance(run.batches.x, data.StoredRows)
+        in_calls = self.setup.launch in ("epoch", "dual")
+        are_new = self.setup.shuffle or in_calls or isinstance(run.batches.x, data.StoredRows)
         steps_warmup = self.policy.steps_warmup if are_new else self.row["steps_epoch"]
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
         timing = sample(lambda: curve.add(next(events)).seconds, policy, lambda: curve.events[-1].steps)

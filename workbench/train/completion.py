@@ -53,7 +53,7 @@ def in_calls(setup: Setup) -> Setup:
     ('epoch', 'kernels')
     """
     calls = replace(setup, launch="epoch", gradient="row_sparse")
-    return calls if setup.shuffle and not why_impossible(calls) else setup
+    return calls if setup.launch == "kernels" and setup.shuffle and not why_impossible(calls) else setup
 
 
 @functools.lru_cache
@@ -62,6 +62,8 @@ def _chosen(deciding: tuple, given: tuple, fastest: bool) -> tuple | None:
     setup = Setup(**dict(zip(DECIDING, deciding, strict=True)))
     if setup.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
+    if setup.launch == "dual":  # the others that it asks for are said by whoever checks the settings
+        setup = replace(setup, optimizer="sgd", options={"decay": 1.0})
     own = products.default_engine(setup.format)
     engines = (own, *(engine for engine in products.ENGINES if engine != own))
     usual = tuple(value or USUAL[name] for name, value in zip(COMPLETED, given, strict=True))

@@ -1,16 +1,19 @@
 """Epochs in few calls, on the host: all batches of a stretch of an epoch in one compiled call (`kernels.epochs`).
 
+What a call does is the rule's steps (`RuleSteps`), or dual ascent (`dual_steps.DualSteps`).
+
 Rows are read where they stand, in the order of the epoch's batches. A call ends after about 50 ms, so that whoever asks
 for events is asked in turn: progress, loss curves, Ctrl-C and changes of options work as with steps one by one.
 """
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, final
 
 import numpy as np
 
 from kernels import epochs
 from workbench import data
+from workbench.train.dual_steps import DualSteps
 from workbench.train.events import Laps, StepEvent
 
 if TYPE_CHECKING:
@@ -23,12 +26,53 @@ SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT = 60e-9, 15e-9, 0.6e-9
 """What a row, an entry, and a column of an entry's weights take, about: calls have the same batches on any machine."""
 
 
-class EpochCalls:
-    """The calls of a training; parameters, states and the count of steps are those of the training itself."""
+class Steps(Protocol):
+    """What calls do, and what is kept for it beside the parameters."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of what is kept."""
+
+    def begin(self, x: Any) -> None:
+        """Get ready for an epoch on the rows x."""
+
+    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Do the steps of some batches: the loss of each."""
+
+
+@final
+class RuleSteps:
+    """Steps of the setup's optimizer, whose states are those of the training."""
+
+    nbytes = 0
 
     def __init__(self, run: "Run") -> None:
         self.run = run
         self.kernel = epochs.get(run.model.loss, run.setup.optimizer)
+
+    def begin(self, x: Any) -> None:
+        """Nothing is kept."""
+
+    def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
+        """Call the kernel on parameters and states, with the settings of these steps."""
+        run, steps = self.run, -(-order.size // batch_rows)
+        (w, *states), settings = run.updater.begin_steps("w", run.arrays["w"], steps)
+        b, of_b = [np.zeros(0, run.dtype)] * (1 + len(states)), settings
+        if run.setup.has_intercept:
+            tables, of_b = run.updater.begin_steps("b", run.arrays["b"], steps)
+            b = [table.reshape(-1) for table in tables]
+        batches = x.indptr, x.indices, x.data, y, counts, order, batch_rows
+        losses = self.kernel.trusted(*batches, w, *states, *b, settings, of_b)
+        run.updater.end_steps(steps)
+        return losses
+
+
+@final
+class EpochCalls:
+    """The calls of a training; parameters, states and the count of steps are those of the training itself."""
+
+    def __init__(self, run: "Run", steps: Steps) -> None:
+        self.run, self.steps = run, steps
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
         """The events of an epoch, one for each call."""
@@ -40,6 +84,7 @@ class EpochCalls:
             )
         order, x = batches.order(epoch), batches.x
         held = {name: array for name, _, array in batches.labels}
+        self.steps.begin(x)
         stride = self._rows_a_call(x, order)
         laps.lap("slice")
         for first in range(0, order.size, stride):
@@ -68,16 +113,13 @@ class EpochCalls:
 
         y are the targets of x, `weights` what the loss of each row counts for, all alike for None.
         """
-        run, none = self.run, np.zeros(0, self.run.dtype)
-        steps = -(-order.size // batch_rows)
-        (w, *states), settings = run.updater.begin_steps("w", run.arrays["w"], steps)
-        b, of_b = [none] * (1 + len(states)), settings
-        if run.setup.has_intercept:
-            tables, of_b = run.updater.begin_steps("b", run.arrays["b"], steps)
-            b = [table.reshape(-1) for table in tables]
-        counts = none if weights is None else weights
-        batches = x.indptr, x.indices, x.data, y, counts, order, batch_rows
-        losses = self.kernel.trusted(*batches, w, *states, *b, settings, of_b)
-        run.updater.end_steps(steps)
-        run.step += steps
+        counts = np.zeros(0, self.run.dtype) if weights is None else weights
+        losses = self.steps.do(x, y, counts, order, batch_rows)
+        self.run.step += losses.size
         return losses
+
+
+def calls_for(run: "Run") -> EpochCalls | None:
+    """The calls of a training whose setup does epochs in calls; None for those of steps one by one."""
+    kinds = {"epoch": RuleSteps, "dual": DualSteps}
+    return EpochCalls(run, kinds[run.setup.launch](run)) if run.setup.launch in kinds else None

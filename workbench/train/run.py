@@ -13,7 +13,7 @@ from workbench.models import Input
 from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, make_plan
 from workbench.train import saved
-from workbench.train.epoch_calls import EpochCalls
+from workbench.train.epoch_calls import calls_for
 from workbench.train.events import Laps, StepEvent
 from workbench.train.moving import Mover
 from workbench.train.patterned import held
@@ -48,7 +48,7 @@ class Run(Training):
         self.executor = self._bind(self.loss, gradients, y)
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
-        self.calls = EpochCalls(self) if setup.launch == "epoch" else None
+        self.calls = calls_for(self)
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
@@ -128,7 +128,7 @@ class Run(Training):
                 self.patterned[parameter.name].start(self.first_pattern(parameter), self.start_of(parameter))
             else:
                 self.arrays[parameter.name][...] = self.start_of(parameter)
-        self.updater = self._new_updater()
+        self.updater, self.calls = self._new_updater(), calls_for(self)
         self.__dict__.pop("scorer", None)  # it holds the last batch that was predicted
         self.step = 0
 
@@ -282,7 +282,7 @@ class Run(Training):
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += sum(one.nbytes for one in self.patterned.values()) + (self.mover.nbytes if self.mover else 0)
-        own += self.updater.nbytes + self.executor.bytes_buffers
+        own += self.updater.nbytes + self.executor.bytes_buffers + (self.calls.steps.nbytes if self.calls else 0)
         return self.batches.nbytes + self.given.nbytes + kept + own
 
 

@@ -1,7 +1,8 @@
 """The state of a training on the host as arrays by name, and back; `formats.save` writes them to a file.
 
 `parameter:NAME` is each parameter. One that is values at a pattern is the csr matrix, however it is held: values alone
-say nothing without their places. `optimizer:KEY` is what the updater's state has, and `step` the number of steps.
+say nothing without their places. `optimizer:KEY` is what the updater's state has, `dual` are the dual variables
+of dual ascent, a row for each that is trained on, and `step` is the number of steps.
 
 >>> import numpy as np
 >>> from workbench import data, train
@@ -24,6 +25,7 @@ import numpy as np
 from workbench import formats
 from workbench.models import Parameter
 from workbench.models.patterns import Pattern, fixed
+from workbench.train.dual_steps import DualSteps
 from workbench.train.setup import SetupError
 
 if TYPE_CHECKING:
@@ -35,12 +37,12 @@ def state_dict(run: "Run") -> dict[str, Any]:
     arrays = {f"parameter:{name}": array.copy() for name, array in run.arrays.items() if name not in run.patterned}
     arrays |= {f"parameter:{name}": one.pattern.matrix(one.values).copy() for name, one in run.patterned.items()}
     arrays |= {f"optimizer:{key}": array for key, array in run.updater.state_dict().items()}
-    return arrays | {"step": np.array([run.step])}
+    return arrays | _of_dual(run) | {"step": np.array([run.step])}
 
 
 def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
     """See `Run.load_state_dict`."""
-    expected = {f"parameter:{one.name}" for one in run.parameters} | {"step"}
+    expected = {f"parameter:{one.name}" for one in run.parameters} | {"step"} | set(_of_dual(run))
     others = {name for name in arrays if not name.startswith("optimizer:")}
     if others != expected:
         raise SetupError(f"The state has {sorted(others)}; that of this training has {sorted(expected)}.")
@@ -50,12 +52,20 @@ def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
     )
     run.updater.check_fit(steps, run.arrays)
     run.step = _step(arrays["step"])
+    if "dual" in expected:
+        run.calls.steps.restore(arrays)
     run.updater.take_state(steps)
     for name, (pattern, values) in found.items():
         if pattern is None:
             run.arrays[name][...] = values
         else:
             run.patterned[name].start(pattern, values)
+
+
+def _of_dual(run: "Run") -> dict[str, np.ndarray]:
+    """What dual ascent keeps; nothing for other trainings."""
+    steps = run.calls.steps if run.calls else None
+    return steps.state() if isinstance(steps, DualSteps) else {}
 
 
 def _step(array: Any) -> int:

@@ -19,8 +19,8 @@ ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense
 """Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
 IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
 """What a step has that is launched as one graph."""
-IN_EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
-"""What epochs have that are done in few calls."""
+IN_CALLS = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
+"""What epochs have that are done in few calls, by a rule or by dual ascent."""
 
 
 class SetupError(ValueError):
@@ -48,7 +48,10 @@ class Setup(_Setup):
     lets them catch up when they are next touched, and trains as the `standard` one does. On the `device` cuda batches
     are cut on the host and copied; weights and states stay there. With `launch` graph the forward pass, loss and update
     of a step are one launch, for csr batches and a fused gradient on cuda. With `launch` epoch all batches of an epoch,
-    or of 50 ms of it, are one compiled call, which reads csr rows where they stand, on cpu. With `intercept`, None for
+    or of 50 ms of it, are one compiled call, which reads csr rows where they stand, on cpu. With `launch` dual so are
+    rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an `exact`
+    update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows a loss is
+    told. With `intercept`, None for
     yes on cpu, a number for each output is added to the scores: its gradient is the column sums of the slope, and the
     optimizer steps all of it every time, without weight decay.
     """
@@ -92,7 +95,8 @@ def why_impossible(setup: Setup) -> str:
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
     reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
-    return reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
+    reason = reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
+    return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")
 
 
 def refuse_impossible(setup: Setup, model: Model, width: int) -> None:
@@ -152,12 +156,33 @@ def _why_no_graph(setup: Setup) -> str:
     return ""
 
 
-def _why_no_epoch(setup: Setup) -> str:
-    for name, choice in IN_EPOCH.items():
+def _why_no_calls(setup: Setup, what: str, are: str) -> str:
+    for name, choice in IN_CALLS.items():
         if (value := getattr(setup, name)) != choice:
-            return f"Epochs in one call have {_words(IN_EPOCH)}; with {_words({name: value})} launch is kernels."
+            return f"{what} {_words(IN_CALLS)}; with {_words({name: value})} launch is kernels."
     if setup.model not in (known := [name for name in models.names() if _goes_into_calls(models.get(name))]):
-        return f"Epochs in one call are for {', '.join(known)}; for {setup.model}, launch is kernels."
+        return f"{are} {', '.join(known)}; for {setup.model}, launch is kernels."
+    return ""
+
+
+def _why_no_dual(setup: Setup) -> str:
+    if reason := _why_no_calls(setup, "Dual ascent has", "Dual ascent is for"):
+        return reason
+    if setup.optimizer != "sgd" or setup.update != "exact":
+        return (
+            "Dual ascent trains what sgd with an exact update does: take optimizer sgd and update exact; with "
+            f"{setup.optimizer} and {setup.update} launch is kernels or epoch."
+        )
+    if not setup.options.get("decay"):
+        return "Dual ascent needs a decay above 0, which the weights are divided by: 1e-4, for one, or 1 / (C rows)."
+    if others := sorted(set(setup.options) - {"decay"}):
+        return f"Dual ascent has steps of its own length and takes the decay alone: leave {', '.join(others)} out."
+    return ""
+
+
+def _why_no_epoch(setup: Setup) -> str:
+    if reason := _why_no_calls(setup, "Epochs in one call have", "Epochs in one call are for"):
+        return reason
     if setup.update == "standard":
         return "Epochs in one call step the rows that are touched: update is lazy, or exact where that is the same."
     rule = optimizers.get(setup.optimizer)

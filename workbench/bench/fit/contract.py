@@ -59,6 +59,11 @@ def grid(**axes: tuple) -> list[dict[str, Any]]:
     return [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())]
 
 
+STRENGTHS = grid(C=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
+"""Strengths of a penalty, as scikit-learn's solvers of all rows take them: 1 / C times half the square of W is added to
+the sum of the losses."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rows:
     """What is trained on: X csr [R, D] float32, `y` as the loss of `model` takes it, width N, facts of the data.

@@ -7,11 +7,14 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Tried, Value, by_rate, grid, register
+from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Tried, Value, by_rate, grid, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
 from workbench.train import Setup, Training, make_run, why_impossible
 from workbench.train.completion import complete
+
+_SETTINGS = {"optimizer": "optimizer", "rate": "learning_rate", "batch_rows": "batch_rows"}
+"""The setting of a cell by the name of a number that is tried."""
 
 
 def scorer_of(run: Training) -> Scorer:
@@ -26,12 +29,18 @@ def scorer_of(run: Training) -> Scorer:
 
 
 def of_calls(model: str) -> list[dict[str, Any]]:
-    """What epochs in one call try: as `by_rate`, with the fewer rows a batch that cost them nothing."""
+    """What epochs in one call try: rates of `by_rate`, half of them with the fewer rows a batch that cost no more."""
     return [
-        *grid(optimizer=("sgd",), batch_rows=(32,), rate=(0.1, 0.3, 1.0, 3.0)),
-        *grid(optimizer=("sgd",), batch_rows=(256,), rate=(10.0, 30.0)),
-        *grid(optimizer=("adagrad",), batch_rows=(32,), rate=(0.03, 0.1, 0.3, 1.0)),
+        *grid(optimizer=("sgd",), batch_rows=(32,), rate=(1.0, 3.0)),
+        *grid(optimizer=("sgd",), batch_rows=(256,), rate=(10.0,)),
+        *grid(optimizer=("adagrad",), batch_rows=(32,), rate=(0.03, 0.1, 0.3)),
+        *grid(optimizer=("adagrad",), batch_rows=(256,), rate=(0.03, 0.1, 0.3, 1.0)),
     ]
+
+
+def by_strength(model: str) -> list[dict[str, Any]]:
+    """What dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows), as its contenders do."""
+    return list(STRENGTHS)
 
 
 def trained(needs_product: bool = False) -> tuple[str, ...]:
@@ -45,7 +54,9 @@ def of_ours(
     """A contender that trains with these settings of a cell; what they leave open is completed."""
 
     def setup(rows: Rows, value: Value) -> Setup:
-        own = {"optimizer": value["optimizer"], "learning_rate": value["rate"], "batch_rows": value["batch_rows"]}
+        own = {_SETTINGS[name]: number for name, number in value.items() if name in _SETTINGS}
+        if "C" in value:
+            own["decay"] = 1 / (value["C"] * rows.x.shape[0])
         return setup_of(Cell(**complete({**rows.settings, **chosen, **own}, fastest=True)[0]))
 
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
@@ -70,6 +81,8 @@ def of_ours(
     )
 
 
+_DUAL = {"launch": "dual", "optimizer": "sgd"}
 register(of_ours("ours, sparse", format="csr"))
 register(of_ours("ours, sparse, epochs in one call", of_calls, needs_product=True, format="csr", launch="epoch"))
+register(of_ours("ours, sparse, dual ascent", by_strength, needs_product=True, format="csr", **_DUAL))
 register(of_ours("ours, dense", is_dense=True, format="dense"))

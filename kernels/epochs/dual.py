@@ -1,0 +1,277 @@
+"""Rows one by one, each by a step of its dual variables: a = a - (g + a) / (1 + q c), W += x.T @ change / (decay * T).
+
+Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
+           takes them, a row for each of T; counts same as data [T], what the loss of each row counts for, or [0];
+           squares same [T], the sum of squares of each row, duplicates summed before; order int64 [M], rows, any
+           number of times; weights same [D, N]; dual same [T, N]; intercept same [N], or [0] for none;
+           intercept_square >= 0, the square of the value that rows have for it; decay > 0
+Writes     weights, dual, intercept; nothing else changes; returns the losses, float64 [M]: of each row before its step
+Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the rows before
+           it have had their steps
+Cost       a row: 4*z*N flops and up to `TURNS` times the loss and 6*N; reads its entries, target, dual variables and
+           weights, and writes the last two
+Parallel   not: each row reads what the one before it wrote; same bits on every run
+Limits     z < 2**63, D*N < 2**63, T*N < 2**63; memory beside the arguments is 4 rows of N numbers and the losses
+Source     Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent methods for regularized loss minimization",
+           and 2014, proximal SDCA, option V: it goes up sum over rows of -conjugate(loss)(-a) less T decay |W|^2 / 2;
+           differs: q = squares / (decay * T) tells the scores after a change, so a step is repeated without entries
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from kernels import aligned
+from kernels.code_cache import njit
+from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.epochs.loops import Rows, make_look_ahead, named, rises, take_target
+from kernels.epochs.programs import Programs, programs_for
+from kernels.loss_blocks import block_of, curvature_of, wrong_label
+from kernels.registry import get as get_kernel
+from kernels.threads import compiled
+from kernels.vector.lanes import emit_row
+from kernels.vector.tiles import cache_bytes
+
+TURNS, MOVED = 3, 0.1
+"""How often a row has its step at most, and how far one must move a score for another to follow."""
+
+FEW_ENTRIES = 32
+"""Entries of a row whose columns are compared each with each, for duplicates."""
+
+
+class Call(NamedTuple):
+    """The operands of a call, as the docstring of this file says."""
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    data: np.ndarray
+    targets: np.ndarray
+    counts: np.ndarray
+    squares: np.ndarray
+    order: np.ndarray
+    weights: np.ndarray
+    dual: np.ndarray
+    intercept: np.ndarray
+    intercept_square: float
+    decay: float
+
+    @property
+    def scale(self) -> float:
+        """1 / (decay * T)."""
+        return 1 / (self.decay * max(self.indptr.size - 1, 1))
+
+    def checked(self) -> "Call":
+        """Itself, or a `KernelError` for what its declaration cannot say."""
+        rows, width = self.dual.shape
+        if self.counts.size not in (0, rows):
+            raise KernelError(f"counts has {self.counts.size} numbers; it has one for each of {rows} rows, or none.")
+        if self.intercept.size not in (0, width):
+            raise KernelError(f"intercept has {self.intercept.size} numbers; it has {width}, or none.")
+        if not self.decay > 0 or not self.intercept_square >= 0:
+            raise KernelError(
+                f"decay is {self.decay}, intercept_square {self.intercept_square}; the first is above 0, as the dual "
+                "variables make up the weights divided by it, the other 0 or more."
+            )
+        return self
+
+
+def reference(loss: str, *args) -> np.ndarray:
+    """The definition, in plain loops."""
+    call, losses = Call(*args).checked(), []
+    kernel, width = get_kernel(loss), call.dual.shape[1]
+    for row in call.order:
+        entries = range(call.indptr[row], call.indptr[row + 1])
+        scores = np.zeros((1, width)) + (call.intercept if call.intercept.size else 0)
+        for k in entries:
+            scores[0] += call.data[k] * call.weights[call.indices[k]].astype(np.float64)
+        count = float(call.counts[row]) if call.counts.size else 1.0
+        own = call.intercept_square if call.intercept.size else 0.0
+        factor = (float(call.squares[row]) + own) * call.scale
+        slope, change = np.zeros_like(scores), np.zeros_like(scores)
+        for turn in range(TURNS):
+            value = kernel.reference(scores, call.targets[row : row + 1], slope)
+            losses += [value] if turn == 0 else []
+            step = -(count * slope + call.dual[row] + change) / (1 + factor * count * curvature_of(loss))
+            change += step
+            scores += factor * step
+            if not np.abs(factor * step).max() > MOVED:
+                break
+        call.dual[row] += change[0]
+        for k in entries:
+            call.weights[call.indices[k]] += call.scale * change[0] * call.data[k]
+        if call.intercept.size:
+            call.intercept[:] += call.scale * change[0] * call.intercept_square
+    return np.array(losses, np.float64)
+
+
+class Numbers(NamedTuple):
+    """Of the type of the weights: 1 / (decay * T), the square of an intercept's value, the curvature of the loss."""
+
+    scale: Any
+    square: Any
+    curvature: Any
+
+
+class Scratch(NamedTuple):
+    """Memory of one row: its target, and scores, slopes and the change of its dual variables [1, N]."""
+
+    target: np.ndarray
+    scores: np.ndarray
+    slope: np.ndarray
+    change: np.ndarray
+
+
+@functools.cache
+def make_loop(programs: Programs, loss: str) -> Callable:
+    """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
+    score, add, block, look_ahead = programs.score, programs.add, block_of(loss), make_look_ahead(programs)
+
+    def dual_rows(rows, squares, order, weights, dual, intercept, added, numbers, is_far, scratch, losses):
+        target, scores, slope, change = scratch
+        width, one, square = weights.shape[1], numbers.scale / numbers.scale, numbers.square
+        for place in range(order.size):
+            look_ahead(rows, order, place, (weights,), is_far)
+            row = np.uint64(order[place])
+            operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scores)
+            emit_row(score, 0, width, operands)
+            take_target(target, 0, rows.targets, row)
+            count = rows.counts[row] if rows.counts.size else one
+            factor = (squares[row] + square) * numbers.scale
+            rate = one / (one + factor * count * numbers.curvature)
+            for n in range(width):
+                change[0, n] = 0
+            for turn in range(TURNS):
+                loss_row, wrong = block(scores, target, slope, count)
+                if wrong >= 0:
+                    return place
+                if turn == 0:
+                    losses[place] = loss_row
+                moves = False
+                for n in range(width):
+                    step = -(slope[0, n] + dual[row, n] + change[0, n]) * rate
+                    change[0, n] += step
+                    scores[0, n] += factor * step
+                    moves |= abs(factor * step) > MOVED
+                if not moves:
+                    break
+            for n in range(width):
+                dual[row, n] += change[0, n]
+                change[0, n] *= numbers.scale
+            for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+                emit_row(add, np.int64(rows.indices[k]), width, (rows.data[k], change, 0, weights))
+            for n in range(intercept.size):
+                intercept[n] += change[0, n] * square
+        return -1
+
+    return _compiled(named(dual_rows, programs, loss))
+
+
+_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
+
+
+def cpu(loss: str, *args) -> np.ndarray:
+    """On a core of this machine."""
+    call = Call(*args).checked()
+    losses, weights = np.zeros(call.order.size), call.weights
+    width, number = weights.shape[1], weights.dtype.type
+    programs = programs_for("sgd", width, weights.itemsize, 2)
+    targets = call.targets.reshape(-1) if width == 1 else call.targets
+    rows = Rows(call.indptr, call.indices, call.data, targets, call.counts)
+    scores, slope, change = (aligned.empty((1, width), weights.dtype) for _ in range(3))
+    scratch = Scratch(np.empty((1, *targets.shape[1:]), targets.dtype), scores, slope, change)
+    has_intercept = call.intercept.size > 0
+    added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
+    square = call.intercept_square if has_intercept else 0.0
+    numbers = Numbers(number(call.scale), number(square), number(curvature_of(loss)))
+    is_far = (
+        call.indices.nbytes + call.data.nbytes > cache_bytes(2),
+        weights.nbytes > cache_bytes(2),
+    )
+    operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
+    wrong = make_loop(programs, loss)(rows, *operands)
+    if wrong >= 0:
+        row = call.order[wrong]
+        raise wrong_label(row, call.targets[row], width)
+    return losses
+
+
+def cost(loss: str, s: Sizes) -> Cost:
+    """R rows, each once."""
+    flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
+    moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
+    return Cost(flops, moved, 2 * s.z * s.N * s.value)
+
+
+@compiled
+def _squares(indptr, indices, data, out):
+    for row in range(out.size):
+        start, stop, total = indptr[row], indptr[row + 1], 0.0
+        if rises(indices, start, stop):
+            for k in range(start, stop):
+                total += np.float64(data[k]) * data[k]
+        elif stop - start <= FEW_ENTRIES:
+            for k in range(start, stop):
+                for other in range(start, stop):
+                    total += np.float64(data[k]) * data[other] * (indices[k] == indices[other])
+        else:
+            place = np.argsort(indices[start:stop])
+            column, entry = indices[start + place[0]], 0.0
+            for p in place:
+                if indices[start + p] != column:
+                    total += entry * entry
+                    column, entry = indices[start + p], 0.0
+                entry += data[start + p]
+            total += entry * entry
+        out[row] = total
+
+
+def squares_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> np.ndarray:
+    """The sum of squares of each row of a matrix in CSR form [T], of the type of data; duplicates are summed before.
+
+    O(z), and O(z log z) in rows whose columns do not rise.
+    """
+    out = np.empty(indptr.size - 1, data.dtype)
+    _squares(indptr, indices, data, out)
+    return out
+
+
+def arguments(loss: str, case: Case) -> tuple:
+    """A as the rows, each about twice; weights, dual variables, and an intercept."""
+    order = np.random.default_rng(case.seed).integers(0, case.R, 2 * case.R + 1 if case.R else 0)
+    _, targets, _ = get_kernel(loss).arguments(case)
+    counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
+    x = case.indptr, case.indices, case.data
+    arrays = case.dense(case.D, case.N, salt=4), case.dense(case.R, case.N, salt=5), case.dense(case.N)
+    return *x, targets, counts, squares_of(*x), order, *arrays, 0.5, 0.25
+
+
+def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
+    """A function of this file for that loss, under the names of its parameters."""
+    twin: Any = functools.partial(function, loss)
+    functools.update_wrapper(twin, function)
+    parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
+    twin.__signature__ = inspect.Signature(parameters)
+    return twin
+
+
+@functools.cache
+def get(loss: str) -> Kernel:
+    """The kernel `<loss>_dual_epoch`; a loss that there is not is a `KernelError` that lists those there are."""
+    block_of(loss)
+    kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
+    x = f"indptr:i[T+1]^z indices:i[z]<D data:f[z] targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
+    operands = f"{x} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"
+    names = [operand.partition(":")[0] for operand in operands.split()]
+    return Kernel(
+        name=f"{loss}_dual_epoch",
+        operands=operands,
+        reference=_twin(reference, loss, names),
+        cpu=_twin(cpu, loss, names),
+        gpu=None,
+        cost=functools.partial(cost, loss),
+        arguments=functools.partial(arguments, loss),
+        writes=("weights", "dual", "intercept"),
+    )

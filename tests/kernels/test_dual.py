@@ -1,0 +1,101 @@
+"""Dual ascent row by row: for any loss what the definition says, and upward to the optimum."""
+
+import numpy as np
+import pytest
+
+from kernels import Kernel, KernelError, Sizes
+from kernels.epochs import dual
+from kernels.loss_blocks import curvature_of
+from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.support.cases import CASES, random_case
+from tests.support.twins import assert_close, run, same_bits, strided
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_dual_ascent_on_hostile_rows_is_what_the_definition_says(name: str) -> None:
+    assert_as_defined(dual.get("logistic"), hostile(name))
+
+
+@pytest.mark.parametrize(("loss", "name"), [("softmax", "plain"), ("squared", "64 bits, narrow")])
+def test_every_loss_and_type_has_its_dual_ascent(loss: str, name: str) -> None:
+    assert_as_defined(dual.get(loss), CASES[name])
+
+
+def test_rows_counted_alike_and_no_intercept() -> None:
+    none = np.zeros(0, np.float32)
+    assert_as_defined(dual.get("logistic"), CASES["plain"], counts=none, intercept=none)
+
+
+def test_memory_layout_does_not_matter_and_bits_are_the_same() -> None:
+    kernel, case = dual.get("logistic"), CASES["plain"]
+    args = kernel.arguments(case)
+    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
+    assert_close(case, [kernel.cpu(*gaps), *gaps], expected)
+    assert same_bits(expected, run(kernel.cpu, kernel.arguments(case)))
+
+
+def climbed(kernel: Kernel, decay: float, epochs: int) -> tuple[np.ndarray, ...]:
+    """(X dense, targets, W) after some epochs on one small problem of one output."""
+    case = random_case(40, 12, 200, 3)
+    names = [name for name, _, _ in kernel.parsed]
+    made = dict(zip(names, kernel.arguments(case), strict=True))
+    nothing = np.zeros(0, np.float32)
+    made |= {"weights": np.zeros((12, 3), np.float32), "dual": np.zeros((40, 3), np.float32)}
+    made |= {"counts": nothing, "intercept": nothing, "decay": decay, "order": np.tile(np.arange(40), epochs)}
+    kernel.cpu(*made.values())
+    x = np.zeros((40, 12))
+    np.add.at(x, (np.repeat(np.arange(40), np.diff(case.indptr)), case.indices), case.data)
+    np.testing.assert_allclose(x.T @ made["dual"] / (decay * 40), made["weights"], atol=2e-5)
+    return x, made["targets"], made["weights"]
+
+
+def test_of_the_squared_loss_it_comes_to_ridge_regression() -> None:
+    x, y, w = climbed(dual.get("squared"), decay=0.05, epochs=60)
+    expected = np.linalg.solve(x.T @ x + 0.05 * 40 * np.eye(12), x.T @ y)
+    np.testing.assert_allclose(w, expected, atol=1e-4)
+
+
+def test_of_the_logistic_loss_it_comes_to_where_the_gradient_is_zero() -> None:
+    x, y, w = climbed(dual.get("logistic"), decay=0.01, epochs=200)
+    slope = 1 / (1 + np.exp(-x @ w)) - y
+    np.testing.assert_allclose(x.T @ slope / 40 + 0.01 * w, 0, atol=2e-5)
+
+
+def test_duplicates_are_summed_before_they_are_squared() -> None:
+    indptr, indices = np.array([0, 2, 5, 5]), np.array([3, 3, 4, 1, 4])
+    data = np.array([1, 2, 3, 4, -1], np.float32)
+    np.testing.assert_array_equal(dual.squares_of(indptr, indices, data), [9, 20, 0])
+    many = np.tile(indices, 8)
+    expected = (8 * np.bincount(indices, data)) ** 2
+    np.testing.assert_allclose(dual.squares_of(np.array([0, 40]), many, np.tile(data, 8)), [expected.sum()])
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("decay", 0.0, "decay is 0.0, intercept_square 0.5; the first is above 0"),
+        ("intercept_square", -1.0, "intercept_square -1.0; the first is above 0"),
+        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
+        ("intercept", np.ones(2, np.float32), "intercept has 2 numbers; it has 3, or none"),
+        ("order", np.array([0, 7]), "order"),
+    ],
+)
+def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+    with pytest.raises(KernelError) as refused:
+        assert_as_defined(dual.get("logistic"), CASES["plain"], **{name: value})
+    assert told in str(refused.value)
+
+
+def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
+    labels = np.array([0, 1, 2, 0, 3, 1, 2])
+    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
+        assert_as_defined(dual.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
+
+
+def test_what_is_not_known_is_told_with_what_is_and_the_cost_is_that_of_rows() -> None:
+    with pytest.raises(KernelError, match="no loss 'hinge' of some rows; there is: logistic, softmax, squared"):
+        dual.get("hinge")
+    assert [curvature_of(name) for name in ("logistic", "softmax", "squared")] == [0.25, 0.5, 1.0]
+    cost = dual.get("squared").cost(Sizes(R=50, z=700, D=90, N=6, U=80))
+    assert cost.flops == 4 * 700 * 6 + dual.TURNS * (4 * 50 * 6 + 6 * 50 * 6)
+    assert cost.bytes_compulsory == 700 * 8 + 51 * 4 + 3 * 50 * 6 * 4 + 2 * 80 * 6 * 4

@@ -1,0 +1,126 @@
+"""Training by dual ascent: to the optimum that other solvers find, saved, checked, and refused with reasons."""
+
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tests.sweep.test_sweep import _cache, trial_row  # noqa: F401 - the fixture is used by being there
+from tests.train.test_train import targets
+from workbench import data, train
+from workbench.bridges.sklearn import SparseClassifier
+from workbench.sweep.check import check_step
+from workbench.train import dual_steps
+
+ROWS, DECAY = 90, 0.02
+SETUP = train.Setup(
+    model="logistic", launch="dual", optimizer="sgd", update="exact", batch_rows=20, options={"decay": DECAY}
+)
+
+
+@pytest.fixture(scope="module")
+def made() -> data.Dataset:
+    return data.load("power_law", rows=ROWS, features=40, density=0.15, classes=3, seed=1, cache=False)
+
+
+def run_of(made: data.Dataset, setup: train.Setup = SETUP, epochs: int = 0) -> train.Run:
+    y, width = targets(made, setup.model, "float32")
+    run = train.Run(setup, made.x.astype("float32"), y, width)
+    run.losses = [event.loss for event in run.events(epochs)]
+    return run
+
+
+def optimum(made: data.Dataset, y: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """W [D, N] and intercept of scikit-learn's solver; the intercept without decay."""
+    solver = pytest.importorskip("sklearn.linear_model").LogisticRegression(
+        C=1 / (DECAY * ROWS), tol=1e-8, max_iter=999
+    )
+    solver.fit(made.x.astype("float64"), y)
+    return solver.coef_.T, solver.intercept_
+
+
+@pytest.mark.parametrize("model", ["logistic", "softmax"])
+def test_dual_ascent_comes_to_the_optimum_of_scikit_learn(made, model):
+    run = run_of(made, replace(SETUP, model=model), epochs=300)
+    w, b = optimum(made, run.batches.y.reshape(-1))
+    np.testing.assert_allclose(run.weights, w, atol=2e-4)
+    np.testing.assert_allclose(run.intercept - run.intercept.mean() * (len(b) > 1), b, atol=1e-3)
+    assert run.losses[-1] < run.losses[0]
+
+
+def test_an_estimator_trains_by_it_and_takes_all_rows_at_once(made):
+    y = made.y > 0
+    chosen = {"optimizer": "sgd", "lazy": "exact", "decay": DECAY, "launch": "dual", "random_state": 0}
+    estimator = SparseClassifier(epochs=100, **chosen).fit(made.x.astype("float32"), y)
+    w, _ = optimum(made, y)
+    np.testing.assert_allclose(estimator.coef_, w.T, atol=1e-3)
+    with pytest.raises(ValueError, match="Dual ascent trains on all rows at once: call fit"):
+        estimator.partial_fit(made.x, y)
+    with pytest.raises(ValueError, match="launch is 'graph'; it is None"):
+        SparseClassifier(launch="graph").fit(made.x, y)
+
+
+def test_a_row_of_weight_two_is_two_rows(made):
+    x, (y, width) = made.x.astype("float32"), targets(made, "logistic", "float32")
+    twice, once = np.r_[np.arange(ROWS), np.arange(0, ROWS, 2)], np.ones(ROWS, np.float32)
+    once[::2] = 2
+    weighted, repeated = run_of(made), train.Run(SETUP, x[twice], y[twice], width)
+    weighted.take(x, y, once)
+    for run, share in ((weighted, 1.0), (repeated, ROWS / len(twice))):
+        run.calls.steps.decay *= share  # the mean is over more rows
+        for _ in run.events(250):
+            pass
+    np.testing.assert_allclose(weighted.weights, repeated.weights, atol=5e-4)
+
+
+def test_a_resumed_training_goes_on_with_the_same_bits_and_one_started_anew_repeats(made):
+    whole, first = run_of(made, epochs=2), run_of(made, epochs=1)
+    resumed = run_of(made)
+    resumed.load_state_dict(first.state_dict())
+    for _ in resumed.epoch(1):
+        pass
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
+    whole.reset()
+    assert [event.loss for event in whole.events(2)] == run_of(made, epochs=2).losses
+    state = first.state_dict() | {"dual": np.zeros((3, 1), np.float32)}
+    with pytest.raises(train.SetupError, match=r"those of this training are float32 \(90, 1\), a row for each"):
+        resumed.load_state_dict(state)
+
+
+def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch):
+    assert check_step(run_of(made)).reason == ""
+    right = dual_steps.DualSteps.do
+
+    def wrong(self, *args):
+        losses = right(self, *args)
+        self.run.arrays["w"] *= 1.01
+        return losses
+
+    monkeypatch.setattr(dual_steps.DualSteps, "do", wrong)
+    assert "update by" in check_step(run_of(made)).reason
+
+
+def test_a_trial_of_dual_ascent_fills_its_row():
+    row = trial_row(launch="dual", optimizer="sgd", update="exact", decay=0.01, epochs=2, density=0.1, rows=100)
+    assert (row["status"], row["reason"], row["launch"]) == ("ok", "", "dual")
+    assert row["seconds_batches"] > 0
+    assert row["loss_last"] < row["loss_first"]
+
+
+@pytest.mark.parametrize(
+    ("settings", "told"),
+    [
+        ({"options": {}}, "needs a decay above 0, which the weights are divided by"),
+        ({"optimizer": "adagrad"}, "take optimizer sgd and update exact; with adagrad and exact launch is kernels"),
+        ({"update": "lazy"}, "with sgd and lazy launch is kernels or epoch"),
+        ({"options": {"decay": 0.1, "learning_rate": 1.0}}, "takes the decay alone: leave learning_rate out"),
+        ({"format": "coo"}, "with format coo launch is kernels"),
+        ({"model": "factorization_machine"}, "for linear, logistic, multilabel, softmax; for factor"),
+    ],
+    ids=str,
+)
+def test_what_dual_ascent_does_not_train_is_refused_with_what_does(settings, told):
+    reason = train.why_impossible(replace(SETUP, **settings))
+    assert reason.startswith("Dual ascent ")
+    assert re.search(told, reason)
