@@ -87,7 +87,10 @@ def test_calls_end_soon_at_whole_batches_and_tell_what_they_did(made, monkeypatc
     assert all(event.loss == pytest.approx(event.losses.mean()) for event in events)
     assert {phase for phase in train.PHASES if events[0].seconds[phase]} == {"slice", "batches"}
     monkeypatch.undo()
+    short.calls.rows_most = 50
+    assert [event.rows for event in short.epoch(2)] == [40, 40, 10]
     long = both(made, epochs=2)[1]
+    list(long.epoch(2))
     np.testing.assert_array_equal(long.weights, short.weights)
 
 

@@ -73,6 +73,8 @@ class EpochCalls:
 
     def __init__(self, run: "Run", steps: Steps) -> None:
         self.run, self.steps = run, steps
+        self.rows_most: int | None = None
+        """Rows of a call at most, for who wants to hear of it sooner than after `SECONDS_CALL`."""
 
     def events(self, epoch: int) -> Iterator[StepEvent]:
         """The events of an epoch, one for each call."""
@@ -96,11 +98,12 @@ class EpochCalls:
             laps = Laps()
 
     def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
-        """Rows of whole batches that take about `SECONDS_CALL`."""
+        """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
         entries = x.nnz / max(x.shape[0], 1)
         seconds_row = SECONDS_ROW + entries * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
         batch_rows = self.run.setup.batch_rows
-        return max(int(SECONDS_CALL / seconds_row) // batch_rows, 1) * batch_rows
+        rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0])
+        return max(rows // batch_rows, 1) * batch_rows
 
     def _rows_of(self, batches: int, rows: int) -> np.ndarray:
         """Rows of each batch, of which the last may have fewer."""

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels.plan import BatchPlan
+from workbench import formats
 
 
 @dataclass
@@ -29,3 +30,8 @@ class Prepared:
     def plans(self) -> dict[str, BatchPlan]:
         """The plan by the name of its argument."""
         return {"x": self.plan} if self.plan else {}
+
+    @property
+    def columns(self) -> np.ndarray:
+        """The columns that it reads, sorted."""
+        return self.plan.columns if self.plan else np.unique(formats.to_format(self.x, "coo").coords[1])

@@ -7,8 +7,9 @@ from typing import Any, final
 import numpy as np
 
 from kernels import aligned
-from workbench import data, executor, formats, graph, optimizers
+from workbench import data, formats, graph, optimizers
 from workbench.data.batches import loader
+from workbench.executor import Executor, bind
 from workbench.models import Input
 from workbench.models.patterns import Pattern
 from workbench.ops.products import Unsummed, make_plan
@@ -43,12 +44,12 @@ class Run(Training):
         self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()
         self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
-        gradients = {one.name: one.gradient_format(setup.gradient) for one in self.parameters}
-        gradients |= {name: one.format for name, one in self.patterned.items()}
-        self.executor = self._bind(self.loss, gradients, y)
+        self.y_like = y[:0]
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
         self.calls = calls_for(self)
+        if self.calls is None:
+            _ = self.executor  # what is wrong with the graph is told now
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
@@ -62,7 +63,7 @@ class Run(Training):
             self.setup.optimizer, lazy=lazy, multipliers=without_decay or None, **self.setup.options
         )
 
-    def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> executor.Executor:
+    def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
         """The graph bound to the parameters, for batches of the setup's size; `y` tells the targets' shape and type."""
         rows = min(self.setup.batch_rows, self.batches.total)
         arguments = symbol.arguments()
@@ -73,7 +74,7 @@ class Run(Training):
         held = {name: one for name, one in self.patterned.items() if name in arguments}
         arrays = {name: array for name, array in self.arrays.items() if name in arguments}
         kinds = {"x": self.setup.format, **{one.name: self._format_of(one) for one in inputs}}
-        return executor.bind(
+        return bind(
             symbol,
             arrays | {name: one.argument for name, one in held.items()},
             shapes={name: shape for name, shape in shapes.items() if name in arguments},
@@ -97,12 +98,19 @@ class Run(Training):
             others[one.name] = converted[id(array)]
         return others
 
-    def bind_like(self, symbol: graph.Graph) -> executor.Executor:
+    def bind_like(self, symbol: graph.Graph) -> Executor:
         """Another graph of the same variables, bound to the parameters."""
-        return self._bind(symbol, {}, self.executor.args["y"])
+        return self._bind(symbol, {}, self.y_like)
 
     @cached_property
-    def scorer(self) -> executor.Executor:
+    def executor(self) -> Executor:
+        """The loss, bound to the parameters; calls of epochs do without it, so that they begin sooner."""
+        gradients = {one.name: one.gradient_format(self.setup.gradient) for one in self.parameters}
+        gradients |= {name: one.format for name, one in self.patterned.items()}
+        return self._bind(self.loss, gradients, self.y_like)
+
+    @cached_property
+    def scorer(self) -> Executor:
         """The scores alone, for predictions."""
         return self._bind(self.scores, {}, np.empty(0))
 
@@ -212,8 +220,7 @@ class Run(Training):
         """Run the executor forward; rows that the batch reads catch up before."""
         self.last = batch if self.calls else None
         if self.setup.update == "exact":
-            rows = _columns(batch)
-            self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, rows))
+            self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
         loss = float(self.executor.forward(True, batch.plans, _filed(laps), **arrays)[0])
         if batch.weights is not None:
@@ -282,15 +289,10 @@ class Run(Training):
         kept = sum(batch.bytes_own for batch in self.kept.values())
         own = sum(array.nbytes for array in self.arrays.values())
         own += sum(one.nbytes for one in self.patterned.values()) + (self.mover.nbytes if self.mover else 0)
-        own += self.updater.nbytes + self.executor.bytes_buffers + (self.calls.steps.nbytes if self.calls else 0)
+        own += self.updater.nbytes + (self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers)
         return self.batches.nbytes + self.given.nbytes + kept + own
 
 
 def _filed(laps: Laps | None) -> Any:
     """What the executor calls after each of its steps."""
     return None if laps is None else lambda step: laps.lap(PHASE_OF[step.part])
-
-
-def _columns(batch: Prepared) -> np.ndarray:
-    """The columns that a batch reads, sorted."""
-    return batch.plan.columns if batch.plan else np.unique(formats.to_format(batch.x, "coo").coords[1])

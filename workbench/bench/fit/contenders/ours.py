@@ -10,7 +10,7 @@ from workbench import formats, models
 from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Tried, Value, by_rate, grid, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
-from workbench.train import Setup, Training, make_run, why_impossible
+from workbench.train import Run, Setup, Training, make_run, why_impossible
 from workbench.train.completion import complete
 
 _SETTINGS = {"optimizer": "optimizer", "rate": "learning_rate", "batch_rows": "batch_rows"}
@@ -62,6 +62,8 @@ def of_ours(
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x
         run = make_run(setup(rows, value), x, rows.y, rows.width, rows.facts)
+        if isinstance(run, Run) and run.calls:
+            run.calls.rows_most = rows.rows_point + run.setup.batch_rows - 1
         done, due = 0, rows.rows_point
         for event in run.events():
             done += event.rows
