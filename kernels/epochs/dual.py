@@ -25,7 +25,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from kernels import aligned
-from kernels.code_cache import njit
+from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs.loops import Rows, make_look_ahead, named, rises, take_target
 from kernels.epochs.programs import Programs, programs_for
@@ -108,8 +108,9 @@ def reference(loss: str, *args) -> np.ndarray:
 
 
 class Numbers(NamedTuple):
-    """Of the type of the weights: 1 / (decay * T), the square of an intercept's value, the curvature of the loss."""
+    """Of the type of the weights: 1, 1 / (decay * T), the square of an intercept's value, the curvature of the loss."""
 
+    one: Any
     scale: Any
     square: Any
     curvature: Any
@@ -124,46 +125,58 @@ class Scratch(NamedTuple):
     change: np.ndarray
 
 
+def make_turns(loss: str) -> Callable:
+    """The steps of a row from its scores: (loss before them, place of a wrong target or -1), `change` filled."""
+    block = block_of(loss)
+
+    def turns(dual, row, count, factor, numbers, scratch):
+        target, scores, slope, change = scratch
+        rate = numbers.one / (numbers.one + factor * count * numbers.curvature)
+        before, wrong = 0.0, -1
+        for n in range(change.shape[1]):
+            change[0, n] = 0
+        for turn in range(TURNS):
+            loss_row, wrong = block(scores, target, slope, count)
+            if turn == 0:
+                before = loss_row
+            moves = False
+            for n in range(change.shape[1]):
+                step = -(slope[0, n] + dual[row, n] + change[0, n]) * rate
+                change[0, n] += step
+                scores[0, n] += factor * step
+                moves |= abs(factor * step) > MOVED
+            if not moves or wrong >= 0:
+                break
+        return before, wrong
+
+    return inlined(turns)
+
+
 @functools.cache
 def make_loop(programs: Programs, loss: str) -> Callable:
     """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
-    score, add, block, look_ahead = programs.score, programs.add, block_of(loss), make_look_ahead(programs)
+    score, add, turns, look_ahead = programs.score, programs.add, make_turns(loss), make_look_ahead(programs)
 
     def dual_rows(rows, squares, order, weights, dual, intercept, added, numbers, is_far, scratch, losses):
-        target, scores, slope, change = scratch
-        width, one, square = weights.shape[1], numbers.scale / numbers.scale, numbers.square
+        width, change = weights.shape[1], scratch.change
         for place in range(order.size):
             look_ahead(rows, order, place, (weights,), is_far)
             row = np.uint64(order[place])
-            operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scores)
+            operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scratch.scores)
             emit_row(score, 0, width, operands)
-            take_target(target, 0, rows.targets, row)
-            count = rows.counts[row] if rows.counts.size else one
-            factor = (squares[row] + square) * numbers.scale
-            rate = one / (one + factor * count * numbers.curvature)
-            for n in range(width):
-                change[0, n] = 0
-            for turn in range(TURNS):
-                loss_row, wrong = block(scores, target, slope, count)
-                if wrong >= 0:
-                    return place
-                if turn == 0:
-                    losses[place] = loss_row
-                moves = False
-                for n in range(width):
-                    step = -(slope[0, n] + dual[row, n] + change[0, n]) * rate
-                    change[0, n] += step
-                    scores[0, n] += factor * step
-                    moves |= abs(factor * step) > MOVED
-                if not moves:
-                    break
+            take_target(scratch.target, 0, rows.targets, row)
+            count = rows.counts[row] if rows.counts.size else numbers.one
+            factor = (squares[row] + numbers.square) * numbers.scale
+            losses[place], wrong = turns(dual, row, count, factor, numbers, scratch)
+            if wrong >= 0:
+                return place
             for n in range(width):
                 dual[row, n] += change[0, n]
                 change[0, n] *= numbers.scale
             for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
                 emit_row(add, np.int64(rows.indices[k]), width, (rows.data[k], change, 0, weights))
             for n in range(intercept.size):
-                intercept[n] += change[0, n] * square
+                intercept[n] += change[0, n] * numbers.square
         return -1
 
     return _compiled(named(dual_rows, programs, loss))
@@ -185,11 +198,8 @@ def cpu(loss: str, *args) -> np.ndarray:
     has_intercept = call.intercept.size > 0
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     square = call.intercept_square if has_intercept else 0.0
-    numbers = Numbers(number(call.scale), number(square), number(curvature_of(loss)))
-    is_far = (
-        call.indices.nbytes + call.data.nbytes > cache_bytes(2),
-        weights.nbytes > cache_bytes(2),
-    )
+    numbers = Numbers(number(1), number(call.scale), number(square), number(curvature_of(loss)))
+    is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
     operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
     wrong = make_loop(programs, loss)(rows, *operands)
     if wrong >= 0:
