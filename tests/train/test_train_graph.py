@@ -192,7 +192,7 @@ def test_there_is_room_for_every_batch(rows: int, shuffle: bool, last: str) -> N
             {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
             "A step in one graph has format csr, engine ours, gradient fused, update lazy; with format dense launch",
         ),
-        ({"launch": "magic"}, "There is no launch 'magic'; there is: kernels, graph, epoch."),
+        ({"launch": "magic"}, "There is no launch 'magic'; there is: kernels, graph, epoch, dual."),
     ],
 )
 def test_what_is_no_graph_is_refused_in_words(settings: dict, told: str) -> None:
