@@ -99,9 +99,9 @@ def test_conversions_agree_with_scipy(case: Case) -> None:
 
 @pytest.mark.parametrize(("name", "word"), [("coo_to_csr", "row"), ("csr_to_csc", "column")])
 @pytest.mark.parametrize("wrong", [-1, 99])
-@pytest.mark.parametrize("work", [1, threads.SERIAL_WORK])
-def test_grouping_refuses_a_number_out_of_range(name, word, wrong, work, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", work)
+@pytest.mark.parametrize("serial", [False, None])
+def test_grouping_refuses_a_number_out_of_range(name, word, wrong, serial, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
     args = copies(get(name).arguments(random_case(3, 4, 40, 1)))
     args[0 if name == "coo_to_csr" else 1][7] = wrong
     with pytest.raises(KernelError, match=rf"Entry 7 has {word} {wrong}; allowed are 0 to"):
@@ -139,6 +139,6 @@ def test_scipy_routines_compute_what_its_operator_does() -> None:
 
 
 def test_rivals_are_found_by_what_they_rival() -> None:
-    libraries = ["cupyx", "cusparse", "cusparse_anew", "scipy", "tensorflow", "torch", "torch_cuda"]
+    libraries = ["cupyx", "cusparse", "cusparse_anew", "numba", "scipy", "tensorflow", "torch", "torch_cuda"]
     assert [kernel.name for kernel in kernels.rivals_of("csr_dense")] == [f"{name}.csr_dense" for name in libraries]
     assert kernels.rivals_of("softmax") == []

@@ -18,6 +18,7 @@ FAMILIES = {
     "tensorflow": ("#E69F00", "D"),
     "blas": style.CONTENDERS["dense", "dense"],
     "numpy": ("#009E73", "^"),
+    "numba": ("#B22222", "v"),
     "cusparse": ("#8C6D31", "<"),
     "cusparse_anew": ("#C9A96A", "d"),
     "cupyx": ("#56B4E9", ">"),
@@ -28,6 +29,7 @@ FAMILIES = {
 """Colour and marker by who computes; no two share either, so that a mark means the same in every chart."""
 
 NAMES = {"scipy": "SciPy", "torch": "PyTorch (MKL)", "tensorflow": "TensorFlow", "blas": "dense BLAS", "numpy": "NumPy"}
+NAMES |= {"numba": "plain Numba"}
 NAMES |= {"cusparse": "cuSPARSE", "cusparse_anew": "cuSPARSE, made anew", "cupyx": "cupyx"}
 NAMES |= {"torch_cuda": "PyTorch (CUDA)", "cublas": "dense cuBLAS", "cublas_tf32": "dense cuBLAS, TF32"}
 ALL = "all"
