@@ -32,18 +32,29 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
     arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
     plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
     first = {axes: place for place, _, axes in reversed(arrays)}
-    shapes = [f"    shape_{place} = array_{place}.shape" for place in sorted(first.values())]
-    ranks = [f"len(shape_{place}) == {len(axes)}" for axes, place in first.items()]
-    alike = [f"array_{p}.shape == shape_{first[axes]}" for p, _, axes in arrays if p != first[axes]]
+    alike = [f"array_{p}.shape == array_{first[axes]}.shape" for p, _, axes in arrays if p != first[axes]]
+    types = {kind: place for place, kind, _ in reversed(arrays)}
     lines = [
         "def is_right(args):",
         f"    {''.join(f'array_{place}, ' for place in range(len(parsed)))} = args",
         f"    if not ({_all(plain)}):",
         "        return False",
-        *shapes,
-        f"    return {_all([*ranks, *_types(arrays, kinds), *_lengths(first), *alike])}",
+        *(f"    type_{kind} = array_{place}.dtype" for kind, place in types.items()),
+        "    try:",
+        *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
+        "    except ValueError:  # another number of axes",
+        "        return False",
+        f"    return {_all([*_types(arrays, kinds), *_lengths(first), *alike])}",
     ]
     return "\n".join(lines)
+
+
+def _length(place: int, axis: int) -> str:
+    return f"length_{place}_{axis}"
+
+
+def _lengths_of(place: int, axes: tuple) -> str:
+    return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
 
 
 def _all(tests: Iterable[str]) -> str:
@@ -52,14 +63,14 @@ def _all(tests: Iterable[str]) -> str:
 
 def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
     """The first array of a kind has an allowed type, the others have the same."""
-    first: dict[str, int] = {}
+    first: set[str] = set()
     tests = []
     for place, kind, _ in arrays:
         if kind in first:
-            tests.append(f"array_{place}.dtype is array_{first[kind]}.dtype")
+            tests.append(f"array_{place}.dtype is type_{kind}")
             continue
-        first[kind] = place
-        allowed = [f"array_{place}.dtype is {_type(kind, number)}" for number in range(len(kinds[kind]))]
+        first.add(kind)
+        allowed = [f"type_{kind} is {_type(kind, number)}" for number in range(len(kinds[kind]))]
         tests.append(f"({' or '.join(allowed)})")
     return tests
 
@@ -73,7 +84,7 @@ def _lengths(arrays: dict[tuple, int]) -> list[str]:
     tests = []
     for axes, place in arrays.items():
         for axis, (letter, more) in enumerate(axes):
-            length = f"shape_{place}[{axis}]"
+            length = _length(place, axis)
             if letter in seen:
                 other, other_more = seen[letter]
                 tests.append(f"{length} == {other}{f' + {more - other_more}' if more != other_more else ''}")

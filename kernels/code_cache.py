@@ -94,6 +94,11 @@ _INLINED: dict[str, object] = {"nogil": True, "error_model": "numpy", "fastmath"
 _INLINED |= {"forceinline": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
 
 
+def folder_of(dispatcher: Any) -> Path:
+    """The folder that a compiled function's code is kept in."""
+    return Path(CodeCache(dispatcher.py_func).cache_path)
+
+
 def inlined(function: Callable) -> Callable:
     """Decorate what only compiled functions call: it becomes a part of each of them, and is kept with them alone.
 

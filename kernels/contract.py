@@ -46,17 +46,25 @@ class Sizes:
     index: int = 4
     """Bytes of one index."""
 
+    @property
+    def lines(self) -> int:
+        """Vectors of 64 bytes of a row of N values."""
+        return -(-self.N * self.value // 64)
+
 
 @dataclass(frozen=True)
 class Cost:
     """Work of one call: floating-point operations, and bytes when every distinct dense row moves once.
 
-    `bytes_gather` counts the dense rows once for every stored entry: what the cache must serve.
+    `bytes_gather` counts the dense rows once for every stored entry: what the cache must serve. `work` is pairs (kind,
+    how much) of what keeps a core busy with all data at hand, by the words of `workbench.measure.instructions`: numbers
+    through exp and log, numbers passed over, entries of a sum and rows begun, entries placed by a counter.
     """
 
     flops: int
     bytes_compulsory: int
     bytes_gather: int = 0
+    work: tuple[tuple[str, int], ...] = ()
 
 
 @dataclass(frozen=True)

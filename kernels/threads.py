@@ -1,4 +1,4 @@
-"""Threads of the CPU kernels: the threading layer, equal-cost partitions, and the cut-off below which one thread wins.
+"""Threads of the CPU kernels: the threading layer, how many a call runs on, and partitions of equal cost.
 
 Every output element has one writer and every sum one order, so results are the same bits on every run and at every
 thread count. Compiled code is cached on disk (`code_cache`).
@@ -12,12 +12,14 @@ import importlib.util
 import os
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
 
 import numba
 import numpy as np
 from numba import prange
 
+from kernels import choice, entry_costs
 from kernels.code_cache import njit
 from kernels.private import of_numba
 
@@ -30,13 +32,8 @@ for 8 ms; where BLAS or another program needs one too, every parallel call then 
 cores, in turns: a dense step of 256 x 2048, BLAS products with our row slice, loss and update, takes 8.0 ms with the
 default and 0.38 to 0.56 ms with this; a call in a process that does nothing else takes 1.2 us with either."""
 
-SERIAL_WORK = 128 * 1024
-"""Multiply-adds below which a call stays on one thread: about what two threads do while the second one wakes.
-
-Measured on 2 quiet cores, CSR @ dense of 256 rows of text, us a call on two threads that are awake, on two of which one
-sleeps, and on one: work 35,000 takes 8, 25, 6; 70,000 takes 7.5, 22, 9; 100,000 takes 8, 23, 11; 140,000 takes 9.5, 26,
-13; 220,000 takes 15, 32, 21. Within a step of a training the second thread is awake, between steps often not.
-"""
+LEAST_WORK = 16 * 1024
+"""Multiply-adds below which no machine gains by a second thread: 1.5 us, about what entering a region takes."""
 
 CLEARED = 4
 """Elements that are set to zero in the time of a multiply-add."""
@@ -116,35 +113,77 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-class _ThisThread(threading.local):
-    is_serial = False
+class ThisThread(threading.local):
+    """What is known of the thread that asks: whether its calls stay on it, None for what pays; the state of its
+    choices, and how many of its calls were given all threads."""
+
+    is_serial: bool | None = None
+    state = choice.ASLEEP
+    calls_parallel = 0
 
 
-_this_thread = _ThisThread()
+this_thread = ThisThread()
 
 
 @contextmanager
-def serial() -> Iterator[None]:
+def _kept(is_serial: bool) -> Iterator[None]:
+    before = this_thread.is_serial
+    this_thread.is_serial = is_serial
+    try:
+        yield
+    finally:
+        this_thread.is_serial = before
+
+
+def serial() -> AbstractContextManager[None]:
     """Keep the calls that this thread makes inside the `with` on this thread alone, whatever `set_threads` says.
 
     For a thread that prepares data beside the one that computes: the cores are busy with the other's parallel calls.
     """
-    before = _this_thread.is_serial
-    _this_thread.is_serial = True
-    try:
-        yield
-    finally:
-        _this_thread.is_serial = before
+    return _kept(is_serial=True)
+
+
+def parallel() -> AbstractContextManager[None]:
+    """Give the calls that this thread makes inside the `with` all threads, whether that pays or not.
+
+    For code that is to be loaded before it is timed, and for tests.
+    """
+    return _kept(is_serial=False)
 
 
 def get_threads() -> int:
     """Threads the next parallel call of this thread runs on."""
-    return 1 if _this_thread.is_serial else of_numba.layer().count()
+    return 1 if this_thread.is_serial else of_numba.layer().count()
 
 
-def is_serial(work: int) -> bool:
-    """Whether a call of `work` multiply-adds should stay on one thread."""
-    return work < SERIAL_WORK or get_threads() == 1
+def is_serial(work: int, *, within: bool = False) -> bool:
+    """Whether a call of `work` multiply-adds, which is then made, should stay on one thread: see `kernels.choice`.
+
+    A multiply-add is one of vector code; what else a call does counts for as many as take its time. `within` tells a
+    region that is one of many in a compiled function: its threads are awake, so the work alone decides, and what sums
+    in another order on many threads has the same bits from run to run.
+    """
+    own = this_thread
+    if (work < LEAST_WORK and own.is_serial is not False) or (count := get_threads()) == 1:
+        return True
+    if own.is_serial is None:
+        costs = entry_costs.costs(count)
+        seconds = work * costs.seconds_work
+        if choice.gain(seconds, count, costs) <= 0 or (not within and _chosen(seconds, count, costs) == 1):
+            return True
+    own.calls_parallel += 1
+    return False
+
+
+def _chosen(seconds: float, count: int, costs: choice.Costs) -> int:
+    """1 or `count` threads for a call of so many seconds on one; the state of this thread's choices goes on."""
+    own, now = this_thread, perf_counter()
+    chosen, own.state = choice.choose(seconds, count, now, own.state, costs)
+    if chosen > 1 and choice.asks(seconds, count, now, own.state, costs):
+        are_free = entry_costs.seconds_awake(count) < choice.BUSY * costs.seconds_awake
+        own.state = choice.answered(are_free, perf_counter(), own.state, costs)
+        return count if are_free else 1
+    return chosen
 
 
 def may_overlap() -> bool:

@@ -148,7 +148,7 @@ def gpu(row, col, data, n_rows):
 
 def cost(s: Sizes) -> Cost:
     """The rows are read twice: to count and to place."""
-    return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index)
+    return Cost(0, s.z * (4 * s.index + 2 * s.value) + (s.R + 1) * s.index, work=(("place", 2 * s.z), ("scan", s.R)))
 
 
 def arguments(case: Case) -> tuple:

@@ -55,7 +55,7 @@ def gpu(indptr):
 
 def cost(s: Sizes) -> Cost:
     """Starts in, rows out."""
-    return Cost(0, (s.R + 1 + s.z) * s.index)
+    return Cost(0, (s.R + 1 + s.z) * s.index, work=(("row", s.R), ("pass", s.z)))
 
 
 def arguments(case: Case) -> tuple:

@@ -128,7 +128,8 @@ def gpu(indptr, indices, data, rows):
 
 def cost(s: Sizes) -> Cost:
     """The rows taken are all R rows that the sizes speak of."""
-    return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8))
+    work = ("row", s.R), ("pass", 2 * s.z)
+    return Cost(0, 2 * s.z * (s.index + s.value) + s.R * (3 * s.index + 8), work=work)
 
 
 def arguments(case: Case) -> tuple:

@@ -23,6 +23,9 @@ FEW_COLUMNS = 1024
 ENTRY_WORK = 16
 """What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
 
+REGIONS = 2
+"""Parallel regions of a batch: the two passes."""
+
 
 @dataclass(frozen=True)
 class Call:
@@ -113,7 +116,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     weights, settings = call.arrays[0], _given(call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
     entries = _largest_batch(call.indptr, call.order, batch_rows)
-    parts = 1 if is_serial(entries * (ENTRY_WORK + width)) else min(get_threads(), PARTS)
+    work = entries * (ENTRY_WORK + width) // REGIONS
+    parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, added, call.tables, *settings)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1])

@@ -45,7 +45,7 @@ def cpu(segments, rows, values, g, out):
     bytes_row = g.itemsize * width
     head = head_of(rows.size, out.shape[0], bytes_row)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
-    _rows(bounds, shape, segments, rows, values, g, out)
+    _rows[shape](bounds, width, segments, rows, values, g, out)
 
 
 def gpu(segments, rows, values, g, out):
@@ -56,7 +56,8 @@ def gpu(segments, rows, values, g, out):
 def cost(s: Sizes) -> Cost:
     """Each row of g moves once."""
     fixed = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.U * s.N * s.value
-    return Cost(2 * s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value)
+    work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
+    return Cost(2 * s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:

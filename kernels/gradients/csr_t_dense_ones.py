@@ -42,7 +42,7 @@ def cpu(segments, rows, g, out):
     bytes_row = g.itemsize * width
     bounds = cut_rows(segments, work_of(rows.size, width))
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head_of(rows.size, out.shape[0], bytes_row)
-    _rows(bounds, shape, segments, rows, g, out)
+    _rows[shape](bounds, width, segments, rows, g, out)
 
 
 def gpu(segments, rows, g, out):
@@ -53,7 +53,8 @@ def gpu(segments, rows, g, out):
 def cost(s: Sizes) -> Cost:
     """Each row of g moves once."""
     fixed = s.z * s.index + (s.U + 1) * s.index + s.U * s.N * s.value
-    return Cost(s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value)
+    work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
+    return Cost(s.z * s.N, fixed + s.R * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:

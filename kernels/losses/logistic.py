@@ -76,7 +76,7 @@ def cpu(scores, targets, gradient):
     rows = max(scores.shape[0], 1)
     sums = np.empty(-(-scores.size // BLOCK))
     flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
-    call_parallel(_blocks, 8 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
+    call_parallel(_blocks, 9 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)
     return sum_of(sums) / rows
 
 
@@ -90,7 +90,7 @@ def gpu(scores, targets, gradient):
 
 def cost(s: Sizes) -> Cost:
     """Scores and targets in, gradient out."""
-    return Cost(30 * s.R * s.N, 3 * s.R * s.N * s.value)
+    return Cost(30 * s.R * s.N, 3 * s.R * s.N * s.value, work=(("exp", s.R * s.N), ("log", s.R * s.N)))
 
 
 def arguments(case: Case) -> tuple:

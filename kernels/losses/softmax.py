@@ -118,7 +118,7 @@ def cpu(scores, labels, gradient):
     rows, width = scores.shape
     length = max(BLOCK // max(width, 1), 1)
     sums, wrong = np.empty(-(-rows // length)), np.empty(-(-rows // length), np.int64)
-    call_parallel(_blocks, 4 * scores.size, scores, labels, gradient, 1 / max(rows, 1), length, sums, wrong)
+    call_parallel(_blocks, 9 * scores.size, scores, labels, gradient, 1 / max(rows, 1), length, sums, wrong)
     if wrong.max(initial=-1) >= 0:
         r = wrong[wrong >= 0][0]
         raise wrong_label(r, labels[r], width)
@@ -159,7 +159,8 @@ def on_device(scores, labels, gradient, losses, wrong, counted=None):
 
 def cost(s: Sizes) -> Cost:
     """Scores and labels in, gradient out."""
-    return Cost(18 * s.R * s.N, 2 * s.R * s.N * s.value + 8 * s.R)
+    work = ("exp", s.R * s.N), ("pass", 3 * s.R * s.N)
+    return Cost(18 * s.R * s.N, 2 * s.R * s.N * s.value + 8 * s.R, work=work)
 
 
 def arguments(case: Case) -> tuple:

@@ -73,7 +73,7 @@ def cpu(row, col, data, x, out):
         csr_dense.cpu(*coo_to_csr.cpu(row, col, data, rows), x, out)
     else:
         clear(out)
-        _entries(np.array((0, row.size)), (width, out.itemsize), row, col, data, x, out)
+        _entries[width, out.itemsize](np.array((0, row.size)), width, row, col, data, x, out)
 
 
 def gpu(row, col, data, x, out):

@@ -77,7 +77,7 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
     far = width * x.itemsize >= LINE and out.nbytes >= cache_bytes(2)
     starts, stops = places[:-1].reshape(-1), places[1:].reshape(-1)
     shape = width, x.itemsize, False, far
-    _columns(count * np.arange(more), shape, starts, stops, columns.reshape(-1), indices, data, x, out)
+    _columns[shape](count * np.arange(more), width, starts, stops, columns.reshape(-1), indices, data, x, out)
 
 
 def cpu(indptr, indices, data, x, out):
@@ -91,7 +91,7 @@ def cpu(indptr, indices, data, x, out):
             return
     clear(out)
     every = np.arange(columns, dtype=indptr.dtype)
-    _columns(np.array((0, columns)), (width, x.itemsize), indptr[:-1], indptr[1:], every, indices, data, x, out)
+    _columns[width, x.itemsize](np.array((0, columns)), width, indptr[:-1], indptr[1:], every, indices, data, x, out)
 
 
 def gpu(indptr, indices, data, x, out):

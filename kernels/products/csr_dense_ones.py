@@ -40,7 +40,7 @@ def cpu(indptr, indices, x, out):
     """On the cores of this machine."""
     width = x.shape[1]
     bounds = cut_rows(indptr, work_of(indices.size, width))
-    _rows(bounds, (width, x.itemsize, is_far(x.nbytes, x.itemsize * width)), indptr, indices, x, out)
+    _rows[width, x.itemsize, is_far(x.nbytes, x.itemsize * width)](bounds, width, indptr, indices, x, out)
 
 
 _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))
@@ -59,7 +59,8 @@ def on_device(indptr, indices, x, out, lengths=UNKNOWN):
 def cost(s: Sizes) -> Cost:
     """Each distinct row of x moves once."""
     fixed = s.z * s.index + (s.R + 1) * s.index + s.R * s.N * s.value
-    return Cost(s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value)
+    work = ("entry", s.z * s.lines), ("row", s.R * s.lines)
+    return Cost(s.z * s.N, fixed + s.U * s.N * s.value, s.z * s.N * s.value, work)
 
 
 def arguments(case: Case) -> tuple:

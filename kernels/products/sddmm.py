@@ -54,7 +54,7 @@ def cpu(indptr, indices, a, b, out):
     if width == 0:
         out[...] = 0
     bounds = cut_rows(indptr, work_of(indices.size, width))
-    _rows(bounds, (width, a.itemsize, is_far(b.nbytes)), indptr, indices, a, b, out)
+    _rows[width, a.itemsize, is_far(b.nbytes)](bounds, width, indptr, indices, a, b, out)
 
 
 _PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]

@@ -42,7 +42,8 @@ _rows = RowLoop(_row)
 def cpu(values, index, out):
     """On the cores of this machine."""
     rows, width = values.shape
-    _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(out.nbytes)), values, index, out)
+    bounds = cut_evenly(rows, work_of(rows, width))
+    _rows[width, out.itemsize, is_far(out.nbytes)](bounds, width, values, index, out)
 
 
 _CUDA = source(__file__, names_of("scatter"))

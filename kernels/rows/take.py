@@ -43,7 +43,8 @@ _rows = RowLoop(_row)
 def cpu(source, index, out):
     """On the cores of this machine."""
     rows, width = out.shape
-    _rows(cut_evenly(rows, work_of(rows, width)), (width, out.itemsize, is_far(source.nbytes)), source, index, out)
+    bounds = cut_evenly(rows, work_of(rows, width))
+    _rows[width, out.itemsize, is_far(source.nbytes)](bounds, width, source, index, out)
 
 
 _PACKS = (4, 1)

@@ -68,9 +68,12 @@ class Rule:
         """What a row's step costs, in entries of a sum."""
         return 4 + 4 * len(self.states)
 
-    def work(self, elements: int) -> int:
-        """The work of so many elements' steps, in the measure of `threads.is_serial`."""
-        return elements * self.flops // 8
+    def work(self, rows: int, width: int) -> int:
+        """The work of so many rows' steps, in the measure of `threads.is_serial`: their elements, and finding them.
+
+        Measured as in `kernels.vector.gather.work_of`, 7,000 rows with AdaGrad: 19 and 36 us with N = 1 and 16.
+        """
+        return rows * (8 * len(self.written) + width * self.flops // 8)
 
     @functools.cached_property
     def written(self) -> tuple[str, ...]:

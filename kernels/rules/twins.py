@@ -78,8 +78,8 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
     if not rule.average:
         arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
         rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
-    bounds = cut_evenly(rows, rule.work(gradient.size))
-    loop(bounds, (width, gradient.itemsize), *arrays, gradient, *steps.given(settings))
+    bounds = cut_evenly(rows, rule.work(rows, width))
+    loop[width, gradient.itemsize](bounds, width, *arrays, gradient, *steps.given(settings))
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
@@ -90,9 +90,10 @@ def _bytes_state(rule: "Rule", arrays: tuple) -> int:
 def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `rows`."""
     arrays, (rows, gradient), settings = rule.split(args)
-    far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * gradient.shape[1])
-    bounds = cut_evenly(rows.size, rule.work(gradient.size))
-    loop(bounds, (gradient.shape[1], gradient.itemsize, far), *arrays, rows, gradient, *steps.given(settings))
+    width = gradient.shape[1]
+    far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
+    bounds = cut_evenly(rows.size, rule.work(rows.size, width))
+    loop[width, gradient.itemsize, far](bounds, width, *arrays, rows, gradient, *steps.given(settings))
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
@@ -104,16 +105,16 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
     # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
     head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
-    bounds = cut_rows(segments, work_of(rows.size, width) + rule.work(columns.size * width), rule.row_cost)
-    loop(bounds, (width, g.itemsize, *far, head), *arrays, *batch, *steps.given(settings))
+    bounds = cut_rows(segments, work_of(rows.size, width) + rule.work(columns.size, width), rule.row_cost)
+    loop[width, g.itemsize, *far, head](bounds, width, *arrays, *batch, *steps.given(settings))
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `rows`, each by the steps that it missed."""
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
-    bounds = cut_evenly(rows.size, rule.work(steps_missed * width))
-    loop(bounds, (width, weights.itemsize), *args)
+    bounds = cut_evenly(rows.size, rule.work(steps_missed, width))
+    loop[width, weights.itemsize](bounds, width, *args)
 
 
 # Cost
@@ -138,7 +139,8 @@ def cost_fused(rule: "Rule", s: Sizes) -> Cost:
     """Every touched row and every row of g moves once; the gradient is nowhere."""
     entries = s.z * (s.index + s.value) + (s.U + 1) * s.index + s.R * s.N * s.value
     flops = 2 * s.z * s.N + rule.flops * s.U * s.N
-    return Cost(flops, entries + s.U * (8 + rule.bytes_row(s)), s.z * s.N * s.value)
+    work = ("entry", s.z * s.lines), ("row", s.U * s.lines)
+    return Cost(flops, entries + s.U * (8 + rule.bytes_row(s)), s.z * s.N * s.value, work)
 
 
 # Arguments

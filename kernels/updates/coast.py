@@ -44,7 +44,8 @@ def cpu(weights, rows, factor):
     """On the cores of this machine."""
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
-    _rows(cut_evenly(rows.size, work_of(rows.size, width)), (width, weights.itemsize, far), weights, rows, factor)
+    bounds = cut_evenly(rows.size, work_of(rows.size, width))
+    _rows[width, weights.itemsize, far](bounds, width, weights, rows, factor)
 
 
 CUDA_GROUPS = (4, 32)

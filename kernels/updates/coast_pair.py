@@ -60,7 +60,7 @@ def cpu(weights, state, rows, matrix):
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
     bounds = cut_evenly(rows.size, work_of(rows.size, 2 * width))
-    _rows(bounds, (width, weights.itemsize, far), weights, state, rows, matrix)
+    _rows[width, weights.itemsize, far](bounds, width, weights, state, rows, matrix)
 
 
 def gpu(weights, state, rows, matrix):

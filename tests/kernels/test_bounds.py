@@ -47,7 +47,7 @@ def row(lane, u, rows, x):
 def place(lane, u, rows, x):
     x[rows[u]] = lane.number(2)
 
-row_loop, place_loop = RowLoop(row, cut=cut_elements), RowLoop(place, cut=cut_elements)
+row_loop, place_loop = RowLoop(row, cut=cut_elements)[16, 8], RowLoop(place, cut=cut_elements)[16, 8]
 x = np.ones((12, 16))
 
 def call(name, *args):
@@ -66,13 +66,13 @@ PLANTED = {
     ),
     "prange_writes": ("PARTS, 15, x", "PARTS, -17, x", "prange_writes: .*an element at -1, where there are 16."),
     "row_loop": (
-        "PARTS, (16, 8), ROWS, x",
-        "PARTS, (16, 8), ROWS + 4, x",
+        "PARTS, 16, ROWS, x",
+        "PARTS, 16, ROWS + 4, x",
         "row_loop: __main__.row: load of a row of x at 12, where there are 12.",
     ),
     "place_loop": (
-        "np.array([0, 9]), (16, 8), ROWS, x",
-        "np.array([0, 9]), (16, 8), ROWS + 184, x",
+        "np.array([0, 9]), 16, ROWS, x",
+        "np.array([0, 9]), 16, ROWS + 184, x",
         "place_loop: __main__.place: store of x at 192, where there are 192.",
     ),
 }  # fmt: skip

@@ -47,7 +47,7 @@ def two_threads():
 
 @pytest.fixture
 def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
 
 
 def assert_as_defined(kernel: Kernel, case: Case, **changed: object) -> list:
@@ -101,10 +101,10 @@ def test_two_threads_do_what_the_definition_says_with_the_same_bits_each_time(lo
     assert same_bits(one, other)
 
 
-@pytest.mark.parametrize("work", [1, threads.SERIAL_WORK])
-def test_columns_are_found_in_a_small_table_too(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("serial", [False, None])
+def test_columns_are_found_in_a_small_table_too(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(touched, "DIRECT", 0)
-    monkeypatch.setattr(threads, "SERIAL_WORK", work)
+    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
     case = random_case(40, 5000, 300, 3)
     assert touched.hashing_for(5000, 40)[1] == 128
     assert_as_defined(epochs.get("logistic", "adagrad"), case, batch_rows=5)
@@ -158,9 +158,9 @@ def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> Non
     assert told in str(refused.value)
 
 
-@pytest.mark.parametrize("work", [1, threads.SERIAL_WORK])
-def test_a_label_out_of_range_ends_the_epoch_and_is_named(work: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", work)
+@pytest.mark.parametrize("serial", [False, None])
+def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
     labels = np.array([0, 1, 2, 0, 3, 1, 2])
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
         assert_as_defined(epochs.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))

@@ -25,7 +25,7 @@ every_rule = pytest.mark.parametrize("rule", RULES)
 
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
     before = threads.get_threads()
     yield
     threads.set_threads(before)

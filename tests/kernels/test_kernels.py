@@ -36,7 +36,7 @@ def _few(case: str) -> bool:
 
 @pytest.fixture
 def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
 
 
 @pytest.fixture(autouse=True)

@@ -93,7 +93,7 @@ def test_work_of_a_row_is_written_once_for_one_thread_and_for_many(
 
     loop, out = RowLoop(row, cut=cut_elements, name="written"), np.arange(90.0).reshape(10, 9)
     for bounds in ([0, 10], [0, 3, 3, 10], [4, 4]):
-        loop(np.array(bounds), (9, 8), out)
+        loop[9, 8](np.array(bounds), 9, out)
     assert len(written) == len(gather.made[-1].signatures) == 1
     np.testing.assert_array_equal(out, np.arange(90.0).reshape(10, 9))
 

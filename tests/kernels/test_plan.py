@@ -129,7 +129,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     expected = plan.build(case.indptr, indices, n_columns)
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
     monkeypatch.setattr(radix, "DIGIT_BITS", bits)
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
 
@@ -138,7 +138,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
 @pytest.mark.parametrize("parts", [2, 8])
 def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
 

@@ -50,7 +50,7 @@ def test_ranges_have_the_bits_of_one_thread(kernel, count, width, order, index, 
     threads.set_threads(1)
     serial = product(entries, width, kernel)
     threads.set_threads(2)
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(ranges, "RANGE", 1)
     monkeypatch.setattr(csc_dense, "get_threads", lambda: count)
     cut = csc_dense._by_range

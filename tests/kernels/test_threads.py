@@ -1,4 +1,4 @@
-"""Partitions, the serial cut-off, the thread count and the choice of the threading layer."""
+"""Partitions, how many threads a call gets, the thread count and the choice of the threading layer."""
 
 import subprocess
 import sys
@@ -8,7 +8,8 @@ import numba
 import numpy as np
 import pytest
 
-from kernels import threads
+from kernels import choice, threads
+from kernels.choice import Costs
 
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
@@ -45,19 +46,69 @@ def test_equal_count_parts_differ_by_one(size: int) -> None:
     assert np.ptp(np.diff(bounds)) <= 1
 
 
-@needs_two
-def test_little_work_or_one_thread_is_serial(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", 100)
+COSTS = Costs(seconds_awake=2e-6, seconds_asleep=100e-6, seconds_stay=40e-6, seconds_work=1e-10)
+
+
+@pytest.fixture
+def known_costs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs that no machine measured, and threads that sleep."""
+    monkeypatch.setattr(threads.entry_costs, "costs", lambda count: COSTS)
+    monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: COSTS.seconds_awake)
+    monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
     threads.set_threads(2)
-    assert threads.is_serial(99)
-    assert not threads.is_serial(100)
+
+
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_a_call_that_gains_less_than_waking_costs_is_serial() -> None:
+    assert threads.is_serial(200_000)  # 20 us, of which a second thread would take 8
+    assert threads.is_serial(threads.LEAST_WORK - 1)
+    assert not threads.is_serial(10_000_000)
     threads.set_threads(1)
     assert threads.is_serial(10**9)
 
 
-@pytest.mark.parametrize("limit", [1, 10**9])
-def test_clear_leaves_nothing(limit: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads, "SERIAL_WORK", limit)
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_threads_without_cores_of_their_own_get_no_call_that_would_wait_for_them(monkeypatch) -> None:
+    asked = []
+    monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: asked.append(count) or 60e-6)
+    assert all(threads.is_serial(3_000_000) for _ in range(9))  # each gains 118 us, and waking costs 100
+    assert asked == [2]
+    assert not threads.is_serial(100_000_000), "10 ms are shared whatever the wait"
+
+
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_within_compiled_code_the_work_alone_decides() -> None:
+    for _ in range(50):
+        assert threads.is_serial(40_000, within=True)
+        assert not threads.is_serial(60_000, within=True)
+    assert threads.this_thread.state == choice.ASLEEP
+
+
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_what_is_asked_for_beats_what_pays() -> None:
+    with threads.parallel():
+        assert not threads.is_serial(0)
+        with threads.serial():
+            assert threads.is_serial(10**9)
+        assert not threads.is_serial(0, within=True)
+    assert threads.is_serial(0)
+
+
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_calls_that_were_given_all_threads_are_counted() -> None:
+    before = threads.this_thread.calls_parallel
+    assert [threads.is_serial(work) for work in (0, 10**9, 200_000)] == [True, False, False]
+    assert threads.this_thread.calls_parallel - before == 2
+
+
+@pytest.mark.parametrize("serial", [False, True])
+def test_clear_leaves_nothing(serial: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
     out = np.full((3, 7), np.nan, np.float32)
     threads.clear(out)
     assert not out.any()
@@ -82,7 +133,8 @@ def test_sum_of_blocks_is_that_of_numpy(values: list[float]) -> None:
 def test_thread_count_is_numbas_own(layer: str) -> None:
     code = """
 import threading, numba
-from kernels import threads
+from kernels import choice, threads
+from kernels.choice import Costs
 seen = [threads.get_threads()]
 numba.set_num_threads(1)
 seen.append(threads.get_threads())
@@ -104,9 +156,9 @@ print(numba.threading_layer(), seen)
 
 
 @needs_two
+@pytest.mark.usefixtures("known_costs")
 @pytest.mark.parametrize("work", [0, 10**9])
 def test_call_parallel_gives_the_thread_count_back(work: int) -> None:
-    threads.set_threads(2)
     seen = []
     threads.call_parallel(lambda: seen.append(threads.get_threads()), work)
     assert seen == [1 if work == 0 else 2]

@@ -140,7 +140,7 @@ def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
 
 @every_rule
 def test_same_bits_on_one_thread_and_on_two(name, monkeypatch):
-    monkeypatch.setattr(threads, "SERIAL_WORK", 1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
     before, came = threads.get_threads(), []
     gradients = sparse_gradients(12, shape=(200, 16))
     for count in (1, 2):

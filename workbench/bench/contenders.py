@@ -208,7 +208,7 @@ def _planned(task: str) -> Contender:
 
         judged = setting.shared.get((kernel.reference, kernel.arguments)) or judge(kernel, args)
         one, other = kernel.cost(setting.sizes), plan_cost(setting.sizes)
-        both = Cost(one.flops, one.bytes_compulsory + other.bytes_compulsory, one.bytes_gather)
+        both = Cost(one.flops, one.bytes_compulsory + other.bytes_compulsory, one.bytes_gather, one.work)
         return Ready(call, judged, both, setting.traffic(kernel))
 
     return Contender(f"{task} + plan", "ours", make, functools.partial(operand_bytes, kernel))

@@ -4,6 +4,7 @@ import traceback
 from time import perf_counter
 from typing import Any
 
+from kernels import threads
 from kernels.sessions import bytes_asked
 from workbench.bench.cells import Entry, Field
 from workbench.bench.contenders import Ready
@@ -47,6 +48,8 @@ def measure(
     reference = next((entry.name for entry in field.entries if entry.side == "ours" and entry.name in able), None)
     for name, ready in able.items():
         rows[name] |= timed(ready, times[name], limits) | {"busy_others": busy}
+        if rows[name]["side"] == "ours" and not on_device:
+            rows[name]["threads_used"] = threads_used(times[name], ready.steps)
         if on_device:
             rows[name]["seconds_host"] = on_device.host_seconds(ready.call) / ready.steps
         if reference:
@@ -107,8 +110,13 @@ def timed(ready: Ready, times: Taken, limits: Limits | CopyLimit | None) -> Row:
     return row | bound(ready, median, limits)
 
 
+def threads_used(times: Taken, steps: int) -> int:
+    """Threads that most of the timed calls ran on: all those allowed, or one."""
+    return threads.get_threads() if 2 * times.shared >= times.calls * steps * len(times.seconds) else 1
+
+
 def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
-    """What the memory allows, where the call's traffic is known."""
+    """What the memory and the cores allow, where the call's traffic is known."""
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
         return {}
@@ -118,6 +126,7 @@ def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Ro
         bytes_table=traffic.bytes_table,
         bytes_row=traffic.bytes_row,
         cold=traffic.cold,
+        work=dict(cost.work),
     )
     row = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds}
     return row | {"bytes_lines": traffic.bytes_lines, "cold": traffic.cold}

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 
+from kernels.threads import this_thread
 from workbench.measure.stats import median_interval
 
 Call = Callable[[], object]
@@ -37,10 +38,11 @@ class Policy:
 
 @dataclass
 class Taken:
-    """Seconds a call by round, and the calls of a sample."""
+    """Seconds a call by round, the calls of a sample, and how often kernels of ours were given all threads in all."""
 
     calls: int = 1
     seconds: dict[int, float] = field(default_factory=dict)
+    shared: int = 0
 
 
 def _timed(call: Call, count: int, clock: Clock) -> float:
@@ -85,7 +87,9 @@ def interleave(
             if number >= policy.rounds_slow and estimates[name] > limit:
                 continue
             _settle(calls[name], estimates[name], policy)
+            before = this_thread.calls_parallel
             times[name].seconds[number] = timed(calls[name], times[name].calls, clock)
+            times[name].shared += this_thread.calls_parallel - before
     return times
 
 

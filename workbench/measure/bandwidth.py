@@ -1,4 +1,4 @@
-"""What this machine's memory gives: streams of each size, and rows gathered from tables of each size; bytes a second.
+"""What this machine gives: streams of each size, rows gathered from tables of each size, and what its cores do.
 
 >>> rates = [Bandwidth("read", 2**20, 0, 1, 8e10), Bandwidth("gather", 2**20, 64, 1, 4e10)]
 >>> limits = Limits(rates, threads=1)
@@ -9,7 +9,7 @@
 
 import functools
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from time import perf_counter
 
@@ -18,7 +18,7 @@ from numba import prange
 
 from kernels import threads
 from kernels.threads import compiled, compiled_parallel
-from workbench.measure import machine
+from workbench.measure import instructions, machine
 
 MIB = 2**20
 STREAM_SIZES = (MIB, 8 * MIB, 24 * MIB, 96 * MIB, 512 * MIB)
@@ -35,7 +35,10 @@ BYTES_TOUCHED = 256 * MIB
 
 @dataclass(frozen=True)
 class Bandwidth:
-    """One measured rate. `level` is read, copy, triad or gather; `bytes_table` all arrays; `bytes_row` of a gather."""
+    """One measured rate. `level` is read, copy, triad or gather; `bytes_table` all arrays; `bytes_row` of a gather.
+
+    Or it is one of `instructions.LOOPS` or a call, of one core; each number then counts for four bytes.
+    """
 
     level: str
     bytes_table: int
@@ -141,6 +144,8 @@ def measure(
                 yield from (_stream(level, memory, size, count, seconds) for level in STREAMS)
             for size in table_sizes:
                 yield from (_rows(memory, size, row, count, seconds) for row in row_sizes)
+            for kind, rate in instructions.rates(seconds / 4):
+                yield Bandwidth(kind, 4 * instructions.NUMBERS, 0, count, 4 * rate)
     finally:
         threads.set_threads(before)
 
@@ -176,13 +181,18 @@ def last_cache_bytes() -> int:
 class Limits:
     """The measured rates as a function of size: between measured sizes by their logarithms, beyond them as at the end.
 
-    `threads` picks the rates of that many threads.
+    `threads` picks the rates of that many threads. Rates of what a core does may be missing: they are no limit then.
     """
 
     def __init__(self, measured: Iterable[Bandwidth], threads: int) -> None:
+        self.threads = threads
         self.streams: dict[int, float] = {}
         self.gathers: dict[int, dict[int, float]] = {}
+        self.cores: dict[str, float] = {}
         for rate in (rate for rate in measured if rate.threads == threads):
+            if rate.level in (*instructions.LOOPS, instructions.CALL):
+                self.cores[rate.level] = max(self.cores.get(rate.level, 0.0), rate.bytes_per_second / 4)
+                continue
             rates = self.gathers.setdefault(rate.bytes_row, {}) if rate.level == "gather" else self.streams
             rates[rate.bytes_table] = max(rates.get(rate.bytes_table, 0.0), rate.bytes_per_second)
 
@@ -195,19 +205,28 @@ class Limits:
         return _between({row: _between(rates, bytes_table) for row, rates in self.gathers.items()}, bytes_row)
 
     def bound(
-        self, *, bytes_compulsory: float, bytes_gather: float, bytes_table: float, bytes_row: float, cold: float = 0.0
+        self,
+        *,
+        bytes_compulsory: float,
+        bytes_gather: float,
+        bytes_table: float,
+        bytes_row: float,
+        cold: float = 0.0,
+        work: Mapping[str, float] | None = None,
     ) -> tuple[float, str]:
-        """(seconds that no call can be faster than, what makes it so: stream or gather).
+        """(seconds that no call can be faster than, what makes it so: stream, gather or instructions).
 
-        Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache.
+        Of the rows gathered a share `cold` comes from a table of `bytes_table`, the others from the last cache; `work`
+        is how much the cores do of each of `instructions.LOOPS`.
         """
-        stream = bytes_compulsory / self.stream(bytes_compulsory)
+        stream = bytes_compulsory / self.stream(bytes_compulsory), "stream"
+        cores = instructions.seconds_of(work or {}, self.cores, self.threads), "instructions"
         if not bytes_gather:
-            return stream, "stream"
+            return max(stream, cores)
         near = self.gather(min(bytes_table, last_cache_bytes() / 2), bytes_row)
         far = self.gather(bytes_table, bytes_row)
         gather = bytes_gather * ((1 - cold) / max(near, far) + cold / far)
-        return max((stream, "stream"), (gather, "gather"))
+        return max(stream, (gather, "gather"), cores)
 
 
 def _between(rates: dict[int, float], size: float) -> float:

@@ -27,7 +27,7 @@ _TABLE = {
         seed integer seed of the data
         device text where calls run: cpu, or cuda for a CUDA device, named in gpu
         cache text on cuda: warm, or cold, the device's second-level cache being overwritten before each call
-        level text bandwidth alone: read, copy, triad or gather
+        level text bandwidth alone: read, copy, triad or gather, or what a core does, four bytes for each
         bytes_table integer bandwidth alone: size of the arrays
         bytes_row integer bandwidth alone: bytes of the rows that are gathered
     """,
@@ -35,6 +35,7 @@ _TABLE = {
         nnz integer z, stored entries of the batch
         touched integer U, columns with an entry
         calls integer calls a sample
+        threads_used integer threads that most timed calls of ours ran on; null where a library decides
         samples numbers seconds a call, one number a round
         seconds number median of samples, seconds; on cuda by the device's events
         seconds_host number on cuda: seconds a call by the host's clock, launches included
@@ -58,8 +59,8 @@ _TABLE = {
         cold number share of the gathered rows that the last cache cannot keep, 0 to 1
         bytes_per_second number the larger of both / seconds; for bandwidth what was measured
         flops_per_second number flops / seconds
-        seconds_bound number no call can be faster on this machine, from bandwidths measured in the same run, seconds
-        bound_by text what makes that bound: stream or gather
+        seconds_bound number no call can be faster on this machine, from rates measured in the same run, seconds
+        bound_by text what makes that bound: stream, gather or instructions
         bound_share number seconds_bound / seconds
         error number largest relative error of the timed call against the float64 reference
         error_allowed number error above which a contender gets no time

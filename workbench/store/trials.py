@@ -28,6 +28,7 @@ _TABLE = {
         busy_others number share of all cores, 0 to 1, that other programs took while it was measured
         tries integer how often it was tried until other programs left it alone; the numbers are of the last try
         steps_timed integer steps inside the timed samples
+        threads_used integer threads that our kernels ran on in some of the timed steps; BLAS decides for itself
         steps_epoch integer steps an epoch
         kernels mapping kernel that computes each phase of the step, by the phase: forward, loss, gradient, update
         samples numbers seconds a step, one number a sample

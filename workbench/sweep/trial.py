@@ -225,6 +225,7 @@ class _Trial:
         self.sentinel.seconds()
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
+        given_all = threads.this_thread.calls_parallel
         self.row["seconds_first_step"] = (time.perf_counter() - first) / curve.events[0].steps
         in_calls = self.setup.launch in ("epoch", "dual")
         are_new = self.setup.shuffle or in_calls or isinstance(run.batches.x, data.StoredRows)
@@ -242,6 +243,7 @@ class _Trial:
             "seconds_step_high": high,
             "seconds_epoch": seconds * self.row["steps_epoch"],
             "steps_timed": timing.steps,
+            "threads_used": threads.get_threads() if threads.this_thread.calls_parallel > given_all else 1,
             "busy_others": others.share(),
             "seconds_sentinel": self.sentinel.seconds(),
             "seconds_prepare": curve.seconds_prepare(),

@@ -15,17 +15,13 @@ def warm_kernels(cell: Cell) -> None:
 
     What that takes in time and memory is the library's, not the training's; both are read apart.
     """
-    cut_off = threads.SERIAL_WORK
-    try:
+    run_tiny(cell)
+    with threads.parallel():  # the same little work goes to all threads
         run_tiny(cell)
-        threads.SERIAL_WORK = 0  # so that the same little work goes to all threads
-        run_tiny(cell)
-    finally:
-        threads.SERIAL_WORK = cut_off
 
 
 def run_tiny(cell: Cell) -> None:
-    """An epoch of a tiny problem of the cell's kind, too small for more than one thread by the usual cut-off."""
+    """An epoch of a tiny problem of the cell's kind, too small to pay for a second thread."""
     model = models.get(cell.model)
     width = next(width for width in (3, 1) if model.allows(width))
     tiny_set = drawn_for(model, width, rows=40, features=24, density=0.2, seed=0)

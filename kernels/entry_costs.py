@@ -1,0 +1,159 @@
+"""The costs of a parallel region on this machine: measured once, and kept beside the compiled code.
+
+Measured on 2 cores of an EPYC 9004, guests of a shared host: a region is entered in 1.7 us while its threads are awake,
+which they are for 45 us; 0.1, 1 and 5 ms later it takes 40, 70 and 160 us. What is kept is found by the processor, its
+cores, the layer, the threads and whatever in the environment tells OpenMP how to wait.
+"""
+
+import contextlib
+import dataclasses
+import functools
+import hashlib
+import json
+import os
+import platform
+import re
+import statistics
+from collections.abc import Callable
+from pathlib import Path
+from time import perf_counter, sleep
+
+import numba
+import numpy as np
+from numba import prange
+
+from kernels.choice import Costs
+from kernels.code_cache import folder_of, njit
+from kernels.private import of_numba
+
+ENTRIES = 4096
+"""Entries of the loop that tells how fast a thread is."""
+
+WORK_OF_ENTRY = 3.25
+"""What an entry of it counts for: as in a row loop of one column, see `kernels.vector.gather.work_of`."""
+
+SECONDS_IDLE = 4e-3
+"""Time after which a region is entered that finds its threads asleep, as long as a training may be busy otherwise."""
+
+GAPS = (10e-6, 20e-6, 40e-6, 80e-6, 160e-6, 320e-6)
+"""Times after which a region is entered to find how long its threads stay awake."""
+
+TURNS = 9
+
+DISTURBED = 0.1
+"""Share of the cost of waking threads from which on the entry of a region whose threads are awake is not believed."""
+
+
+@njit(nogil=True, error_model="numpy", parallel=True)
+def _region(places):
+    for part in prange(places.size):
+        places[part] = part
+
+
+@njit(nogil=True, error_model="numpy")
+def _entries(indices, data, x, out):
+    for k in range(indices.size):
+        out[k] = data[k] * x[np.uint64(indices[k])]
+
+
+@functools.cache
+def _enter(threads: int) -> Callable[[], object]:
+    """An empty region with parts for so many threads."""
+    return functools.partial(_region, np.zeros(4 * threads, np.int64))
+
+
+def seconds_awake(threads: int) -> float:
+    """Seconds to enter a region of so many threads now, once they are woken."""
+    enter = _enter(threads)
+    enter()
+    return _seconds(enter)
+
+
+def _seconds(call: Callable[[], object]) -> float:
+    start = perf_counter()
+    call()
+    return perf_counter() - start
+
+
+def _wait(seconds: float) -> None:
+    """Wait awake."""
+    start = perf_counter()
+    while perf_counter() - start < seconds:
+        pass
+
+
+def measure(threads: int) -> Costs:
+    """The costs with so many threads, the number of those in use. Takes about 60 ms, and the code of two loops."""
+    enter = _enter(threads)
+    enter()
+    awake, asleep = [], []
+    for _ in range(TURNS):
+        sleep(SECONDS_IDLE)
+        asleep.append(_seconds(enter))
+        awake += [_seconds(enter) for _ in range(5)]
+    least, usual = min(awake), sorted(asleep)[TURNS // 4]  # others may hold the cores for the rest
+    return Costs(least, max(usual, least), _seconds_stay(enter, 2 * least + 1e-6), _seconds_work())
+
+
+def _seconds_stay(enter: Callable[[], object], most: float) -> float:
+    """The longest of `GAPS` up to which a region is entered in `most` seconds."""
+    stay = GAPS[0] / 2
+    for gap in GAPS:
+        taken = []
+        for _ in range(5):
+            enter(), enter()
+            _wait(gap)
+            taken.append(_seconds(enter))
+        if statistics.median(taken) > most:
+            break
+        stay = gap
+    return stay
+
+
+def is_undisturbed(found: Costs) -> bool:
+    """Whether the costs are worth keeping: beside a program that holds the other cores, threads seem never awake."""
+    return found.seconds_awake < DISTURBED * found.seconds_asleep
+
+
+def _seconds_work() -> float:
+    """Seconds of a multiply-add in the measure of `threads.is_serial`."""
+    random = np.random.default_rng(0)
+    indices, x = random.integers(0, ENTRIES, ENTRIES, np.int32), np.ones(ENTRIES, np.float32)
+    call = functools.partial(_entries, indices, x, x, np.empty_like(x))
+    call()
+    return min(_seconds(call) for _ in range(5 * TURNS)) / (ENTRIES * WORK_OF_ENTRY)
+
+
+@functools.cache
+def costs(threads: int) -> Costs:
+    """The costs with so many threads, from what is kept or measured now; kept where nothing disturbed them and the
+    folder can be written."""
+    file = folder_of(_region) / f"entry-{_digest(threads)}.json"
+    with contextlib.suppress(OSError, ValueError, TypeError):  # not there, or not as it was written: measured again
+        return checked(json.loads(file.read_text(encoding="utf-8")))
+    measured = measure(threads)
+    if not is_undisturbed(measured):
+        return measured
+    with contextlib.suppress(OSError):  # a folder that nobody may write: the next process measures for itself
+        own = file.with_name(f"{file.name}.{os.getpid()}")
+        own.write_text(json.dumps(dataclasses.asdict(measured)), encoding="utf-8")
+        own.replace(file)
+    return measured
+
+
+def checked(kept: dict[str, float]) -> Costs:
+    """The costs of a file; `ValueError` or `TypeError` where it holds anything but four positive numbers."""
+    found = Costs(**kept)
+    if not all(isinstance(value, float) and 0 < value < 1 for value in dataclasses.astuple(found)):
+        raise ValueError(f"Costs are positive numbers of seconds, not {kept}.")
+    return found
+
+
+def _digest(threads: int) -> str:
+    of_numba.layer()
+    info = Path("/proc/cpuinfo")
+    models = sorted(set(re.findall(r"^(?:model.*|cpu family.*)$", info.read_text(), re.M))) if info.exists() else []
+    told = sorted(item for item in os.environ.items() if item[0].startswith(("OMP_", "GOMP_", "KMP_", "TBB_")))
+    machine = models or [platform.processor(), platform.machine()]
+    parts = machine, os.cpu_count(), numba.threading_layer(), numba.__version__, threads, told
+    return hashlib.sha256(repr(parts).encode()).hexdigest()[:16]

@@ -1,0 +1,49 @@
+"""Shares of the bound by kernel, and why some are low."""
+
+import pytest
+
+import kernels
+from tests.support.bench_rows import row
+from workbench import store
+from workbench.analysis import bound_shares, goals
+
+
+def frame(*rows):
+    return store.BENCH.frame(rows)
+
+
+def test_the_lowest_mean_comes_first_with_what_binds_most_often():
+    found = bound_shares.shares(
+        frame(
+            row("csr_dense", bound_share=0.9),
+            row("csr_dense", width=4, bound_share=0.4),
+            row("csr_dense", width=8, bound_share=0.6, bound_by="stream"),
+            row("softmax", task="softmax", bound_share=0.3, bound_by="instructions"),
+            row("softmax", task="softmax", rows=64, bound_share=0.01),
+            row("csr_dense + plan", width=64, bound_share=0.01),
+        )
+    )
+    assert [(share.kernel, share.by, share.cells) for share in found] == [
+        ("softmax", "instructions", 1),
+        ("csr_dense", "gather", 3),
+    ]
+    assert found[1].mean == pytest.approx((0.9 * 0.4 * 0.6) ** (1 / 3))
+
+
+def test_a_kernel_that_is_near_needs_no_reason():
+    lines = bound_shares.lines(frame(row("merge_rows", bound_share=0.2), row("add_rows", width=4, bound_share=0.7)))
+    assert [(line[0], line[1], bool(line[4])) for line in lines] == [
+        ("merge_rows", "20 %", True),
+        ("add_rows", "70 %", False),
+    ]
+
+
+def test_every_reason_is_of_a_kernel():
+    for reason in bound_shares.REASONS.values():
+        assert any(bound_shares.why(name) == reason for name in kernels.names())
+
+
+def test_the_goal_names_those_that_are_below():
+    (goal,) = goals._share(frame(row("csr_dense", bound_share=0.9), row("softmax", task="softmax", bound_share=0.3)))
+    assert goal.measured == "lowest: softmax 30 %, csr_dense 90 %; 1 of 2 kernels are below"
+    assert goal.met is False
