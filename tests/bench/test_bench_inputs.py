@@ -39,7 +39,7 @@ def test_narrow_rows_move_lines_and_only_frequent_rows_stay_in_the_cache():
 def test_bandwidth_is_measured_at_every_size_and_limits_lie_between():
     sizes = {"stream_sizes": (2**16, 2**18), "table_sizes": (2**16, 2**18), "row_sizes": (4, 64, 256)}
     found = list(measure_bandwidth((1,), **sizes, seconds=1e-4))
-    assert {(rate.level, rate.bytes_table) for rate in found if rate.level != "gather"} == {
+    assert {(rate.level, rate.bytes_table) for rate in found if rate.level in ("read", "copy", "triad")} == {
         (level, size) for level in ("read", "copy", "triad") for size in (2**16, 2**18)
     }
     assert len([rate for rate in found if rate.level == "gather"]) == 6

@@ -133,7 +133,7 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     args = setting.arguments(kernel)
     same = kernel.reference, kernel.arguments  # which rivals share, and so what takes long to compute
     judged = setting.shared.get(same)
-    if judged is None or not kernel.rival_of:
+    if judged is None or not kernel.rival_of or set(kernel.writes) - {"out"}:  # what a step is to give is of its start
         judged = setting.shared[same] = judge(kernel, args)
     start = perf_counter()
     call = kernel.prepare(*args) if kernel.prepare else functools.partial(kernel.trusted, *args)
