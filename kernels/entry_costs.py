@@ -30,7 +30,7 @@ ENTRIES = 4096
 """Entries of the loop that tells how fast a thread is."""
 
 WORK_OF_ENTRY = 3.25
-"""What an entry of it counts for: as in a row loop of one column, see `kernels.vector.gather.work_of`."""
+"""What an entry of it counts for in the measure of `threads.is_serial`, whose unit this settles."""
 
 SECONDS_IDLE = 4e-3
 """Time after which a region is entered that finds its threads asleep, as long as a training may be busy otherwise."""

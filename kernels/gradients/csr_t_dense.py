@@ -14,7 +14,7 @@ from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import head_of, is_far_gradient
 
 
@@ -41,7 +41,7 @@ _rows = RowLoop(_row)
 def cpu(segments, rows, values, g, out):
     """On the cores of this machine."""
     width = g.shape[1]
-    bounds = cut_rows(segments, work_of(values.size, width))
+    bounds = cut_rows(segments, values.size, width)
     bytes_row = g.itemsize * width
     head = head_of(rows.size, out.shape[0], bytes_row)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head

@@ -13,7 +13,7 @@ from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense_ones
 from kernels.registry import register
-from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import head_of, is_far_gradient
 
 
@@ -40,7 +40,7 @@ def cpu(segments, rows, g, out):
     """On the cores of this machine."""
     width = g.shape[1]
     bytes_row = g.itemsize * width
-    bounds = cut_rows(segments, work_of(rows.size, width))
+    bounds = cut_rows(segments, rows.size, width)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head_of(rows.size, out.shape[0], bytes_row)
     _rows[shape](bounds, width, segments, rows, g, out)
 

@@ -13,7 +13,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import is_far
 
 
@@ -40,7 +40,7 @@ _rows = RowLoop(_row)
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
     width = x.shape[1]
-    bounds = cut_rows(indptr, work_of(data.size, width))
+    bounds = cut_rows(indptr, data.size, width)
     _rows[width, x.itemsize, is_far(x.nbytes, x.itemsize * width)](bounds, width, indptr, indices, data, x, out)
 
 

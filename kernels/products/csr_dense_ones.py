@@ -13,7 +13,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.vector.gather import RowLoop, cut_rows, work_of
+from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import is_far
 
 
@@ -39,7 +39,7 @@ _rows = RowLoop(_row)
 def cpu(indptr, indices, x, out):
     """On the cores of this machine."""
     width = x.shape[1]
-    bounds = cut_rows(indptr, work_of(indices.size, width))
+    bounds = cut_rows(indptr, indices.size, width)
     _rows[width, x.itemsize, is_far(x.nbytes, x.itemsize * width)](bounds, width, indptr, indices, x, out)
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from kernels import plan
 from kernels.contract import Case, Cost, Sizes
 from kernels.rules import steps
-from kernels.vector.gather import RowLoop, cut_evenly, cut_rows, work_of
+from kernels.vector.gather import RowLoop, cut_evenly, cut_rows
 from kernels.vector.tiles import LINE, cache_bytes, head_of, is_far_gradient, is_far_state
 
 if TYPE_CHECKING:
@@ -105,7 +105,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
     # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
     head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
-    bounds = cut_rows(segments, work_of(rows.size, width) + rule.work(columns.size, width), rule.row_cost)
+    bounds = cut_rows(segments, rows.size, width, rule.work(columns.size, width), rule.row_cost)
     loop[width, g.itemsize, *far, head](bounds, width, *arrays, *batch, *steps.given(settings))
 
 

@@ -4,7 +4,7 @@
 
     def cpu(indptr, indices, data, x, out):
         width = x.shape[1]
-        bounds = gather.cut_rows(indptr, gather.work_of(indices.size, width))
+        bounds = gather.cut_rows(indptr, indices.size, width)
         _rows[width, x.itemsize, is_far(x.nbytes)](bounds, width, indptr, indices, data, x, out)
 
 A compiled function has one body for one thread and for many, so that both give the same bits, and is kept on disk: a
@@ -105,10 +105,12 @@ def _one_part(rows: int) -> np.ndarray:
     return np.array((0, rows))
 
 
-def cut_rows(starts: np.ndarray, work: int, per_row: int = ROW_COST) -> np.ndarray:
-    """Parts of equal cost of the rows that `starts` describes, one where `work`, that of their entries, is little."""
+def cut_rows(starts: np.ndarray, entries: int, width: int, more: int = 0, per_row: int = ROW_COST) -> np.ndarray:
+    """Parts of equal cost of the rows that `starts` describes, one where the work of a sum over `entries` rows of
+    `width` columns, and `more` beside it, is little."""
     rows = starts.size - 1
-    return _one_part(rows) if is_serial(work + ROW_WORK * rows) else equal_cost(starts, parts(), per_row)
+    work = entries * (width + ENTRY_COST) // SPEED + ROW_WORK * rows + more  # `work_of` without a call
+    return _one_part(rows) if is_serial(work) else equal_cost(starts, parts(), per_row)
 
 
 def cut_evenly(rows: int, work: int) -> np.ndarray:
