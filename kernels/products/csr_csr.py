@@ -26,7 +26,7 @@ from kernels.radix import largest
 from kernels.registry import register
 from kernels.threads import compiled, compiled_parallel, equal_cost, get_threads, is_serial
 
-ENTRY_COST = 8
+ENTRY_COST = 32
 """What finding a column's sum costs, in multiply-adds of `threads.is_serial`."""
 
 WORDS = 16
