@@ -27,8 +27,8 @@ PARTS = 8
 """Most threads that share a sort: each has its own counters for every digit and stream."""
 
 WORK = 12
-"""What an entry counts for in the measure of `threads.is_serial`. On one thread it takes the time of twice as many, 4 ns
-on an EPYC 9004, of which several threads take a part each."""
+"""What an entry counts for in the measure of `threads.is_serial`: half of the 4 ns that it takes on one thread, for
+several threads have more to do."""
 
 
 class Sorted(NamedTuple):
