@@ -12,7 +12,7 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
-from kernels import devices
+from kernels import devices, reused
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -40,15 +40,17 @@ def reference(indptr, indices, data, rows):
 
 @compiled
 def _starts(indptr, rows, entries, starts):
-    """Row starts of the result; returns the first place of a row that cannot be taken, or -1: its number is out of
-    range, or its entries are not among the `entries` that there are."""
+    """Row starts of the result, cut to their type; returns how many entries it has, or -1 - the first place of a row
+    that cannot be taken: its number is out of range, or its entries are not among the `entries` that there are."""
+    total = np.int64(0)
     starts[0] = 0
     for i in range(rows.size):
         r = rows[i]
         if r < 0 or r >= indptr.size - 1 or not 0 <= indptr[r] <= indptr[r + 1] <= entries:
-            return i
-        starts[i + 1] = starts[i] + indptr[r + 1] - indptr[r]
-    return -1
+            return np.int64(-1 - i)
+        total += indptr[np.uint64(r) + np.uint64(1)] - indptr[np.uint64(r)]
+        starts[i + 1] = total
+    return total
 
 
 @compiled
@@ -90,19 +92,21 @@ def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
 
 def cpu(indptr, indices, data, rows):
     """On the cores of this machine."""
-    starts = np.empty(rows.size + 1, np.int64)
-    if (wrong := _starts(indptr, rows, indices.size, starts)) >= 0:
-        if 0 <= (row := rows[wrong]) < indptr.size - 1:
+    starts = np.empty(rows.size + 1, indptr.dtype)
+    stored = _starts(indptr, rows, indices.size, starts)
+    if stored < 0:
+        if 0 <= (row := rows[-1 - stored]) < indptr.size - 1:
             raise wrong_starts(row, indptr, indices.size)
-        raise wrong_row(wrong, row, indptr.size - 1)
-    stored = int(starts[-1])
-    kind = index_type(stored, indptr.dtype)
-    out_indices, out_data = np.empty(stored, kind), np.empty(stored, data.dtype)
+        raise wrong_row(-1 - stored, row, indptr.size - 1)
+    if (kind := index_type(stored, indptr.dtype)) != starts.dtype:
+        starts = np.empty(rows.size + 1, kind)
+        _starts(indptr, rows, indices.size, starts)
+    out_indices, out_data = reused.empty(stored, kind), reused.empty(stored, data.dtype)
     if is_serial(stored // COPIES):
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, 0, rows.size)
     else:
         _parallel(indptr, indices, data, rows, starts, out_indices, out_data, equal_cost(starts, parts()))
-    return starts.astype(kind, copy=False), out_indices, out_data
+    return starts, out_indices, out_data
 
 
 _CUDA = source(__file__, ["row_lengths", *[f"copy_rows<{value}>" for value in FLOATS]])

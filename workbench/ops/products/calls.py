@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import kernels
+from kernels import reused
 from kernels.plan import BatchPlan, build, build_coo
 from workbench import formats
 from workbench.ops.products.blocks import (
@@ -26,8 +27,12 @@ from workbench.ops.products.blocks import (
 
 def make_plan(x: Any) -> BatchPlan:
     """The batch plan of X in CSR or COO form: what the row_sparse gradient reads. O(nnz)."""
-    format, x = formats.enter(x)
-    if format.name == "coo":
+    return plan_of(formats.enter(x)[1])
+
+
+def plan_of(x: Any) -> BatchPlan:
+    """`make_plan` of an array that was checked."""
+    if x.format == "coo":
         return build_coo(*x.coords, x.shape)
     return build(x.indptr, x.indices, x.shape[1])
 
@@ -61,7 +66,7 @@ def coordinates(kernel, x, y, transpose_a, result, out, plan):
 def planned(kernel, x, y, transpose_a, result, out, plan):
     """The touched columns of a csr or coo matrix, transposed, and a dense one, through the batch plan."""
     plan = plan or make_plan(x)
-    values = np.empty((plan.touched, y.shape[1]), y.dtype)  # [U, N]
+    values = reused.empty(plan.touched * y.shape[1], y.dtype).reshape(plan.touched, y.shape[1])  # [U, N]
     kernel(plan.segments, plan.rows, plan.in_order(x.data), y, values)
     shape = x.shape[1], y.shape[1]
     if result == "row_sparse":
