@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numba import prange
 
-from kernels import radix
+from kernels import radix, reused, small_sort
 from kernels.contract import KernelError
 from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
 
@@ -73,12 +73,7 @@ class BatchPlan:
         if not self.kept or self.kept[0] is not data:
             if data.shape != self.permutation.shape:
                 raise KernelError(f"data has shape {data.shape}; the plan is of a batch with {self.rows.size} entries.")
-            out, source = np.empty(data.size, data.dtype), _plain(data)
-            if is_serial(ORDER_WORK * data.size):
-                _gather(source, self.permutation, out)
-            else:
-                _gather_parts(source, self.permutation, out, equal_count(data.size, parts()))
-            self.kept[:] = data, out
+            self.kept[:] = data, _in_order(data, self.permutation)
         return self.kept[1]
 
 
@@ -93,6 +88,18 @@ def _row_of_entry(starts, rows):
 def _gather(source, places, out):
     for k in range(places.size):
         out[k] = source[np.uint64(places[k])]
+
+
+def _in_order(data: np.ndarray, places: np.ndarray) -> np.ndarray:
+    """The values at these places."""
+    if data.size <= small_sort.ENTRIES:  # half of the time of a compiled call
+        return data.take(places)
+    out, source = reused.empty(data.size, data.dtype), _plain(data)
+    if is_serial(ORDER_WORK * data.size):
+        _gather(source, places, out)
+    else:
+        _gather_parts(source, places, out, equal_count(data.size, parts()))
+    return out
 
 
 @compiled_parallel
@@ -151,14 +158,13 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
     if not starts.size:
         raise KernelError("indptr is empty. Allowed: one entry more than there are rows, the first of them 0.")
+    if indices.size <= small_sort.ENTRIES and 0 < n_columns <= small_sort.COLUMNS:
+        return _build_small(starts, indices, int(n_columns))
     if starts[-1] - starts[0] != indices.size:
-        raise KernelError(
-            f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
-            "indices[indptr[0]:indptr[-1]]."
-        )
+        raise _wrong_length(starts, indices)
     least, longest = map(int, _extremes(starts))
     if least < 0:
-        raise KernelError("indptr falls; starts of rows never do. Build the batch again from its parts.")
+        raise _falling()
     kind = index_type(max(indices.size, starts.size))
     columns, segments, rows, permutation = radix.sort(starts, indices, int(n_columns), kind)
     if rows is None:
@@ -168,6 +174,30 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     shape = starts.size - 1, int(n_columns)
     length = row_length(shape[0], indices.size, longest)
     return BatchPlan(shape, columns, segments, rows, permutation, int(_extremes(segments)[1]), length, longest)
+
+
+def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
+    """The plan of a batch of few entries, by one compiled call."""
+    kind = index_type(max(indices.size, starts.size))
+    found, columns, segments, rows, permutation = small_sort.sort(starts, indices, n_columns, kind)
+    if found.fault == small_sort.WRONG_COLUMN:
+        raise small_sort.wrong_column(indices, n_columns)
+    if found.fault:
+        raise _falling() if found.shortest_row < 0 else _wrong_length(starts, indices)
+    shape = starts.size - 1, n_columns
+    length = row_length(shape[0], indices.size, found.longest_row)
+    return BatchPlan(shape, columns, segments, rows, permutation, found.longest_run, length, found.longest_row)
+
+
+def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:
+    return KernelError(
+        f"indptr speaks of {starts[-1] - starts[0]} entries, indices holds {indices.size}; pass the slice "
+        "indices[indptr[0]:indptr[-1]]."
+    )
+
+
+def _falling() -> KernelError:
+    return KernelError("indptr falls; starts of rows never do. Build the batch again from its parts.")
 
 
 def build_coo(row: np.ndarray, col: np.ndarray, shape: tuple[int, int]) -> BatchPlan:

@@ -14,7 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import prange
 
-from kernels.contract import KernelError
+from kernels import reused
+from kernels.small_sort import wrong_column
 from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
 
 DIGIT_BITS = 12
@@ -260,20 +261,17 @@ def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype) -> S
     Raises `KernelError` for a column outside `0..n_keys - 1`.
     """
     if keys.size and largest(keys) >= n_keys:
-        raise KernelError(
-            f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}. "
-            "Check the batch with workbench.formats.check(x, full=True)."
-        )
+        raise wrong_column(keys, n_keys)
     parts = 1 if is_serial(WORK * keys.size) else min(get_threads(), PARTS)
     word = _word(starts.size - 1, keys.size, max(int(n_keys - 1).bit_length(), 1), parts)
     if not keys.size or word is None:
         return _sort_wide(keys, kind)
-    spare = np.empty(keys.size * kind.itemsize // 4, np.uint64)  # [z] or [2 z]; becomes the rows and the permutation
+    spare = reused.empty(keys.size * kind.itemsize // 4, np.uint64)  # [z] or [2 z]; becomes rows and permutation
     rows, permutation = spare.view(kind)[: keys.size], spare.view(kind)[-keys.size :]
     buffers = _scratch(keys.size), spare[: keys.size]
     distinct = _run(starts, keys, word, parts, buffers, rows, permutation)
     touched = int(distinct.sum())
-    columns, segments = np.empty(touched, np.int64), np.empty(touched + 1, kind)
+    columns, segments = reused.empty(touched, np.int64), reused.empty(touched + 1, kind)
     _unpack_parts(buffers[0], word, distinct, columns, segments)
     return Sorted(columns, segments, rows if word.row < word.column else None, permutation)
 

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernels import Case, plan, radix, threads
+from kernels import Case, plan, radix, small_sort, threads
 from tests.support.cases import CASES, random_case
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -128,6 +128,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     indices = case.indices * (n_columns // case.D)
     expected = plan.build(case.indptr, indices, n_columns)
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
     monkeypatch.setattr(radix, "DIGIT_BITS", bits)
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
@@ -138,6 +139,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
 @pytest.mark.parametrize("parts", [2, 8])
 def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
@@ -148,8 +150,26 @@ def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pyt
 def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
     ends = case.indices.size - 1, case.R - 1, case.D - 1
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
     monkeypatch.setattr(radix, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
+
+
+@every_case
+@pytest.mark.parametrize("columns", [2**8, 2**51], ids=str)
+def test_plan_of_few_entries_is_that_of_many(case: Case, columns: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    indices = case.indices.astype(np.int64) * max(columns // max(case.D, 1), 1)
+    n_columns = max(columns, case.D)
+    small = plan.build(case.indptr.astype(np.int64), indices, n_columns)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    assert_same_plan(small, plan.build(case.indptr.astype(np.int64), indices, n_columns))
+
+
+def test_plan_of_few_entries_refuses_starts_that_fall(monkeypatch: pytest.MonkeyPatch) -> None:
+    for entries in (small_sort.ENTRIES, -1):
+        monkeypatch.setattr(small_sort, "ENTRIES", entries)
+        with pytest.raises(ValueError, match="indptr falls; starts of rows never do"):
+            plan.build(np.int32([0, 3, 1, 2]), np.int32([0, 1]), 3)
 
 
 def test_plan_of_two_threads_at_once_is_that_of_each() -> None:
