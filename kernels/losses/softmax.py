@@ -117,6 +117,11 @@ def cpu(scores, labels, gradient):
     """On the cores of this machine."""
     rows, width = scores.shape
     length = max(BLOCK // max(width, 1), 1)
+    if rows <= length:
+        loss, r = block(scores, labels, gradient, 1 / max(rows, 1))
+        if r >= 0:
+            raise wrong_label(r, labels[r], width)
+        return loss / max(rows, 1)
     sums, wrong = np.empty(-(-rows // length)), np.empty(-(-rows // length), np.int64)
     call_parallel(_blocks, 9 * scores.size, scores, labels, gradient, 1 / max(rows, 1), length, sums, wrong)
     if wrong.max(initial=-1) >= 0:
