@@ -7,6 +7,7 @@ import numpy as np
 from workbench.formats import FLOATS, RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers.contract import OptimizerError
+from workbench.optimizers.parameter import Parameter
 
 WEIGHTS = (np.ndarray, RowSparse)
 GRADIENTS = (np.ndarray, RowSparse, Unsummed)
@@ -21,6 +22,23 @@ def check_weights(name: str, weights: Any) -> None:
         raise OptimizerError(f"The weights {name} have {weights.ndim} axes and gaps; take np.ascontiguousarray of it.")
     if not (weights if isinstance(weights, np.ndarray) else weights.values).flags.writeable:
         raise OptimizerError(f"The weights {name} are read-only; give a copy that can be written to.")
+
+
+def format_of(weights: np.ndarray | RowSparse) -> str:
+    """The format that weights are held in."""
+    return "dense" if isinstance(weights, np.ndarray) else "row_sparse"
+
+
+def check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
+    """Refuse weights of another shape, type or format than those of the steps before."""
+    expected = parameter.shape, parameter.dtype, parameter.format
+    actual = tuple(weights.shape), weights.dtype, format_of(weights)
+    if actual != expected:
+        raise OptimizerError(f"The weights {name} were {_words(*expected)} before and are {_words(*actual)} now.")
+
+
+def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
+    return f"{format} {dtype} {shape}"
 
 
 def check_gradient(name: str, weights: np.ndarray | RowSparse, gradient: Any) -> None:

@@ -99,6 +99,13 @@ def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[floa
     return [step if name == "step" else options[name] for name in rule.numbers]
 
 
+def with_step(rule: Rule, numbers: list[float], step: int) -> list[float]:
+    """The numbers of one step in another one, in which the options are the same."""
+    if "step" not in rule.numbers:
+        return numbers
+    return [step if name == "step" else value for name, value in zip(rule.numbers, numbers, strict=True)]
+
+
 def by_rule(name: str, **options: float) -> Optimizer:
     """The optimizer of the rule `kernels/updates/<name>.py`; `options` gives the defaults of its numbers."""
     rule = get_rule(name)

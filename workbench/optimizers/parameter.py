@@ -6,6 +6,7 @@ made for it in weights and states.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -79,6 +80,7 @@ class Parameter:
         state_shape = shape[:1] if optimizer.states_by_row else shape
         self.states = [_zeros(state_shape, format, self.dtype) for _ in optimizer.states] if states is None else states
         self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
+        self.calls: dict[str, Callable] = {}
         self.buffer: np.ndarray | None = None
         self.seen: np.ndarray | None = None
         """The weights of the last step, of row_sparse ones the values: kept where rows may have missed something."""
@@ -92,6 +94,17 @@ class Parameter:
         return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
 
     # Weights as they come
+
+    def is_settled(self, weights: object) -> bool:
+        """Whether these are plain dense weights as those of the steps before, of which nothing is kept but states."""
+        return (
+            type(weights) is np.ndarray
+            and self.missed is None
+            and self.format == "dense"
+            and weights.shape == self.shape
+            and weights.dtype == self.dtype
+            and weights.flags.carray
+        )
 
     def check_replaced(self, name: str, weights: np.ndarray | RowSparse) -> None:
         """Refuse other weights than those of the last step while rows of these have still to catch up."""
@@ -205,10 +218,13 @@ class Parameter:
 
     def apply(self, weights: np.ndarray | RowSparse, gradient: Gradient, numbers: list[float]) -> None:
         """One step by `gradient`; `numbers` are what the rule's kernels take."""
-        self.take_weights(weights)
+        is_plain = self.missed is None and self.format == "dense"
+        if not is_plain:
+            self.take_weights(weights)
         if isinstance(gradient, np.ndarray):
-            self.hold(weights, None)
-            self._catch_up(weights, None, self.step + 1)
+            if not is_plain:
+                self.hold(weights, None)
+                self._catch_up(weights, None, self.step + 1)
             self._run("dense", weights, [table(gradient, self.rows, self.width)], numbers)
         elif self.lazy == "off":
             self._apply_to_all(weights, summed(gradient), numbers)
@@ -221,6 +237,8 @@ class Parameter:
                 self._catch_up(weights, rows, self.step + 1)
             self._apply_to_rows(weights, places, gradient, numbers)
         self.step += 1
+        if is_plain:
+            return
         if self.missed is not None:
             self.missed.add(numbers)
         self._remember(weights)
@@ -246,7 +264,9 @@ class Parameter:
         self._run("fused", weights, [places, *batch], numbers)
 
     def _run(self, kind: str, weights, gradient: list[np.ndarray], numbers: list[float]) -> None:
-        kernels.get(f"{self.optimizer.name}_{kind}").trusted(*self.tables(weights), *gradient, *numbers)
+        if kind not in self.calls:
+            self.calls[kind] = kernels.get(f"{self.optimizer.name}_{kind}").trusted
+        self.calls[kind](*self.tables(weights), *gradient, *numbers)
 
     # Catching up
 

@@ -7,8 +7,8 @@ import numpy as np
 
 from workbench.formats import RowSparse
 from workbench.optimizers import many_steps, saved, schedules
-from workbench.optimizers.checks import check_gradient, check_weights, checked_rows
-from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of
+from workbench.optimizers.checks import check_gradient, check_held, check_weights, checked_rows, format_of
+from workbench.optimizers.contract import LAZY, OptimizerError, get, known, number, numbers_of, with_step
 from workbench.optimizers.missed import way
 from workbench.optimizers.norms import shrink, square_norms
 from workbench.optimizers.parameter import Gradient, Parameter, summed
@@ -62,6 +62,7 @@ class Updater:
         self.parameters: dict[str, Parameter] = {}
         self._obeyed: tuple | None = None
         self._known_decays: dict[str, dict[str, float]] = {}
+        self._known_numbers: dict[str, list[float]] = {}
         self._obey()
 
     def __repr__(self) -> str:
@@ -105,7 +106,7 @@ class Updater:
         for name, parameter in self.parameters.items():
             parameter.set_way(ways[name])
         self.options.update(options)
-        self._known_decays = decays
+        self._known_decays, self._known_numbers = decays, {}
         self._obeyed = dict(self.options), dict(self.multipliers), self.schedule
 
     # Steps
@@ -186,7 +187,7 @@ class Updater:
 
     def _parameter(self, name: str, weights: np.ndarray | RowSparse) -> Parameter:
         if name not in self.parameters:
-            traits = weights.shape, weights.dtype, _format(weights)
+            traits = weights.shape, weights.dtype, format_of(weights)
             self.parameters[name] = self.new_parameter(name, *traits)
         return self.parameters[name]
 
@@ -215,6 +216,13 @@ class Updater:
 
     def numbers(self, name: str, step: int, rescale: float) -> list[float]:
         """What the rule's kernels take after the arrays, in that step of a parameter."""
+        if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
+            if name not in self._known_numbers:
+                self._known_numbers[name] = self._numbers(name, step, rescale)
+            return with_step(self.optimizer.rule, self._known_numbers[name], step)
+        return self._numbers(name, step, rescale)
+
+    def _numbers(self, name: str, step: int, rescale: float) -> list[float]:
         try:
             rate = (
                 self.schedule.rate(step, self.options["learning_rate"]) * self.multipliers.get(name, NONE).learning_rate
@@ -226,20 +234,16 @@ class Updater:
     # Checks
 
     def _check_weights(self, name: str, weights: Any, is_announced: bool = False) -> None:
+        first = self.parameters.get(name)
+        if first is not None and first.is_settled(weights):
+            return
         check_weights(name, weights)
-        if (first := self.parameters.get(name)) is not None:
-            self._check_held(name, first, weights)
+        if first is not None:
+            check_held(name, first, weights)
         if isinstance(weights, RowSparse) and (first is None or weights.indices is not first.held):
             weights.check()  # its indices may have been written to since it was made
         if first is not None and not is_announced:
             first.check_replaced(name, weights)
-
-    @staticmethod
-    def _check_held(name: str, parameter: Parameter, weights: np.ndarray | RowSparse) -> None:
-        expected = parameter.shape, parameter.dtype, parameter.format
-        actual = tuple(weights.shape), weights.dtype, _format(weights)
-        if actual != expected:
-            raise OptimizerError(f"The weights {name} were {_words(*expected)} before and are {_words(*actual)} now.")
 
     def check_names(self, names: Iterable[str]) -> None:
         """Refuse multipliers for parameters that are not among `names` (`OptimizerError`)."""
@@ -280,16 +284,8 @@ class Updater:
         """Refuse (`OptimizerError`) a state that was read for parameters other than these weights."""
         known("The state has steps of no weights", list(parameters), list(weights))
         for name, parameter in parameters.items():
-            self._check_held(name, parameter, weights[name])
+            check_held(name, parameter, weights[name])
 
     def take_state(self, parameters: dict[str, Parameter]) -> None:
         """Go on from what `read_state` gave."""
         self.parameters, self._obeyed = parameters, None
-
-
-def _format(weights: np.ndarray | RowSparse) -> str:
-    return "dense" if isinstance(weights, np.ndarray) else "row_sparse"
-
-
-def _words(shape: tuple[int, ...], dtype: np.dtype, format: str) -> str:
-    return f"{format} {dtype} {shape}"
