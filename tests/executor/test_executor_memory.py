@@ -230,6 +230,23 @@ def test_release_lets_go_of_the_plan_and_keeps_what_is_summed(grad_format):
     np.testing.assert_array_equal(again, wanted)
 
 
+def test_arrays_that_were_let_go_of_are_asked_for_again():
+    made, held = trained("fused"), batch()
+    wanted = [output.copy() for output in made.forward(training=True, **held)]
+    made.backward()
+    values = weakref.ref(held["x"].data)
+    made.release("x")
+    assert made.args["x"].shape == (0, D)
+    others = {name: array for name, array in held.items() if name != "x"}
+    del held
+    gc.collect()
+    assert values() is None
+    with pytest.raises(executor.BindError, match="x were let go of by release; give them to forward again"):
+        made.forward(**others)
+    for output, expected in zip(made.forward(training=True, **batch()), wanted, strict=True):
+        np.testing.assert_array_equal(output, expected)
+
+
 @pytest.mark.filterwarnings("ignore::workbench.ops.DensifyWarning")
 @pytest.mark.parametrize("seed", range(25))
 def test_random_graphs_compute_what_the_operators_compute_alone(seed):

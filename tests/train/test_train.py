@@ -2,7 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy.sparse
 
+from kernels import small_sort
 from workbench import data, models, optimizers, train
 from workbench.ops.products import NoRuleError
 from workbench.sweep import problem
@@ -174,3 +176,29 @@ def test_an_exact_update_trains_as_the_standard_one(made, optimizer, gradient):
     np.testing.assert_allclose(exact, dense, rtol=1e-9)
     x = made.x.astype("float64")
     np.testing.assert_allclose(run.predict(x), other.predict(x.toarray()), rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+@pytest.mark.parametrize("gradient", ["fused", "row_sparse"])
+def test_rows_of_any_kind_train_as_dense_ones_with_the_same_bits_each_time(index, gradient, monkeypatch):
+    indptr = np.array([0, 0, 3, 3, 4, 8, 8, 9], index)  # empty rows, an unsorted one, one with a column twice
+    indices, values = np.array([5, 0, 2, 1, 4, 4, 1, 0, 3], index), np.array([1.0, 2, 0, 4, 5, 6, 7, 8, 0])
+    x = scipy.sparse.csr_array((values, indices, indptr), shape=(7, 6))
+    for array in (x.indptr, x.indices, x.data):
+        array.flags.writeable = False
+
+    def weights(format: str = "csr", **settings) -> np.ndarray:
+        setup = train.Setup(
+            model="logistic", optimizer="sgd", batch_rows=3, shuffle=True, dtype="float64", format=format, **settings
+        )
+        run = train.Run(
+            setup, x if format == "csr" else x.toarray(), np.float64([[0], [1], [1], [0], [1], [0], [1]]), 1
+        )
+        list(run.events(3))
+        return np.append(run.weights, run.intercept)
+
+    first = weights(gradient=gradient, update="lazy")
+    np.testing.assert_allclose(first, weights("dense", engine="dense", gradient="dense", update="standard"), rtol=1e-12)
+    assert weights(gradient=gradient, update="lazy").tobytes() == first.tobytes()
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    assert weights(gradient=gradient, update="lazy").tobytes() == first.tobytes()

@@ -4,7 +4,9 @@ from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
 
 from workbench import formats
+from workbench.executor.errors import BindError
 from workbench.formats import RowSparse, enter
+from workbench.graph import Facts
 
 if TYPE_CHECKING:
     from workbench.executor.run import Executor
@@ -62,6 +64,30 @@ class Outside:
         same = all(one is other for one, other in zip(before[1:], now[1:], strict=True))
         values = value.values if isinstance(value, RowSparse) else value.data
         return same and values.shape[0] == now[-1].size
+
+
+@final
+class Released:
+    """The arguments whose arrays an executor has let go of: `names` by slot, until they come again."""
+
+    def __init__(self) -> None:
+        self.names: dict[int, str] = {}
+        self.without_rows: dict[int, Any] = {}
+
+    def let_go(self, values: list, slot: int, facts: Facts) -> None:
+        """Put an array without rows in the place of that in the slot."""
+        if slot not in self.without_rows:
+            self.without_rows[slot] = formats.zeros((0, *facts.shape[1:]), facts.format, facts.dtype)
+        values[slot] = self.without_rows[slot]
+        self.names[slot] = facts.name
+
+    def take_back(self, arrays: Container[int]) -> None:
+        """Refuse a call without them (`BindError`)."""
+        if missing := [name for slot, name in self.names.items() if slot not in arrays]:
+            raise BindError(
+                f"The arrays of {', '.join(missing)} were let go of by release; give them to forward again."
+            )
+        self.names.clear()
 
 
 @final

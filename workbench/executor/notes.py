@@ -1,8 +1,7 @@
 """What an executor does beyond the rules of the operators, in words, for `explain`."""
 
 import math
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -16,11 +15,11 @@ if TYPE_CHECKING:
 
 
 def explain(executor: "Executor") -> Explanation:
-    """The graph with its gradients, sizes by the arrays that are held."""
+    """The graph with its gradients, sizes by the arrays of the last call, densities by those that are still held."""
     leaves = {facts.name: facts for facts in executor.inference if facts.name in executor.alike}
-    current = {"shapes": {name: executor.args[name].shape for name in executor.args}}
+    current = {"shapes": {name: executor.held_shapes[slot] for name, slot in executor.slots.items()}}
     known = leaf_facts(leaves, {**executor.declared, **current})
-    inference = infer(executor.training.graph, **known, densities=_densities(executor.args))
+    inference = infer(executor.training.graph, **known, densities=_densities(executor))
     notes = _notes(executor)
     slopes = {slope.given: executor.training.names[loss] for loss, slope in executor.training.slopes.items()}
     made_by = {facts.name: slopes[facts.name] for facts in inference if facts.name in slopes}
@@ -33,8 +32,10 @@ def _heads(executor: "Executor") -> list[str]:
     return [*executor.alike][: len(executor.output_names)]
 
 
-def _densities(args: Mapping[str, Any]) -> dict[str, float]:
-    sparse = {name: array for name, array in args.items() if not isinstance(array, np.ndarray)}
+def _densities(executor: "Executor") -> dict[str, float]:
+    gone = executor.released.names.values()
+    held = {name: array for name, array in executor.args.items() if name not in gone}
+    sparse = {name: array for name, array in held.items() if not isinstance(array, np.ndarray)}
     return {name: array.nnz / max(math.prod(array.shape), 1) for name, array in sparse.items()}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 from kernels.plan import BatchPlan
 from workbench.executor import binding, heads, notes
 from workbench.executor.alone import Alone
-from workbench.executor.arguments import Arguments, Outside
+from workbench.executor.arguments import Arguments, Outside, Released
 from workbench.executor.errors import BindError
 from workbench.executor.memory import Pool
 from workbench.executor.program import Program, Writer
@@ -65,9 +65,9 @@ class Executor:
             self.slots[name]: binding.accepted(facts, args[name], convert) if name in args else binding.zeros(facts)
             for name, facts in self.known.items()
         }
-        self.args, self.grads, self.alone = Arguments(self), {}, Alone()
+        self.args, self.grads, self.alone, self.released = Arguments(self), {}, Alone(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
-        self.shapes: tuple | None = None
+        self.held_shapes: dict[int, tuple] = {}
         self.program: Program
         self._hold(arrays)
         binding.refuse_densifying(self.inference)
@@ -115,13 +115,15 @@ class Executor:
         plans: Mapping[str, BatchPlan] | None = None,
         lap: Lap | None = None,
         wanted: Sequence[int] | None = None,
+        is_own: bool = False,
         **new_args: Any,
     ) -> list[Any]:
         """Compute the outputs, after taking `new_args`, arrays by argument, which are held and not copied.
 
         The number of their rows may change, of `resizable` ones all lengths. Sparse arguments are checked in every
         call, also those held from before, and once more by a `backward` that reads them: `FormatError` for what cannot
-        be followed. `training` keeps what `backward` reads. `plans` has batch plans by argument, of the arrays that are
+        be followed; with `is_own` not those of `new_args`, which the caller has made of checked ones and alone holds.
+        `training` keeps what `backward` reads. `plans` has batch plans by argument, of the arrays that are
         held then; `lap` gets every `Step` when it is done. Without training `wanted`, places of outputs, computes these
         alone: the others are None, and so are their values in `outputs`. A call while another thread's is at work is
         refused, and so is `backward` after another thread's `forward` (`BindError`).
@@ -129,7 +131,9 @@ class Executor:
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         with self.alone:
-            arrays = self._accepted(new_args)
+            arrays = self._accepted(new_args, is_own)
+            if self.released.names:
+                self.released.take_back(arrays)
             arrays |= self.outside.again(self.values, arrays)
             if arrays:
                 self._hold(arrays)
@@ -167,13 +171,15 @@ class Executor:
                 self.grads[name] = self.values[slot]
             return self.grads
 
-    def release(self) -> None:
-        """Let go of batch plans, and of gradients that are left as their factors, once these are applied.
+    def release(self, *names: str) -> None:
+        """Let go of batch plans, of gradients that are left as their factors, once these are applied, and of the arrays
+        of these arguments, which the next call must be given; until then they have no rows.
 
-        The plan of the next batch then gets the memory of this one, which the caches still hold: where each step has a
-        new batch, building its plan takes up to a quarter longer without this.
+        The next batch and its plan then get the memory of this one, which the caches still hold.
         """
         self.alone.trained(False)
+        for name in names:
+            self.released.let_go(self.values, self.slot_of(name), self.known[name])
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, slot in self.program.written.items():
@@ -201,13 +207,13 @@ class Executor:
                 error.add_note(f"This happened in the step {step.name}.")
             raise
 
-    def _accepted(self, new_args: Mapping[str, Any]) -> dict[int, Any]:
+    def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> dict[int, Any]:
         """Arrays for arguments by slot, in the formats and dtypes that they have; quick for what is like the last."""
         arrays = {}
         for name, value in new_args.items():
             slot = self.slot_of(name)
             last = self.values[slot]
-            if not isinstance(value, np.ndarray):
+            if not (isinstance(value, np.ndarray) or is_own):
                 value = self.outside.enter(slot, value, name)
             like = type(value) is type(last) and value.dtype == last.dtype and len(value.shape) == len(last.shape)
             if not like or value.shape[1:] != last.shape[1:]:
@@ -226,14 +232,15 @@ class Executor:
     def _hold(self, arrays: Mapping[int, Any]) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
         values = self.values
-        alike = self.shapes is not None
+        alike = bool(self.held_shapes)
         for slot, value in arrays.items():
-            alike = alike and value.shape == values[slot].shape
+            alike = alike and value.shape == self.held_shapes[slot]
         if not alike:
             shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
             if shapes not in self.programs:
                 self._write(shapes)
-            self.shapes, self.program = shapes, self.programs[shapes]
+            self.program = self.programs[shapes]
+            self.held_shapes = dict(zip(self.slots.values(), shapes, strict=True))
             for slot, view in self.program.views:
                 values[slot] = view
             self.ones.clear()

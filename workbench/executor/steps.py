@@ -9,8 +9,9 @@ import numpy as np
 
 from workbench import formats, ops
 from workbench.executor.errors import BindError
+from workbench.ops import products
 from workbench.ops.contract import Op
-from workbench.ops.products import Unsummed, make_plan
+from workbench.ops.products import Unsummed
 
 PARTS = ("plan", "forward", "loss", "backward", "store")
 
@@ -48,8 +49,8 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def plan_of(x: Any, plan: Any, out: None) -> Any:
-    """The plan that was given, else a new one."""
-    return make_plan(x) if plan is None else plan
+    """The plan that was given, else a new one: the array was checked when it came, and its indices are once more."""
+    return products.plan_of(x) if plan is None else plan
 
 
 def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:

@@ -8,8 +8,9 @@ from numpy.typing import DTypeLike
 
 from workbench import formats, ops
 from workbench.data.batches.feed import Batch, Feed
+from workbench.executor.binding import zeros
 from workbench.formats import RowSparse
-from workbench.graph import Facts, Graph
+from workbench.graph import Graph
 from workbench.kvstore import LocalStore, Store, caught_up
 from workbench.metrics import Accumulator
 from workbench.module import checkpoint, initialisers, reads, training
@@ -101,7 +102,7 @@ class Module:
         options = {"formats": known["formats"], "grad_formats": grad_formats, "convert": convert}
         options["grad_req"] = dict.fromkeys(self.trained, "write")
         for _ in range(self.count):
-            weights = {name: _zeros(facts.arguments[name]) for name in self.layout.parameters}
+            weights = {name: zeros(facts.arguments[name]) for name in self.layout.parameters}
             self.workers.append(Worker(self.layout.symbol, arrays, weights, row_reads, **options))
         return self
 
@@ -250,7 +251,7 @@ class Module:
         ]
 
     def update(self) -> None:
-        """Change the parameters by the gradients of the last `backward`: one step of the optimizer."""
+        """Change the parameters by the gradients of the last `backward`: one step of the optimizer. The batch goes."""
         if self.updater is None:
             raise ModuleError("update needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
         if self.state != "backward":
@@ -261,6 +262,9 @@ class Module:
         else:
             self.store.push_all({name: [gradients[name] for gradients in self.gradients] for name in self.trained})
             self.version += 1
+        for worker, part in zip(self.workers, self.ready.parts, strict=False):
+            worker.executor.release(*part)
+        del self.ready
 
     def weights(self) -> dict[str, Any]:
         """Copies of all parameters by name, in their formats, every row up to date. Training is not touched by it."""
@@ -289,10 +293,6 @@ class Module:
 
     fit, score, predict, predictions = training.fit, training.score, training.predict, training.predictions
     save, restore = checkpoint.save, checkpoint.restore
-
-
-def _zeros(facts: Facts) -> Any:
-    return formats.zeros(facts.shape, facts.format, facts.dtype)
 
 
 def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:

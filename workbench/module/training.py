@@ -93,8 +93,9 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
     epoch, first = self.position
     prepared = loaded_ahead(train.epoch(epoch, first), lambda batch: self.prepare(batch, ahead), depth=int(ahead))
     batches = train.count(epoch) if callbacks else 0
-    for number, ready in enumerate(prepared, first):
-        batch = ready.value.batch
+    number = first - 1
+    for ready in prepared:
+        number, batch = number + 1, ready.value.batch
         outputs = self.forward(ready.value)
         self.backward()
         self.update()
@@ -103,6 +104,7 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
         self.position = Position(epoch, number + 1)
         for call in callbacks:
             call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
+        del ready, batch  # the memory of a batch may serve the next one
 
 
 def _end_of_epoch(self: "Module", validation: Feed | None, metric: Accumulator | None) -> EpochEnd:

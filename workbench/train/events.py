@@ -1,8 +1,9 @@
 """What a step was: its loss, and where its time went."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 
@@ -53,3 +54,21 @@ class Laps:
         now = perf_counter()
         self.seconds[phase] += now - self.last
         self.last = now
+
+
+PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
+"""The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
+
+
+def by_part(laps: Laps | None) -> Callable[[Any], None] | None:
+    """What the executor calls after each of its steps."""
+    if laps is None:
+        return None
+    seconds = laps.seconds
+
+    def lap(step: Any) -> None:
+        now = perf_counter()
+        seconds[PHASE_OF[step.part]] += now - laps.last
+        laps.last = now
+
+    return lap

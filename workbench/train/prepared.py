@@ -1,6 +1,6 @@
 """What a training on the host has in hand: batches that were prepared for a step."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,14 +17,23 @@ class Prepared:
     x: Any
     y: np.ndarray
     plan: BatchPlan | None
-    bytes_own: int
-    """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
     seconds: dict[str, float]
     """Seconds of convert and plan."""
     weights: np.ndarray | None = None
     """What the loss of each row counts for [R]; None where all count alike."""
     others: Mapping[str, Any] = field(default_factory=dict)
     """What the model reads beside X, by name."""
+
+    made: Sequence[Any] = ()
+    """Arrays that conversion made."""
+    is_own: bool = False
+    """Whether X was cut for this batch from rows that were checked, and nobody else holds it."""
+
+    @property
+    def bytes_own(self) -> int:
+        """Bytes beyond the data set's own arrays: what conversion made, and the plan."""
+        arrays = {id(array): array for array in self.made}
+        return sum(map(formats.nbytes, arrays.values())) + (self.plan.nbytes if self.plan else 0)
 
     @property
     def plans(self) -> dict[str, BatchPlan]:

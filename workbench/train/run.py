@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from functools import cached_property
+from time import perf_counter
 from typing import Any, final
 
 import numpy as np
@@ -12,18 +13,15 @@ from workbench.data.batches import loader
 from workbench.executor import Executor, bind
 from workbench.models import Input
 from workbench.models.patterns import Pattern
-from workbench.ops.products import Unsummed, make_plan
+from workbench.ops.products import Unsummed, plan_of
 from workbench.train import saved
 from workbench.train.epoch_calls import calls_for
-from workbench.train.events import Laps, StepEvent
+from workbench.train.events import Laps, StepEvent, by_part
 from workbench.train.moving import Mover
 from workbench.train.patterned import held
 from workbench.train.prepared import Prepared
 from workbench.train.setup import LAZY, Setup, SetupError
 from workbench.train.training import Training
-
-PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward": "gradient", "store": "gradient"}
-"""The phase that each part of the executor's program is filed under; a plan is only taken there, being prepared."""
 
 
 @final
@@ -45,6 +43,7 @@ class Run(Training):
         self.updater = self._new_updater()
         self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
         self.y_like = y[:0]
+        self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
         self.calls = calls_for(self)
@@ -108,6 +107,11 @@ class Run(Training):
         gradients = {one.name: one.gradient_format(self.setup.gradient) for one in self.parameters}
         gradients |= {name: one.format for name, one in self.patterned.items()}
         return self._bind(self.loss, gradients, self.y_like)
+
+    @cached_property
+    def reads_plan(self) -> bool:
+        """Whether a step reads the batch plan."""
+        return "x" in self.executor.reads_plan
 
     @cached_property
     def scorer(self) -> Executor:
@@ -183,19 +187,17 @@ class Run(Training):
 
     def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan and its values in the plan's order."""
-        laps = Laps()
-        x, others = formats.to_format(batch.x, self.setup.format), self._others(batch)
-        laps.lap("convert")
-        plan = make_plan(x) if "x" in self.executor.reads_plan else None
+        start = perf_counter()
+        is_own = batch.is_copy and formats.format_of(batch.x) == self.setup.format
+        x = batch.x if is_own else formats.to_format(batch.x, self.setup.format)
+        others = self._others(batch) if self.reads_others else {}
+        converted = perf_counter()
+        plan = plan_of(x) if self.reads_plan else None
         if plan:
             plan.in_order(x.data)
-        laps.lap("plan")
-        arrays = {id(array): array for array in (x, *others.values())}
-        own = 0 if x is batch.x and not others else sum(map(formats.nbytes, arrays.values()))
-        seconds = {phase: laps.seconds[phase] for phase in ("convert", "plan")}
-        weights = batch.labels.get("weight")
-        own += plan.nbytes if plan else 0
-        return Prepared(x, batch.labels["label"], plan, own, seconds, weights, others)
+        seconds = {"convert": converted - start, "plan": perf_counter() - converted}
+        made = () if x is batch.x and not others else (x, *others.values())
+        return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:
         """A batch that is prepared ahead costs the step what it waits, any other one its slice, conversion and plan."""
@@ -213,6 +215,8 @@ class Run(Training):
             self.update(gradients)
         if self.mover is not None:
             self.mover.move(self, batch, gradients)
+        if not self.keeps:
+            self.executor.release("x", "y", *batch.others)
         laps.lap("update")
         return StepEvent(self.step, epoch, len(batch.y), loss, laps.seconds, seconds_prepare)
 
@@ -222,7 +226,7 @@ class Run(Training):
         if self.setup.update == "exact":
             self.updater.catch_up(self._touched(), rows=dict.fromkeys(self.touched, batch.columns))
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
-        loss = float(self.executor.forward(True, batch.plans, _filed(laps), **arrays)[0])
+        loss = float(self.executor.forward(True, batch.plans, by_part(laps), is_own=batch.is_own, **arrays)[0])
         if batch.weights is not None:
             slope = self.slope()
             slope *= batch.weights[:, None]
@@ -236,7 +240,7 @@ class Run(Training):
         """Run the executor backward; a call of an epoch holds no gradient."""
         if self.calls:
             return dict.fromkeys(self.arrays)
-        return self.executor.backward(lap=_filed(laps))
+        return self.executor.backward(lap=by_part(laps))
 
     def gradient_rows(self, gradient: Any, rows: np.ndarray, name: str = "w") -> np.ndarray | None:
         """Rows looked up among those that a row_sparse gradient has; `rows` are among them."""
@@ -291,8 +295,3 @@ class Run(Training):
         own += sum(one.nbytes for one in self.patterned.values()) + (self.mover.nbytes if self.mover else 0)
         own += self.updater.nbytes + (self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers)
         return self.batches.nbytes + self.given.nbytes + kept + own
-
-
-def _filed(laps: Laps | None) -> Any:
-    """What the executor calls after each of its steps."""
-    return None if laps is None else lambda step: laps.lap(PHASE_OF[step.part])

@@ -81,14 +81,16 @@ class Training(ABC):
             for batch in self.kept.values():
                 yield self.do_step(batch, epoch, {}, 0.0)
             return
-        kept: dict[int, Any] = {}
+        keeps, kept = self.keeps, dict[int, Any]()
         prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
         try:
-            for number, ready in enumerate(prepared):
-                if self.keeps:
-                    kept[number] = ready.value
+            for ready in prepared:
+                if keeps:
+                    kept[len(kept)] = ready.value
                 phases, seconds_prepare = self.phases_before(ready)
-                yield self.do_step(ready.value, epoch, phases, seconds_prepare)
+                event = self.do_step(ready.value, epoch, phases, seconds_prepare)
+                del ready  # the memory of a batch may serve the next one
+                yield event
         finally:
             prepared.close()
             self.settle()

@@ -43,6 +43,21 @@ def test_one_item_ahead_and_no_more() -> None:
         assert len(made) == expected
 
 
+def test_a_result_that_the_caller_let_go_of_is_gone_before_the_next_is_made() -> None:
+    made, lived = [], []
+
+    def prepare(item: int) -> np.ndarray:
+        lived.append(bool(made) and made[-1]() is not None)
+        array = np.full(3, item)
+        made.append(weakref.ref(array))
+        return array
+
+    for ready in ahead(iter([1, 2, 3]), prepare, depth=0):
+        assert ready.value is made[-1]()
+        del ready
+    assert lived == [False, False, False]
+
+
 def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
     seen = set(values(ahead(range(5), lambda _: threading.current_thread())))
     assert len(seen) == 1

@@ -20,7 +20,7 @@ class Batch:
 
     The last `pad` rows repeat rows of the same epoch to fill the batch; the first `rolled` ones were left over by an
     earlier epoch. `x` and `y` are the data and the labels where there is one of each. `others` are what a model reads
-    beside X, of a batch that was completed.
+    beside X, of a batch that was completed. With `is_copy` the arrays were made for it alone, of checked ones.
     """
 
     data: Mapping[str, Any]
@@ -29,6 +29,7 @@ class Batch:
     pad: int = 0
     rolled: int = 0
     others: Mapping[str, Any] = field(default_factory=dict)
+    is_copy: bool = False
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()
@@ -48,7 +49,7 @@ class Batch:
     def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
         """The batch with another X in the place of its own, and `others` beside it."""
         (name,) = self.data
-        return replace(self, data={name: x}, others=others or {})
+        return replace(self, data={name: x}, others=others or {}, is_copy=False)
 
     @property
     def real_rows(self) -> int:

@@ -129,12 +129,12 @@ class Batches(Feed):
                 if order is None:
                     yield self._ranged(begin, end, rolled)
                 else:
-                    yield self._gathered(order.of_epoch(whole)[begin:end], 0, rolled)
+                    yield self.of_rows(order.of_epoch(whole)[begin:end], 0, rolled)
                 continue
             places = np.arange(begin, end)
             if pad:
                 places = np.concatenate([places, start + np.arange(pad) % self.total])
-            yield self._gathered(places % self.total if order is None else order.rows(places), pad, rolled)
+            yield self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
 
     def order(self, number: int = 0) -> np.ndarray:
         """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""
@@ -156,10 +156,11 @@ class Batches(Feed):
         labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
-    def _gathered(self, rows: np.ndarray, pad: int, rolled: int) -> Batch:
+    def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
+        """The batch of the rows with these numbers, int64, in this order; `pad` and `rolled` as it is to tell them."""
         data = {name: cut.gathered(format, array, rows) for name, format, array in self.data}
         labels = {name: cut.gathered(format, array, rows) for name, format, array in self.labels}
-        return Batch(data, labels, rows, pad, rolled)
+        return Batch(data, labels, rows, pad, rolled, is_copy=True)
 
 
 class _Order:

@@ -42,12 +42,20 @@ def ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int =
 
 
 def _when_asked(items: Iterable[Item], prepare: Callable[[Item], Result]) -> Iterator[Ready[Result]]:
+    iterator = iter(items)
+    while (ready := _made(iterator, prepare)) is not None:
+        yield ready
+        del ready  # the memory of a result may serve the next one
+
+
+def _made(items: Iterator[Item], prepare: Callable[[Item], Result]) -> Ready[Result] | None:
+    """The next item, prepared; None at the end."""
     start = perf_counter()
     for item in items:
         value = prepare(item)
         seconds = perf_counter() - start
-        yield Ready(value, seconds, seconds)
-        start = perf_counter()
+        return Ready(value, seconds, seconds)
+    return None
 
 
 def _ahead(items: Iterable[Item], prepare: Callable[[Item], Result], depth: int) -> Iterator[Ready[Result]]:
