@@ -121,6 +121,24 @@ def test_goals_are_met_or_missed_by_how_much():
     assert {goal.met for goal in goals(store.BENCH.frame())} == {None}
 
 
+def test_goals_of_steps_as_users_take_them_are_of_few_rows_and_of_new_batches_by_those_that_repeat():
+    def rows(shape: str, **seconds: float) -> list[dict]:
+        cell = {"task": "step", "suite": "step", "shape": shape, "optimizer": "sgd", "side": "ours"}
+        return [
+            maker.row("ours, training", 1, key=f"{shape}{batches}", batches=batches, seconds=each, **cell)
+            for batches, each in seconds.items()
+        ]
+
+    made = rows("32 rows of 14", repeat=1e-5, new=7e-5) + rows("power law", repeat=1e-3, new=1.5e-3)
+    found = {goal.what: goal for goal in goals(store.BENCH.frame(made))}
+    few = found["whole step of 32 rows of 14 entries, cut from the rows"]
+    assert (few.wanted, few.measured, few.met) == ("≤ 60 µs", "70 µs (ours, training); 1 of 1 are above", False)
+    name = "whole step, cut from the rows by one that repeats, {}, geometric mean"
+    by_training = found[name.format("ours, training")]
+    assert (by_training.measured, by_training.met) == ("1.5 x over 1 cell, at most 1.5 x", True)
+    assert found[name.format("ours, module")].met is None
+
+
 def test_a_later_row_replaces_an_earlier_one_but_no_failure_a_result():
     first, second = maker.row("csr_dense", seconds=1.0), maker.row("csr_dense", seconds=2.0)
     failed = maker.without("csr_dense", "timeout", "too long")

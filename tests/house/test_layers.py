@@ -48,7 +48,7 @@ ALLOWED = {
     },
     "workbench.bench": {
         *("formats", "ops", "graph", "executor", "optimizers", "data", "bridges", "measure", "store", "sweep"),
-        *("models", "train", "metrics", "advise", "analysis"),
+        *("models", "train", "module", "metrics", "advise", "analysis"),
     },
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep", "option_text"},

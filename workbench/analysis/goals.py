@@ -5,9 +5,12 @@ from collections.abc import Iterable
 import pandas as pd
 
 from workbench.analysis import bound_shares, goals_cuda, words
-from workbench.analysis.bench import SMALL, Ratio, cells, latest, ratios, records, told
+from workbench.analysis.bench import SMALL, Ratio, cells, geometric_mean, latest, ratios, records, told
 from workbench.analysis.goal import Goal, at_least
 
+FEW_ROWS = "32 rows of 14"
+USERS = ("ours, training", "ours, module")
+"""The shape and the contenders of steps as users take them."""
 FEATURES_LARGE = 1_000_000
 ONCE = ("import kernels", "start of Numba")
 
@@ -62,13 +65,38 @@ def _vectors(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step(frame: pd.DataFrame) -> list[Goal]:
-    lines = []
+    lines = _step_of_users(frame)
+    frame = frame[frame["shape"] != FEW_ROWS]
     for batches, told_as, least in (("repeat", "batches that repeat", (10, 20)), ("new", "a new batch each", (5, 10))):
         for rival, name, wanted in (("tensorflow", "TensorFlow", least[0]), ("torch", "PyTorch", least[1])):
             mine = [r for r in ratios(frame, "step", rival) if r.row["batches"] == batches]
             lines.append(at_least(f"whole step, {told_as}, against {name}, geometric mean", mine, wanted))
     new = [r for r in ratios(frame, "step") if r.row["batches"] == "new"]
     return [*lines, _worst("whole step, a new batch each, against any rival, lowest", new, 1.0)]
+
+
+def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
+    """What a step costs as a training or a module takes it, batches cut from the rows of a data set."""
+    of_users = [row for rows in cells(frame, "step") for row in rows if row["contender"] in USERS and row["seconds"]]
+    few = {row["contender"]: row["seconds"] for row in of_users if (row["shape"], row["batches"]) == (FEW_ROWS, "new")}
+    times: dict[tuple, dict[str, float]] = {}
+    for row in of_users:
+        if row["shape"] != FEW_ROWS:
+            cell = *(row[name] for name in ("shape", "width", "optimizer")), row["contender"]
+            times.setdefault(cell, {})[row["batches"]] = row["seconds"]
+    lines = _most("whole step of 32 rows of 14 entries, cut from the rows", few, 60e-6)
+    for user in USERS:
+        dearer = [each["new"] / each["repeat"] for cell, each in times.items() if cell[-1] == user and len(each) == 2]
+        lines.append(_dearer(f"whole step, cut from the rows by one that repeats, {user}, geometric mean", dearer, 1.6))
+    return lines
+
+
+def _dearer(what: str, times: list[float], most: float) -> Goal:
+    mean, wanted = geometric_mean(times), f"≤ {most:g} x"
+    if mean is None:
+        return Goal(what, wanted, "not measured", None)
+    highest = f"{words.number(mean)} x over {words.plural(len(times), 'cell')}, at most {words.number(max(times))} x"
+    return Goal(what, wanted, highest, mean <= most)
 
 
 def _share(frame: pd.DataFrame) -> list[Goal]:

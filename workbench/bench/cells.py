@@ -189,6 +189,8 @@ def roots_of(cell: Cell) -> frozenset[str]:
     if cell.optimizer:  # a step, which is made of operators, too
         modules |= closure.registered("optimizer", [cell.optimizer])
         modules |= closure.registered("format", formats.names()) | closure.registered("operator", ops.names())
+    if (cell.suite, cell.device) == ("step", "cpu"):
+        modules |= {steps_cpu.OF_USERS}
     return MEASURED | modules
 
 

@@ -64,7 +64,13 @@ def _widths(task: str, shape: Shape, quick: bool) -> tuple[int, ...]:
     return chosen if has_width else chosen[:1]
 
 
+FEW_ROWS = Shape("32 rows of 14", 32, 123, 14)
+"""A batch as people train with on tables of a few columns: what a step takes beyond its work."""
+
+
 def _step(quick: bool) -> Iterator[Cell]:
+    for batches in ("repeat", "new"):
+        yield Cell("step", "step", FEW_ROWS, 1, "adagrad", batches)
     for features in (100_000, 1_000_000) if quick else (100_000, 1_000_000, 10_000_000):
         shape = Shape(f"power law {features:,}", 4096, features, 32, sigma=0.2, slope=1.2)
         for width in (16,) if quick else (1, 16, 64):
