@@ -53,7 +53,7 @@ ALLOWED = {
     "workbench.reports": {"store", "analysis", "plots", "sweep", "json_text"},
     "workbench.study": {"formats", "ops", "data", "models", "analysis", "sweep", "option_text"},
     "workbench.panels": {
-        *("store", "analysis", "plots", "reports", "sweep", "study", "train"),
+        *("store", "analysis", "plots", "reports", "sweep", "study", "advise", "train"),
         *("formats", "ops", "data", "models", "optimizers", "advise"),
     },
     "workbench.cluster": {"formats", "ops", "optimizers", "kvstore", "json_text", "sweep", "store"},

@@ -127,9 +127,8 @@ def outputs(notebook: nbformat.NotebookNode, cell: str) -> str:
 
 def is_picture(shown: dict) -> bool:
     """Whether an output is a picture, or a page that carries one."""
-    return bool({"image/png", "image/svg+xml"} & set(shown)) or "data:image/svg+xml;base64" in shown.get(
-        "text/html", ""
-    )
+    page = shown.get("text/html", "")
+    return bool({"image/png", "image/svg+xml"} & set(shown)) or "data:image/svg+xml;base64" in page or "<svg" in page
 
 
 @pytest.mark.slow

@@ -135,13 +135,13 @@ def test_results_of_other_settings_say_so_until_the_choices_are_theirs_again(her
     assert pages.OUTDATED not in text(panel)
     panel.form.fields["widths"].inputs[0].value = "4"
     assert f"{pages.OUTDATED}</strong> The run has Widths 16 (now 4)." in text(panel)
-    assert "wb-old" in panel.verdict._dom_classes
+    assert "wb-old" in panel.results.verdict._dom_classes
     assert pages.OUTDATED in panel.still().html
     panel.form.fields["widths"].inputs[0].value = "lots"
     assert "Widths 16 (now lots)" in text(panel)
     panel.form.fields["widths"].inputs[0].value = "16"
     assert pages.OUTDATED not in text(panel)
-    assert "wb-old" not in panel.verdict._dom_classes
+    assert "wb-old" not in panel.results.verdict._dom_classes
     for ticked in (False, True):
         next(box for box in panel.form.fields["updates"].inputs if box.description == "lazy").value = ticked
     assert pages.OUTDATED not in text(panel), "the order of what is chosen decides nothing"

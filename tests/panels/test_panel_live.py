@@ -19,7 +19,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     rows = made.sweep()
     write_run(study.folder, rows[:4], current="csr at 1 %", seconds_left=30.0)
     panel.step()
-    first = panel.chart.image.value
+    first = panel.results.chart.image.value
     assert "data:image/svg+xml" in first
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
     assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
@@ -27,17 +27,17 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()
-    assert panel.chart.image.value != first
+    assert panel.results.chart.image.value != first
     assert "Latest trials: 12 of 48" in text(panel)
-    assert "Sparse is faster" in panel.chart.image.value or "go sparse" in text(panel)
+    assert "Sparse is faster" in panel.results.chart.image.value or "go sparse" in text(panel)
 
 
 def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, opened, monkeypatch):
     drawn = []
     study, clock = lab.study(), Clock()
     panel = opened(study, clock=clock)
-    draw = panel.chart.draw
-    monkeypatch.setattr(panel.chart, "draw", lambda: (drawn.append(clock.now), draw()))
+    draw = panel.results.chart.draw
+    monkeypatch.setattr(panel.results.chart, "draw", lambda: (drawn.append(clock.now), draw()))
     rows = made.sweep()
     for count in range(1, 9):
         write_run(study.folder, rows[:count])
@@ -58,7 +58,7 @@ def test_the_last_rows_are_drawn_at_once(here, opened):
     panel.step()
     write_run(study.folder, rows, "finished")
     panel.step()
-    assert not panel.chart.stale
+    assert not panel.results.chart.stale
 
 
 def test_the_threads_end_with_the_panel(here, opened):
@@ -115,17 +115,17 @@ def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here,
     write_run(study.folder, made.rich(), "finished")
     panel = opened(study)
     panel.step()
-    for name in (option[1] for option in panel.chart.picker.options):
-        panel.chart.picker.value = name
+    for name in (option[1] for option in panel.results.chart.picker.options):
+        panel.results.chart.picker.value = name
         assert panel.state.trouble is None
-        for control in panel.chart.controls.values():
+        for control in panel.results.chart.controls.values():
             assert control.description
             assert control.tooltip
-            before = panel.chart.image.value
+            before = panel.results.chart.image.value
             control.value = control.options[-1]
             assert panel.state.trouble is None
             if len(control.options) > 1 and control.description in ("Group", "Density"):
-                assert panel.chart.image.value != before
+                assert panel.results.chart.image.value != before
 
 
 def test_a_chosen_control_stays_when_rows_arrive(here, opened):
@@ -134,13 +134,13 @@ def test_a_chosen_control_stays_when_rows_arrive(here, opened):
     write_run(study.folder, rows[:6])
     panel = opened(study, clock=clock)
     panel.step()
-    panel.chart.picker.value = "loss_seconds"
-    panel.chart.controls["density"].value = "0.1 %"
+    panel.results.chart.picker.value = "loss_seconds"
+    panel.results.chart.controls["density"].value = "0.1 %"
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()
-    assert panel.chart.controls["density"].value == "0.1 %"
-    assert len(panel.chart.controls["density"].options) == 6
+    assert panel.results.chart.controls["density"].value == "0.1 %"
+    assert len(panel.results.chart.controls["density"].options) == 6
 
 
 def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(here, opened):
@@ -148,25 +148,25 @@ def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(he
     write_run(study.folder, made.sweep()[:1])
     panel = opened(study, clock=clock)
     panel.step()
-    assert "no answer yet" in panel.verdict.value
+    assert "no answer yet" in panel.results.verdict.value
     write_run(study.folder, made.sweep())
     study.poll()
-    panel.chart.picker.value = "memory_density"
+    panel.results.chart.picker.value = "memory_density"
     clock.now += 60
     panel.step()
-    assert "go sparse" in panel.verdict.value
+    assert "go sparse" in panel.results.verdict.value
 
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_every_table_can_be_shown_with_and_without_rows(here, opened, view):
     study = lab.study()
     panel = opened(study)
-    panel.view.value = view
-    assert panel.page.value
-    empty = panel.page.value
+    panel.results.view.value = view
+    assert panel.results.page.value
+    empty = panel.results.page.value
     write_run(study.folder, made.sweep(), "finished")
     panel.step()
-    assert panel.page.value != empty
+    assert panel.results.page.value != empty
     assert panel.state.trouble is None
 
 
@@ -177,7 +177,7 @@ def test_texts_of_rows_are_escaped(here, opened):
     write_run(study.folder, [hostile], "finished", current="<img>")
     panel = opened(study)
     for view in VIEWS:
-        panel.view.value = view
+        panel.results.view.value = view
         assert "<script>" not in text(panel)
     assert "&lt;script&gt;" in pages.latest_rows([hostile])
 

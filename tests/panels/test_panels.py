@@ -65,7 +65,7 @@ def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
     assert again.state.alive
     assert again.state.rows == study.rows
     assert [line.value for line in again.live.lines.values()] == [line.value for line in panel.live.lines.values()]
-    assert again.page.value == panel.page.value
+    assert again.results.page.value == panel.results.page.value
     assert "img" in again.chart.image.value
 
 

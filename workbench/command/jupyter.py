@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from pathlib import Path
 
 NOTEBOOKS = Path(__file__).parents[2] / "notebooks"
-
+FIRST = "00_start.ipynb"
+"""The notebook that is opened, where the folder has it."""
 
 CONTAINERS = (Path("/.dockerenv"), Path("/run/.containerenv"))
 """Files that Docker and Podman put into the containers that they make."""
@@ -24,7 +25,8 @@ def start(folder: Path | None = None, options: Sequence[str] = ()) -> None:
     if not folder.is_dir():
         raise NotADirectoryError(f"{folder} is not a folder; name one that holds notebooks.")
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(folder), *options])
+    opened = folder / FIRST if (folder / FIRST).exists() else folder
+    os.execv(sys.executable, [sys.executable, "-m", "jupyterlab", str(opened), *options])
 
 
 def options_of(port: int | None, no_browser: bool, allow_root: bool, ip: str | None) -> list[str]:

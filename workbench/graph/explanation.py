@@ -98,9 +98,12 @@ class Explanation:
         body = "".join(_html_row(line) for line in self.lines)
         return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table><p>{escape(self.verdict)}</p>"
 
-    def _repr_html_(self) -> str:
+    def page(self) -> str:
+        """The picture, where it is not too large, and the table, in HTML."""
         picture = self.svg() if len(self.lines) <= MOST_DRAWN else ""
         return f"<div style='overflow-x:auto'>{picture}{self.html()}</div>"
+
+    _repr_html_ = page
 
 
 def _line(node, facts: Facts, inputs: list[Facts], notes: Mapping[str, str]) -> Line:

@@ -10,7 +10,8 @@ import pandas as pd
 from workbench import plots
 from workbench.analysis.cells import latest
 from workbench.panels import picture
-from workbench.panels.form import LABELLED, Guard
+from workbench.panels.form import LABELLED
+from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 
 SECONDS_BETWEEN = 1.0

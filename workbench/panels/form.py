@@ -5,13 +5,11 @@ from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.panels.guard import Guard
 from workbench.panels.state import LabState
 from workbench.study.choices import CHOICES, Choice
 from workbench.study.suited import files_of
 from workbench.sweep.spec import FILES
-
-Guard = Callable[[str, Callable[[], None]], Callable[..., None]]
-"""Makes a callback of an action; its first argument says in words what the action does, for when it fails."""
 
 LABELLED = {"description_width": "initial"}
 

@@ -13,9 +13,10 @@ In a notebook::
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from workbench.panels import answers
 from workbench.panels.notebook import has_front_end, injected, sources
 from workbench.panels.planned import left
-from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, trials, verdict
+from workbench.panels.results import NoResultError, Shown, break_evens, chart, drawn, gate, said, trials, verdict
 from workbench.panels.state import LabState
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
@@ -25,10 +26,11 @@ from workbench.sweep.spec import unknown, validate
 
 if TYPE_CHECKING:
     from workbench.panels.panel import Panel
+    from workbench.panels.start import Start
 
 __all__ = [
-    "ChoiceError", "LabState", "NoResultError", "Shown", "break_evens", "chart", "drawn", "gate", "has_front_end",
-    "parameters", "run", "show", "study", "study_of", "trials", "verdict",
+    "ChoiceError", "LabState", "NoResultError", "Shown", "answered", "break_evens", "chart", "drawn", "gate",
+    "has_front_end", "parameters", "run", "show", "start", "study", "study_of", "trials", "verdict",
 ]  # fmt: skip
 
 NAME = "can_sparse_reduce_training_time"
@@ -92,6 +94,42 @@ def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
     panel.keep_still(display(panel.still(), display_id=True).update)
     panel.watch()
     return panel
+
+
+def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any) -> "Start | None":
+    """Show the first panel with one of its answers open: advise, sweep, explore, compare or inspect.
+
+    `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. None comes back
+    where no front end is there; `answered` gives the same answers to cells.
+    """
+    about = _asked(asked)
+    answers.get(answer)
+    if not (has_front_end() if show_widgets is None else show_widgets):
+        print("No front end, so no panel: the next cell answers.")
+        return None
+    from IPython.display import display
+
+    from workbench.panels.start import Start
+
+    panel = Start(about, answer)
+    display(panel)
+    panel.watch()
+    return panel
+
+
+def answered(answer: str, panel: "Start | None" = None, **asked: Any) -> Any:
+    """The answer as a result of a cell, worked out now; with a panel only a sentence, since it is asked there."""
+    if panel is not None:
+        return said("Ask in the panel above.")
+    return answers.get(answer).shown(_asked(asked))
+
+
+def _asked(given: Mapping[str, Any]) -> answers.Asked:
+    known = answers.Asked.class_own_traits()
+    for name in given:
+        if name not in known:
+            raise ChoiceError(unknown("part of a question", name, list(known)))
+    return answers.Asked(**given)
 
 
 def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], None] = print) -> None:

@@ -6,7 +6,7 @@ import ipywidgets as widgets
 
 from workbench.panels import pages
 from workbench.panels.planned import left
-from workbench.panels.state import LabState, shorter
+from workbench.panels.state import LabState, Trouble, shorter
 
 COPY = "navigator.clipboard.writeText(this.previousElementSibling.textContent);this.textContent='Copied'"
 """What the button beside the command does, where the page is shown: no kernel is asked."""
@@ -29,9 +29,13 @@ def command_line(state: LabState) -> str:
     """The command that does what Run does, with a button that copies it; nothing where Run cannot."""
     if state.planned is None:
         return ""
+    return f"<details><summary>The same as a command</summary><div>{copied(state.command)}</div></details>"
+
+
+def copied(command: str) -> str:
+    """A command with a button that copies it."""
     button = f'<button type="button" class="wb-copy" onclick="{COPY}" aria-label="Copy the command">Copy</button>'
-    shown = f"<code>{html.escape(state.command)}</code> {button}"
-    return f"<details><summary>The same as a command</summary><div>{shown}</div></details>"
+    return f"<code>{html.escape(command)}</code> {button}"
 
 
 def outdated_line(state: LabState) -> str:
@@ -77,9 +81,12 @@ def progress_line(state: LabState) -> str:
 
 def trouble_box(state: LabState) -> str:
     """The last exception, its traceback folded."""
-    if state.trouble is None:
-        return ""
-    summary, details = (html.escape(text) for text in state.trouble)
+    return "" if state.trouble is None else trouble(state.trouble)
+
+
+def trouble(told: Trouble) -> str:
+    """What went wrong, its traceback folded."""
+    summary, details = (html.escape(text) for text in told)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>"
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'
 

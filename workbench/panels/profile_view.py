@@ -7,7 +7,7 @@ import pandas as pd
 
 from workbench.analysis import profiles, words
 from workbench.panels import pages, picture
-from workbench.panels.form import Guard
+from workbench.panels.guard import Guard
 from workbench.panels.profiling import Profiling
 
 CHARTS = ("column_ranks", "touched_columns")

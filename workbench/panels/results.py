@@ -33,14 +33,15 @@ class Shown:
 def _unless_empty(study: LabState, make: Callable[[], Shown]) -> Shown:
     study.poll()
     if not study.rows:
-        return _said(NOTHING)
+        return said(NOTHING)
     shown, note = make(), f"{pages.OUTDATED} The run has {study.outdated}."
     if not study.outdated:
         return shown
     return Shown(f"<p><strong>{html.escape(note)}</strong></p>{shown.html}", f"{note}\n{shown.text}")
 
 
-def _said(text: str) -> Shown:
+def said(text: str) -> Shown:
+    """A sentence."""
     return Shown(f"<p>{html.escape(text)}</p>", text)
 
 
@@ -96,9 +97,9 @@ def gate(study: LabState) -> Shown:
     good, disturbed = study.counts["ok"], study.counts["disturbed"]
     if good or disturbed:
         beside = f", {disturbed} were disturbed by other programs" if disturbed else ""
-        return _said(f"{good} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}.")
+        return said(f"{good} of {len(study.rows)} trials gave a result{beside}. Rows are in {study.folder}.")
     if study.progress is None or study.alive:
-        return _said(NOTHING)
+        return said(NOTHING)
     reasons = dict.fromkeys(f"{row['status']}: {row['reason']}" for row in study.rows)
     why = "; ".join(list(reasons)[:3]) or study.progress.message or f"the sweep is {study.status} with no row"
     raise NoResultError(f"None of {len(study.rows)} trials gave a result: {why}. See {study.folder / 'log.txt'}.")

@@ -220,7 +220,7 @@ class LabState(traitlets.HasTraits):
 
     def tell(self, error: Exception, what: str) -> None:
         """Keep an exception where it is shown: `what` failed."""
-        self.trouble = Trouble(f"{what} failed: {error}", "".join(traceback.format_exception(error)))
+        self.trouble = trouble_of(error, what)
 
 
 def _stamp(path: Path) -> tuple[int, int]:
@@ -229,6 +229,11 @@ def _stamp(path: Path) -> tuple[int, int]:
         return 0, 0
     known = path.stat()
     return known.st_size, known.st_mtime_ns
+
+
+def trouble_of(error: Exception, what: str) -> Trouble:
+    """What is shown where `what` failed."""
+    return Trouble(f"{what} failed: {error}", "".join(traceback.format_exception(error)))
 
 
 def shorter(path: Path) -> str:

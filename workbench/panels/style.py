@@ -3,6 +3,7 @@
 SHEET = """<style>
 .workbench-lab { container-type: inline-size; max-width: 1200px; padding: 4px 2px; gap: 10px;
   overflow: visible; color: var(--jp-ui-font-color1, #222); }
+.workbench-lab .wb-answer > .widget-vbox > * { margin-bottom: 8px; }
 .workbench-lab .wb-grid { display: grid; grid-template-columns: repeat(3, minmax(0, 1fr)); gap: 8px 20px;
   overflow: visible; width: 100%; }
 .workbench-lab .wb-field, .workbench-lab .wb-field > * { width: auto; overflow: visible; margin: 0; }

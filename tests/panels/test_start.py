@@ -1,0 +1,138 @@
+"""The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from tests.support import rows as made
+from tests.support.panel_runs import tree, write_run
+from workbench.analysis.recommendation import Said
+from workbench.panels import answers, lab
+from workbench.panels.answers import advise, compare, inspect
+from workbench.panels.start import Start
+from workbench.sweep import run_folder
+from workbench.sweep.spec import dump
+
+
+def pressed(start: Start, name: str) -> str:
+    """All that is shown once a button is pressed."""
+    start.buttons.value = name
+    start.paint()
+    return "\n".join(str(getattr(widget, "value", "")) for widget in tree(start.root)[2:])
+
+
+@pytest.fixture
+def start(here):
+    made_here = []
+
+    def make(answer: str = "inspect", **asked) -> Start:
+        made_here.append(Start(answers.Asked(**asked), answer))
+        return made_here[-1]
+
+    yield make
+    for one in made_here:
+        one.close()
+
+
+@pytest.fixture
+def run(here):
+    """A finished run."""
+    study = lab.study(dataset="uniform", densities=[0.01, 0.1])
+    write_run(study.folder, made.rich(), "finished")
+    (study.folder / run_folder.SPEC).write_text(dump(study.spec()))
+    return str(study.folder)
+
+
+def test_there_is_a_button_for_each_answer_and_advice_comes_first(start):
+    assert answers.names() == ("advise", "sweep", "explore", "compare", "inspect")
+    shown = start("explore")
+    assert [name for _, name in shown.buttons.options] == list(answers.names())
+    for name in answers.names():
+        assert answers.get(name).meaning in pressed(shown, name)
+    assert set(shown.views) == set(answers.names())
+
+
+def test_a_view_is_made_once_and_kept(start):
+    shown = start("inspect")
+    view = shown.view
+    shown.buttons.value = "explore"
+    assert shown.view is not view
+    shown.buttons.value = "inspect"
+    assert shown.view is view
+
+
+def test_inspect_shows_the_format_and_bytes_of_each_array(start):
+    shown = start("inspect", source="uniform")
+    shown.view.button.click()
+    told = shown.view.answer.value
+    assert "uniform, softmax: a batch of 256 rows x 16,384 columns, 1 % stored" in told
+    assert "row_sparse [16384, 10] float32" in told
+    assert "Nothing is made dense on the way." in told
+
+
+def test_what_goes_wrong_is_told_and_the_panel_lives(start):
+    shown = start("inspect", source="none.svm")
+    shown.view.button.click()
+    assert "Inspecting failed: There is no file and no data set" in shown.trouble.value
+    assert "Traceback" in shown.trouble.value
+    shown.buttons.value = "explore"
+    assert shown.trouble.value == ""
+
+
+def test_explore_shows_any_run_with_its_verdict_and_rows(start, run):
+    told = pressed(start("explore"), "explore")
+    assert "go sparse" in told
+    assert "Latest trials" in told
+    assert "go sparse" in lab.answered("explore", run=run).text
+
+
+def test_without_a_run_explore_and_compare_say_so(start):
+    assert "There is no run in this folder yet." in pressed(start("explore"), "explore")
+    assert "There is no run in this folder yet." in lab.answered("compare").text
+    shown = start("compare")
+    assert shown.view.button.disabled
+
+
+def test_compare_tells_what_changed_between_two_runs(start, run):
+    shown = start("compare", run=run, other_run=run)
+    shown.view.second.value = shown.view.first.value
+    shown.view.button.click()
+    expected = compare.of_runs(run, run)
+    assert shown.view.answer.value == expected.html
+    assert "compared" in expected.text or "Nothing is slower." in expected.text
+
+
+def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkeypatch):
+    told = SimpleNamespace(headline=Said("Go <sparse>."), grounds=(Said("Since it is faster."),), would_change=())
+    answer = SimpleNamespace(recommendation=told, command="workbench train --dataset uniform", spent="3 trials")
+    asked = []
+    monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
+    shown = start("advise", source="uniform", model="softmax", seconds=12)
+    shown.view.button.click()
+    shown.view.thread.join(10)
+    assert asked == [({"dataset": "uniform", "model": "softmax"}, 12.0)]
+    assert "<strong>Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
+    assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value
+    assert not shown.view.button.disabled
+
+
+def test_seconds_that_are_no_number_are_told(start):
+    shown = start("advise", source="uniform")
+    shown.view.seconds.value = "soon"
+    shown.view.button.click()
+    assert "Advising failed: Seconds: &#x27;soon&#x27; is not a number" in shown.trouble.value
+    assert not shown.view.button.disabled
+
+
+def test_answers_that_there_are_not_list_those_that_there_are(here):
+    with pytest.raises(answers.AnswerError, match="inspect"):
+        lab.answered("guess")
+    with pytest.raises(lab.ChoiceError, match=r"sauce.*source"):
+        lab.answered("inspect", sauce="uniform")
+
+
+def test_without_a_front_end_the_cell_answers(here, capsys):
+    assert lab.start("inspect", False, source="uniform") is None
+    assert "the next cell answers" in capsys.readouterr().out
+    assert "Nothing is made dense" in lab.answered("inspect", None, source="uniform").text
+    assert inspect.inspected("uniform").html == lab.answered("inspect", source="uniform").html

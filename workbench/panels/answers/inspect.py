@@ -1,0 +1,76 @@
+"""Inspect: a training step on a batch of the data: format, shape and bytes of each array, and what is made dense."""
+
+import html
+from typing import Any
+
+import ipywidgets as widgets
+
+from workbench import train
+from workbench.advise import settings_of, suggested_model
+from workbench.analysis import words
+from workbench.panels.answers import Answer, Asked, fields_of, register
+from workbench.panels.guard import Guard
+from workbench.panels.results import Shown
+from workbench.sweep import grid
+from workbench.sweep.problem import facts_of, make_problem
+from workbench.sweep.spec import Cell
+
+ROWS = 256
+
+
+def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
+    """A training step of a model on a batch of the data, node by node, in csr; and the bytes of the batch made dense.
+
+    `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
+    """
+    cell = Cell(batch_rows=rows, **_settings(source, model))
+    problem = make_problem(cell)
+    batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
+    run = train.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
+    next(iter(run.events(1)))  # a step, so that sizes are those of its batch
+    explained = run.executor.explain()
+    entries = problem.x.nnz / max(1, problem.x.shape[0]) * batch
+    stored = entries * (problem.x.dtype.itemsize + problem.x.indices.dtype.itemsize)
+    size = f"{batch:,} rows x {features:,} columns, {words.density(entries / max(1, batch * features))} stored"
+    dense = words.bytes_(batch * features * problem.x.dtype.itemsize)
+    told = f"{problem.dataset.name}, {cell.model}: a batch of {size}, is about {words.bytes_(stored)}; dense {dense}."
+    return Shown(f"<p><strong>{html.escape(told)}</strong></p>{explained.page()}", f"{told}\n{explained}")
+
+
+def _settings(source: str, model: str) -> dict[str, Any]:
+    """Data and model of a cell; the usual model of the labels where none is named."""
+    settings, _ = settings_of(source)
+    return {**settings, "model": model or suggested_model(make_problem(Cell(**settings)).dataset)}
+
+
+class _Inspect:
+    """Data and model are typed, and a button shows them."""
+
+    def __init__(self, asked: Asked, guard: Guard) -> None:
+        self.asked = asked
+        self.button = widgets.Button(description="Inspect", tooltip="Show formats and bytes", button_style="primary")
+        self.button.on_click(guard("Inspecting", self._inspect))
+        self.answer = widgets.HTML()
+        self.box = widgets.VBox([fields_of(asked), self.button, self.answer])
+
+    def _inspect(self) -> None:
+        self.answer.value = "<p>Reading the data.</p>"
+        self.answer.value = inspected(self.asked.source, self.asked.model).html
+
+    def paint(self) -> None:
+        """Nothing changes by itself."""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
+register(
+    Answer(
+        "inspect",
+        "Inspect",
+        "See a batch and a model: formats and bytes of each array, and what is made dense.",
+        4,
+        _Inspect,
+        lambda asked: inspected(asked.source, asked.model),
+    )
+)
