@@ -17,6 +17,7 @@ import functools
 import inspect
 import re
 import sys
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,6 +66,17 @@ class Cost:
     bytes_compulsory: int
     bytes_gather: int = 0
     work: tuple[tuple[str, int], ...] = ()
+
+    def __add__(self, other: "Cost") -> "Cost":
+        """The cost of two calls."""
+        work = Counter(dict(self.work)) + Counter(dict(other.work))
+        sums = (getattr(self, name) + getattr(other, name) for name in ("flops", "bytes_compulsory", "bytes_gather"))
+        return Cost(*sums, tuple(work.items()))
+
+    def over(self, count: int) -> "Cost":
+        """The cost of one of so many calls that together have this."""
+        parts = (number // count for number in (self.flops, self.bytes_compulsory, self.bytes_gather))
+        return Cost(*parts, tuple((kind, much // count) for kind, much in self.work))
 
 
 @dataclass(frozen=True)

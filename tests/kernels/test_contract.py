@@ -157,3 +157,10 @@ def test_what_operands_hold_is_checked_in_cpu_and_not_in_trusted(sign: str, inde
 def test_limit_that_is_no_axis_and_no_operand_is_refused() -> None:
     with pytest.raises(KernelError, match=r"copy: a limit in .* is no axis and no operand"):
         declare(operands="x:f[R,N]<Q out:f[R,N]")
+
+
+def test_costs_add_up_kind_by_kind():
+    one, other = Cost(6, 40, 8, (("entry", 10), ("row", 4))), Cost(2, 20, 0, (("row", 2), ("exp", 6)))
+    both = one + other
+    assert both == Cost(8, 60, 8, (("entry", 10), ("row", 6), ("exp", 6)))
+    assert both.over(2) == Cost(4, 30, 4, (("entry", 5), ("row", 3), ("exp", 3)))

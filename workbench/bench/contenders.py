@@ -207,8 +207,7 @@ def _planned(task: str) -> Contender:
             kernel.trusted(*named.values())
 
         judged = setting.shared.get((kernel.reference, kernel.arguments)) or judge(kernel, args)
-        one, other = kernel.cost(setting.sizes), plan_cost(setting.sizes)
-        both = Cost(one.flops, one.bytes_compulsory + other.bytes_compulsory, one.bytes_gather, one.work)
+        both = kernel.cost(setting.sizes) + plan_cost(setting.sizes)
         return Ready(call, judged, both, setting.traffic(kernel))
 
     return Contender(f"{task} + plan", "ours", make, functools.partial(operand_bytes, kernel))
@@ -228,8 +227,7 @@ def _two_kernels(task: str) -> Contender:
             gradient.trusted(*first)
             lazy.trusted(*second)
 
-        one, other = gradient.cost(setting.sizes), lazy.cost(setting.sizes)
-        both = Cost(*(a + b for a, b in zip(vars(one).values(), vars(other).values(), strict=True)))
+        both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)
         return Ready(call, judged, both, setting.traffic(gradient))
 
     both = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731

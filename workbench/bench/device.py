@@ -165,8 +165,7 @@ def _two_kernels(task: str, on: Device | None) -> Contender:
             _take_back(on, lazy, second, there)
             return judged(None)
 
-        one, other = gradient.cost(setting.sizes), lazy.cost(setting.sizes)
-        both = Cost(*(a + b for a, b in zip(vars(one).values(), vars(other).values(), strict=True)))
+        both = gradient.cost(setting.sizes) + lazy.cost(setting.sizes)
         return Ready(call, judge_on_host, both, _traffic(setting))
 
     both: Callable[[Any], int] = lambda sizes: operand_bytes(lazy, sizes) + operand_bytes(gradient, sizes)  # noqa: E731

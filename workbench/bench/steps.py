@@ -177,8 +177,7 @@ def _cost(problem: Problem) -> Cost:
     for batch in problem.batches:
         sizes = Sizes(batch.R, batch.indices.size, batch.D, batch.N, np.unique(batch.indices).size)
         each += [kernels.get(name).cost(sizes) for name in names]
-    columns = zip(*(vars(cost).values() for cost in each), strict=True)
-    return Cost(*(int(sum(column) / len(problem.batches)) for column in columns))
+    return sum(each, Cost(0, 0)).over(len(problem.batches))
 
 
 @final
