@@ -14,7 +14,7 @@ from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
 from kernels.vector.gather import RowLoop, cut_rows
-from kernels.vector.tiles import is_far
+from kernels.vector.tiles import shape_of
 
 
 def reference(indptr, indices, x, out):
@@ -38,9 +38,10 @@ _rows = RowLoop(_row)
 
 def cpu(indptr, indices, x, out):
     """On the cores of this machine."""
-    width = x.shape[1]
+    shape = shape_of(x.shape, x.itemsize)
+    width = shape[0]
     bounds = cut_rows(indptr, indices.size, width)
-    _rows[width, x.itemsize, is_far(x.nbytes, x.itemsize * width)](bounds, width, indptr, indices, x, out)
+    _rows[shape](bounds, width, indptr, indices, x, out)
 
 
 _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))

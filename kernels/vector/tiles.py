@@ -148,6 +148,13 @@ def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
     return bytes_operand >= cache_bytes(2) * (1 if bytes_row > LINE else 4)
 
 
+@functools.lru_cache(4096)
+def shape_of(table: tuple[int, int], itemsize: int) -> tuple[int, int, bool]:
+    """What `cut_sums` takes for sums of rows of a dense operand of that shape; kept, for every call asks for it."""
+    rows, width = table
+    return width, itemsize, is_far(rows * width * itemsize, width * itemsize)
+
+
 def is_far_gradient(bytes_operand: int, bytes_row: int) -> bool:
     """Whether `is_far` holds for the slope of a loss, whose rows a column's sum gathers: 5 to 15 % gained from memory,
     and as much lost from the shared cache, for columns are short."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import kernels
-from kernels import Cost, Kernel, devices
+from kernels import Kernel, devices
 from kernels.devices import Device
 from kernels.gpu import plan as plan_on_device
 from kernels.rivals import cusparse
