@@ -24,8 +24,8 @@ ENTRY_WORK = 16
 """What taking up an entry costs, in both passes over it, beside its columns, in the measure of `threads.is_serial`."""
 
 REGIONS = 8
-"""What a batch on several threads pays for, in entries of regions: its two passes, and the columns that each part looks
-for in the others' tables. A second thread then comes in where it was measured to help: 1,024 rows of 14 entries, N = 1."""
+"""What a batch on several threads pays for, in entries of regions: its two passes, and looking for the columns of each
+part in the tables of the others. 1,024 rows of 14 entries are then work for two threads, 512 are not, with N = 1."""
 
 
 @dataclass(frozen=True)
