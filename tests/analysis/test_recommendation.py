@@ -119,6 +119,12 @@ def test_another_density_says_what_would_change_the_answer():
     came = said(swept() + swept(density=0.3, is_natural=False))
     assert came.verdict == "sparse"
     assert any("at 30 % density dense wins instead" in str(one) for one in came.would_change)
+    assert str(came.would_change[-1]).startswith("The break-even of sparse is ")
+
+
+def test_the_density_that_is_asked_for_decides():
+    frame = store.frame(swept(is_natural=False) + swept(density=0.3, is_natural=False))
+    assert [recommend(frame, density=density).verdict for density in (0.01, 0.3)] == ["sparse", "dense"]
 
 
 @pytest.mark.parametrize("density", np.geomspace(0.003, 0.3, 5))

@@ -26,8 +26,8 @@ from workbench.sweep.spec import FILES, Cell, Spec, SpecError, validate
 
 SECONDS = 60.0
 SECONDS_LEAST = 10.0
-SECONDS_RESERVE = 5.0
-"""Of each stage, for the start of its process and the round at work when its budget is out."""
+RESERVE, SECONDS_RESERVE = 0.1, 5.0
+"""Share of the budget, and seconds at most, that each stage leaves for the round at work when its time is out."""
 FIRST_SHARE = 0.6
 """Of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
@@ -151,34 +151,35 @@ class _Advising:
         self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
         self.measure = {"race": True, "seconds_quiet": clock.budget / 10, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
-        self.batch_rows = self.fixed.pop("batch_rows", None)
-        affordable = max(2, int(FIRST_SHARE * clock.left / SECONDS_TRIAL / 2))
-        self.contenders = [{"batch_rows": self.batch_rows or Cell().batch_rows, **one} for one in able[:affordable]]
+        self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
+        affordable = max(2, int(self.first_share * clock.left / SECONDS_TRIAL / 2))
+        here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
+        self.contenders = [{**one, **here} for one in able[:affordable]]
+        self.seconds_reserve = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.contenders, 0.0)
         self.is_stopped = False
 
     def race(self) -> None:
         """All contenders on the data as it is."""
-        share = FIRST_SHARE if self.around_at_all else 1.0
-        self._run("Racing", self.contenders, share * self.clock.left)
+        self._run("Racing", self.contenders, self.first_share * self.clock.left)
 
     @property
-    def around_at_all(self) -> bool:
-        """Whether there is anything beside the race: a batch that may be chosen, or a density that can be changed."""
-        return self.clock.budget >= 3 * SECONDS_LEAST
+    def first_share(self) -> float:
+        """The share of what is left that the race may take: all of a small budget."""
+        return FIRST_SHARE if self.clock.budget >= 3 * SECONDS_LEAST else 1.0
 
     def look_around(self) -> None:
         """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
         known = self.recommended()
-        if known.time is None or self.clock.left < SECONDS_RESERVE:
+        if known.time is None or self.clock.left < self.seconds_reserve:
             return
         both = [row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] == "ok"]
         cells_of = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
         named = [_contender(cells_of[row["key"]]) for row in both if row["key"] in cells_of]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
         places = [place for place in self._places(known, both) if place]
-        affordable = int((self.clock.left - SECONDS_RESERVE) / max(each * LOOKS[0] * len(named), 0.1))
+        affordable = int((self.clock.left - self.seconds_reserve) / max(each * LOOKS[0] * len(named), 0.1))
         around = [{**one, **place} for place in places[:affordable] for one in named]
         if around:
             self._run("Looking around", [*self.contenders, *around], self.clock.left)
@@ -198,7 +199,7 @@ class _Advising:
         return {"density": float(f"{other:.2g}")} if other != natural else {}
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
-        self.spec = self._spec(able, seconds - SECONDS_RESERVE)
+        self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start(self.spec, self.folder)
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read(self.folder)
@@ -220,7 +221,7 @@ class _Advising:
     def recommended(self) -> Recommendation:
         """What the rows so far recommend."""
         accepted = {grid.key(cell) for cell in grid.expand(self.spec).cells if self.lazy or is_faithful(cell)}
-        return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted)
+        return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted, self.density)
 
     def answer(self, profiled: Profile) -> Answer:
         """The answer that the rows give."""
@@ -241,5 +242,5 @@ class _Advising:
 
 def _contender(cell: Cell) -> dict[str, Any]:
     """The settings of a cell that make it a contender."""
-    names = ("format", "engine", "gradient", "update", "launch", "device", "batch_rows")
+    names = ("format", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
     return {name: getattr(cell, name) for name in names}

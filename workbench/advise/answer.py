@@ -1,11 +1,13 @@
 """What advice comes to: the recommendation with its rows, its command, and what it was measured on."""
 
+import math
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 from workbench.analysis.recommendation import Recommendation
 from workbench.data import Profile
+from workbench.measure.rounds import Ratio
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,7 @@ class Answer:
         """Numbers, sentences with their keys, command and profile, for JSON."""
         told = self.recommendation
         ratios = {
-            name: found and found.ratio and dict(zip(("value", "low", "high"), found.ratio[:3], strict=True))
+            name: _finite(found.ratio) if found and found.ratio else None
             for name, found in (("time", told.time), ("memory", told.memory))
         }
         return {
@@ -60,3 +62,9 @@ class Answer:
             "rows": str(self.folder),
             "profile": asdict(self.profile),
         }
+
+
+def _finite(ratio: Ratio) -> dict[str, float | None]:
+    """A ratio and its interval; None for an end that is not known."""
+    named = {"value": ratio.value, "low": ratio.low, "high": ratio.high}
+    return {name: end if math.isfinite(end) else None for name, end in named.items()}

@@ -8,6 +8,7 @@ another model than dense count on neither side. A cell that did not run takes as
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import pandas as pd
@@ -99,11 +100,15 @@ def _by_bytes(row: Row, others: Sequence[Row]) -> Row:
 
 
 def _fitted(row: Row, others: Sequence[Row]) -> Row:
-    """Sparse below a density, dense above: density and both cells are those that fit the other cases best."""
+    """Sparse below a density, dense above: density and both cells are those that fit the other cases best.
+
+    The density lies in the middle of two of the cases; of equally good ones it is the highest.
+    """
     sparse, dense = (_best_of_all(others, is_dense) for is_dense in (False, True))
     sparse, dense = sparse or SPARSE, dense or DENSE | {"serial": False}
-    bounds = [0.0, *sorted(other["density"] for other in others)]
-    bound = min(bounds, key=lambda at: _cost(others, at, sparse, dense), default=0.1)
+    known = sorted({other["density"] for other in others})
+    bounds = [1.0, *(math.sqrt(low * high) for low, high in pairwise(known)), 0.0]
+    bound = min(sorted(bounds, reverse=True), key=lambda at: _cost(others, at, sparse, dense))
     return sparse if row["density"] <= bound else dense
 
 

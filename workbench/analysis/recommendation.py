@@ -11,6 +11,7 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis import cells, told, words
+from workbench.analysis.breakeven import of_group
 from workbench.analysis.cells import Row
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
 from workbench.analysis.intervals import values_of
@@ -61,14 +62,17 @@ class Recommendation:
         return "\n".join(map(str, self.sentences))
 
 
-def recommend(frame: pd.DataFrame, accept: Callable[[Row], bool] = lambda row: True) -> Recommendation:
+def recommend(
+    frame: pd.DataFrame, accept: Callable[[Row], bool] = lambda row: True, density: float | None = None
+) -> Recommendation:
     """The recommendation from the rows of one model on one data set, at any batches, devices and densities.
 
+    It is for the `density` asked for, None for that of the data; rows of others tell what would change it.
     Only rows that `accept` may be recommended; others, lazy updates that train another model, are told of.
     O(rows * rounds).
     """
     groups = cells.groups(frame)
-    own = [_at_own_density(group) for group in groups]
+    own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
     leaders = {id(rows): leader for rows in own if (leader := _leader(rows, accept))}
     if not leaders:
         return _without_times(own, accept)
@@ -85,11 +89,6 @@ def recommend(frame: pd.DataFrame, accept: Callable[[Row], bool] = lambda row: T
         tuple(_grounds(best, rows, time, memory, accept, leaders)),
         tuple(_would_change(best, rows, groups, accept, time)),
     )
-
-
-def _at_own_density(group: cells.Group) -> list[Row]:
-    own: list[Row] = [row for row in group.rows if row["density"] is None]
-    return own or list(group.rows)
 
 
 def _leader(rows: Sequence[Row], accept: Callable[[Row], bool]) -> Row | None:
@@ -225,6 +224,7 @@ def _would_change(
         told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"
         yield Said(f"{told_of}.", _keys(best, row))
     yield from _elsewhere(rows, groups, accept, time.verdict)
+    yield from _break_even(time, groups)
     if time.verdict == "undecided" and time.why in REMEDY:
         yield Said(f"To decide it: {REMEDY[time.why]}.", _keys(time.sparse, time.dense))
 
@@ -248,6 +248,18 @@ def _elsewhere(
             text = "they are level" if found.verdict == "level" else f"{found.verdict} wins {same}"
             gain = f", {words.gain(found.ratio)} faster" if found.ratio and found.verdict != "level" else ""
             yield Said(f"With {where} {text}{gain}.", keys)
+
+
+def _break_even(time: Contest, groups: Sequence[cells.Group]) -> Iterable[Said]:
+    """Where the sparse side stops winning, if densities on both sides of that were measured."""
+    if time.sparse is None:
+        return
+    group = next(one for one in groups if any(row is time.sparse for row in one.rows))
+    same = [even for even in of_group(group, TIME) if even.line == cells.line_of(time.sparse)]
+    at = [row for row in group.rows if cells.line_of(row) == cells.line_of(time.sparse) or cells.is_dense(row)]
+    for even in same:
+        if even.status == "crossing":
+            yield Said(f"The break-even of sparse is {even.place}.", _keys(*at))
 
 
 def _without_times(own: Sequence[list[Row]], accept: Callable[[Row], bool]) -> Recommendation:

@@ -41,7 +41,7 @@ def advise(
 
 def bench_advise(
     ctx: typer.Context,
-    quick: Annotated[bool, typer.Option("--quick", help="Four cases, some six minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Six cases, some seven minutes.")] = False,
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and runs; cases that it has are not measured again.")
@@ -52,3 +52,12 @@ def bench_advise(
 
     if not advice_suite.run(tuple(case or ()), quick, results, exits.typed(ctx)):
         exits.interrupted(ctx, "Stopped")
+
+
+def predict(
+    runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows.")],
+) -> None:
+    """Fit a cost model on rows: how well it predicts, and how break-evens move with width, batch, features and skew."""
+    from workbench.command import predicting
+
+    predicting.predict(runs)

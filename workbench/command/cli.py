@@ -60,6 +60,7 @@ def demo(root: Folder = Path("runs/demo")) -> None:
 
 
 app.command()(advise_options.advise)
+app.command()(advise_options.predict)
 app.command()(sweep)
 
 

@@ -47,7 +47,7 @@ CASES = (
     Case("ratings factors", {**DATA["ratings"], "model": "matrix_factorization", "optimizer": "adagrad", "width": 16}),
     Case("clicks factors", {**DATA["clicks"], "model": "factorization_machine_logistic", "optimizer": "adagrad"}),
 )
-QUICK = ("clicks logistic", "middling linear", "thick logistic", "narrow softmax")
+QUICK = ("clicks logistic", "middling linear", "thick logistic", "narrow softmax", "words softmax", "half logistic")
 
 
 def chosen(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:

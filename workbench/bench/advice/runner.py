@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench import data, formats, store
+from workbench import formats, store
 from workbench.advise import Answer, advise
 from workbench.advise.advising import SECONDS_LEAST, wait
 from workbench.advise.contenders import is_faithful
@@ -15,7 +15,6 @@ from workbench.analysis.advice import LINE, SHARE
 from workbench.bench.advice.cases import Case, every_contender
 from workbench.measure import machine
 from workbench.measure.rounds import LOOKS
-from workbench.settings import names
 from workbench.sweep import grid, run_folder
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell, Spec, validate
@@ -123,9 +122,9 @@ def row_of(
 
 
 def _data_of(case: Case) -> str:
-    own = set(data.get(case.settings["dataset"]).parameters) | {"dataset", "rows", "features", "density"}
-    named = {name: case.settings[name] for name in names(goes_to="data") if name in case.settings and name in own}
-    return " ".join(f"{name}={value}" for name, value in sorted(named.items()))
+    """What tells the data of a case from that of others, whatever is trained on it."""
+    named = ("dataset", "rows", "features", "density")
+    return " ".join(f"{name}={case.settings[name]}" for name in named if name in case.settings)
 
 
 def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:

@@ -1,0 +1,87 @@
+"""Advice is judged by the times of full sweeps, beside rules that never see the case that they are judged on."""
+
+import pytest
+
+from workbench import store
+from workbench.analysis import advice
+
+FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels", "serial": False}
+EXACT = {**FUSED, "update": "exact"}
+WHOLE = {**FUSED, "gradient": "dense", "update": "standard"}
+DENSE = {**WHOLE, "format": "dense", "engine": "dense"}
+ALONE = {**DENSE, "serial": True}
+
+
+def cell(settings, seconds, status="ok", is_faithful=True) -> dict:
+    return {**settings, "seconds": seconds, "status": status, "is_faithful": is_faithful, "bytes": 1, "key": "k"}
+
+
+def case(name, density, times, recommended, data=None, bytes_csr=1, share=0.2) -> dict:
+    """A case whose cells fused, whole, dense and dense on one thread take those seconds."""
+    cells = [cell(settings, one) for settings, one in zip((FUSED, WHOLE, DENSE, ALONE), times, strict=True)]
+    return store.ADVICE.new_row(
+        key=name, status="ok", case=name, data=data or name, density=density, cells=cells, recommended=recommended,
+        bytes_csr=bytes_csr, bytes_dense=2, seconds_sweep=100.0, seconds_advice=100 * share, machine="bench-1",
+    )  # fmt: skip
+
+
+CASES = (
+    case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), FUSED),
+    case("thinner", 0.0001, (1.0, 3.0, 30.0, 30.0), WHOLE),
+    case("thick", 0.4, (9.0, 8.0, 2.0, 1.0), ALONE, bytes_csr=3),
+)
+
+
+def by_rule(rows=CASES) -> dict:
+    found = advice.scores(store.ADVICE.frame(rows))
+    return {(score.case, score.rule): (score.side, score.whole) for score in found}
+
+
+def test_the_side_and_the_whole_choice_are_times_of_the_least():
+    found = by_rule()
+    assert found["thin", "advice"] == (1.0, 1.0)
+    assert found["thinner", "advice"] == (1.0, 3.0)
+    assert found["thick", "always sparse"] == (8.0, 9.0)
+    assert found["thick", "always dense"] == (1.0, 2.0)
+    assert found["thick", "the bytes rule"] == (1.0, 2.0)
+
+
+def test_the_fitted_rule_does_not_know_the_case_that_it_is_judged_on():
+    assert by_rule()["thick", "a fitted density"] == (8.0, 9.0)  # the others know no density where dense wins
+    more = (*CASES, case("thicker", 0.5, (9.0, 9.0, 2.0, 1.0), ALONE))
+    assert by_rule(more)["thick", "a fitted density"] == (1.0, 1.0)
+    same = (*CASES, case("thick again", 0.5, (9.0, 9.0, 2.0, 1.0), ALONE, data="thick"))
+    assert by_rule(same)["thick", "a fitted density"] == (8.0, 9.0)
+
+
+def test_what_trains_another_model_is_neither_the_least_nor_what_always_sparse_takes():
+    row = case("adam", 0.001, (1.0, 4.0, 9.0, 9.0), EXACT)
+    row["cells"][0]["is_faithful"] = False
+    row["cells"].append(cell(EXACT, 2.0))
+    found = by_rule([row])
+    assert found["adam", "advice"] == found["adam", "always sparse"] == (1.0, 1.0)
+
+
+def test_a_cell_that_did_not_run_takes_as_long_as_the_slowest():
+    row = case("wide", 0.001, (1.0, 2.0, None, None), FUSED)
+    for dense in row["cells"][2:]:
+        dense["status"] = "memory"
+    assert by_rule([row])["wide", "always dense"] == (2.0, 2.0)
+
+
+@pytest.mark.parametrize(("share", "recommended", "met"), [(0.2, FUSED, True), (0.3, FUSED, False)])
+def test_goals_are_met_by_good_choices_in_little_time(share, recommended, met):
+    goals = advice.goals(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), recommended, share=share)]))
+    assert [goal.met for goal in goals[:3]] == [True, True, True]
+    assert goals[3].met is met
+    assert len(goals) == 4 + len(advice.RULES) - 1
+
+
+def test_a_bad_choice_misses_the_goals_and_the_worst_case_is_named():
+    goals = advice.goals(store.ADVICE.frame([case("thin", 0.001, (1.0, 2.0, 9.0, 8.0), DENSE)]))
+    assert [goal.met for goal in goals[:3]] == [False, False, False]
+    assert "thin" in goals[2].measured
+
+
+def test_nothing_measured_is_said_so():
+    assert advice.goals(store.ADVICE.frame([]))[0].measured == "not measured"

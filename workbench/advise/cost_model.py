@@ -1,0 +1,213 @@
+"""What a step costs, fitted on rows: seconds = fixed + bytes / bandwidth + gathered bytes / bandwidth + operations.
+
+Bytes and operations are those of the kernels' own `cost` for the step of a cell: its slice, both products, its update.
+The four coefficients are fitted for each configuration on each machine, none negative, by least squares of relative
+errors (Lawson and Hanson 1974, non-negative least squares): a step of 10 us counts as much as one of 10 ms.
+
+Only rows are looked at. What the model says outside of the sizes that it was fitted on is marked as extrapolated, and
+`errors` predicts each data set by a model of the others.
+"""
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from scipy.optimize import brentq, nnls
+
+import kernels
+from kernels.contract import Sizes
+from workbench.ops import products
+from workbench.settings import columns
+from workbench.train import Setup
+
+Row = Mapping[str, Any]
+TERMS = ("fixed", "bytes", "gathered", "operations")
+LINE = columns("line")
+ALIKE = (*LINE, "device", "optimizer", "model", "dtype", "threads", "shuffle", "machine")
+"""Columns in which the rows agree that one configuration is fitted on."""
+LEAST = 3
+"""Rows that a fit takes at least."""
+DENSITIES = np.geomspace(1e-6, 0.9, 80)
+SPAN = ("R", "z", "D", "N")
+"""Sizes whose range in the rows is where a fit is no extrapolation."""
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """One configuration on one machine: seconds of each term, the range of each size, how many rows."""
+
+    settings: dict[str, Any]
+    coefficients: tuple[float, ...]
+    spans: dict[str, tuple[float, float]]
+    rows: int
+
+    def seconds(self, sizes: Sizes) -> float:
+        """Predicted seconds of a step."""
+        return float(np.dot(self.coefficients, terms(self.settings, sizes)))
+
+    def is_inside(self, sizes: Sizes) -> bool:
+        """Whether the sizes lie within those of the rows, to a tenth."""
+        return all(low / 1.1 <= getattr(sizes, name) <= 1.1 * high for name, (low, high) in self.spans.items())
+
+    @property
+    def bandwidth(self) -> float | None:
+        """Bytes a second that its steps move, None where bytes make no difference in these rows."""
+        return 1 / self.coefficients[1] if self.coefficients[1] > 0 else None
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The density from which dense is predicted to be faster, None for none; `what` was changed, times `factor`."""
+
+    what: str
+    factor: float
+    density: float | None
+    is_extrapolated: bool
+
+
+def terms(settings: Row, sizes: Sizes) -> np.ndarray:
+    """1, bytes, gathered bytes and operations of a step of that configuration."""
+    costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
+    moved = sum(cost.bytes_compulsory for cost in costs)
+    if settings["format"] == "dense":
+        moved += 2 * sizes.R * sizes.D * sizes.value  # the batch is cut out of the data
+    return np.array([1.0, moved, sum(cost.bytes_gather for cost in costs), sum(cost.flops for cost in costs)], float)
+
+
+def kernels_of(settings: Row) -> list[str]:
+    """Names of the kernels that a step runs: slice, both products, update."""
+    setup = Setup(**{name: settings[name] for name in ("format", "engine", "gradient", "update")})
+    optimizer = settings["optimizer"]
+    if settings["gradient"] == "fused":
+        last = [f"{optimizer}_fused"]
+    else:
+        is_dense = settings["gradient"] == "dense"
+        last = [setup.gradient_rule.kernel, f"{optimizer}_{'dense' if is_dense else 'lazy'}"]
+    cut = [] if settings["format"] == "dense" else ["slice_rows"]
+    return [*cut, setup.forward_rule.kernel, *last]
+
+
+def sizes_of(row: Row) -> Sizes:
+    """The sizes of a step of a row."""
+    value = 8 if row["dtype"] == "float64" else 4
+    rows = min(row["batch_rows"], row["rows_trained"] or row["batch_rows"])
+    return Sizes(rows, round(row["nnz_batch"]), row["features"], row["width"], round(row["touched"]), value, 4)
+
+
+def is_usable(row: Row) -> bool:
+    """Whether a row has a time and sizes, and a configuration whose kernels are known."""
+    numbers = ("seconds_step", "nnz_batch", "touched", "features", "width")
+    if row["status"] != "ok" or any(not row[name] for name in numbers):
+        return False
+    try:
+        kernels_of(row)
+    except products.NoRuleError:
+        return False
+    return row["device"] == "cpu"
+
+
+def fit(rows: Iterable[Row]) -> list[Fitted]:
+    """A model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
+    return [_fitted(alike) for alike in _alike(rows) if len(alike) >= LEAST]
+
+
+def _alike(rows: Iterable[Row]) -> Iterator[list[Row]]:
+    found: dict[tuple, list[Row]] = {}
+    for row in filter(is_usable, rows):
+        found.setdefault(tuple(row[name] for name in ALIKE), []).append(row)
+    yield from found.values()
+
+
+def _fitted(rows: Sequence[Row]) -> Fitted:
+    settings = {name: rows[0][name] for name in ALIKE}
+    sizes = [sizes_of(row) for row in rows]
+    matrix = np.array([terms(settings, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
+    scale = np.maximum(matrix.max(axis=0), np.finfo(float).tiny)
+    found, _ = nnls(matrix / scale, np.ones(len(rows)))
+    of_name = {name: [getattr(one, name) for one in sizes] for name in SPAN}
+    spans = {name: (min(known), max(known)) for name, known in of_name.items()}
+    return Fitted(settings, tuple(map(float, found / scale)), spans, len(rows))
+
+
+def data_of(row: Row) -> tuple:
+    """What tells the data of a row from others: its name, file, rows and columns."""
+    return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
+
+
+def errors(rows: Iterable[Row]) -> dict[tuple, float]:
+    """For each data set the median of |log(predicted / measured)|, predicted by a fit of the other data sets.
+
+    Empty where there is one data set alone, or too little of the others.
+    """
+    rows = [row for row in rows if is_usable(row)]
+    found = {}
+    for left_out in dict.fromkeys(map(data_of, rows)):
+        others = {tuple(one.settings.values()): one for one in fit(row for row in rows if data_of(row) != left_out)}
+        missed = [
+            abs(math.log(one.seconds(sizes_of(row)) / row["seconds_step"]))
+            for row in rows
+            if data_of(row) == left_out and (one := others.get(tuple(row[name] for name in ALIKE)))
+        ]
+        if missed:
+            found[left_out] = float(np.median(missed))
+    return found
+
+
+def error_within(rows: Iterable[Row]) -> float | None:
+    """The median of |log(predicted / measured)| where each row is predicted from the others; None for too few rows."""
+    missed = []
+    for alike in _alike(rows):
+        for place, row in enumerate(alike) if len(alike) > LEAST else ():
+            one = _fitted([*alike[:place], *alike[place + 1 :]])
+            missed.append(abs(math.log(max(one.seconds(sizes_of(row)), 1e-12) / row["seconds_step"])))
+    return float(np.median(missed)) if missed else None
+
+
+def columns_in_use(sizes: Sizes) -> float:
+    """As many evenly used columns would be touched as often as those of the data, at most D: skew makes them few."""
+    missing = lambda used: used * -math.expm1(-sizes.z / used) - sizes.U  # noqa: E731
+    if sizes.z <= sizes.U or missing(sizes.D) <= 0:
+        return float(sizes.D)
+    return float(brentq(missing, max(sizes.U, 1), sizes.D)) if missing(max(sizes.U, 1)) < 0 else float(sizes.U)
+
+
+def at_density(sizes: Sizes, density: float, used: float) -> Sizes:
+    """The sizes of a batch at another density, its entries on so many evenly used columns."""
+    entries = density * sizes.R * sizes.D
+    touched = min(used * -math.expm1(-entries / used), entries, sizes.D)
+    return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
+
+
+def crossing(sparse: Fitted, dense: Fitted, sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
+    """Where dense becomes faster, at these sizes with `what` (width, batch, features, skew) changed by a factor."""
+    used = columns_in_use(sizes)
+    changed = {"width": "N", "batch": "R", "features": "D"}.get(what)
+    if changed:
+        sizes = replace(sizes, **{changed: max(round(getattr(sizes, changed) * factor), 1)})
+    used = used * factor if what in ("features", "skew") else used
+    used = min(max(used, 1.0), float(sizes.D))
+
+    def advantage(density: float) -> float:
+        at = at_density(sizes, density, used)
+        return math.log(max(sparse.seconds(at), 1e-12) / max(dense.seconds(at), 1e-12))
+
+    signs = [advantage(density) for density in DENSITIES]
+    place = next((k for k in range(1, len(signs)) if signs[k - 1] < 0 <= signs[k]), None)
+    if place is None:
+        return Crossing(what, factor, None, True)
+    found = float(brentq(advantage, DENSITIES[place - 1], DENSITIES[place]))
+    at = at_density(sizes, found, used)
+    return Crossing(what, factor, found, not (sparse.is_inside(at) and dense.is_inside(replace(at, z=_inside(dense)))))
+
+
+def _inside(dense: Fitted) -> int:
+    """Entries within a dense fit's rows: a dense step takes the same whatever is stored."""
+    return round(dense.spans["z"][0])
+
+
+def moved(sparse: Fitted, dense: Fitted, sizes: Sizes, factor: float = 4.0) -> list[Crossing]:
+    """The crossing as it is, and with width, batch, features and evenly used columns less and more by a factor."""
+    changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
+    return [crossing(sparse, dense, sizes), *(crossing(sparse, dense, sizes, *change) for change in changes)]

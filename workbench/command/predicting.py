@@ -1,0 +1,86 @@
+"""`workbench predict`: a cost model fitted on stored rows, its error, and where break-evens go."""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import typer
+from rich.table import Table
+
+from workbench import store
+from workbench.advise import cost_model
+from workbench.advise.cost_model import Crossing, Fitted
+from workbench.analysis import cells, words
+from workbench.command import terminal
+
+FACTOR = 4.0
+WHAT = {"width": "width", "batch": "rows of a batch", "features": "features", "skew": "columns in use"}
+
+
+def predict(runs: Sequence[Path]) -> None:
+    """Fit the rows of these runs and show the model, its error and the crossings."""
+    rows = cells.records(cells.latest(store.frame([row for run in runs for row in store.read(run)])))
+    fits = cost_model.fit(rows)
+    if not fits:
+        typer.echo(f"No configuration has {cost_model.LEAST} rows with a time on the CPU; measure at more densities.")
+        return
+    terminal.console.print(_model_table(fits))
+    for line in _errors(rows):
+        terminal.console.print(line, markup=False, highlight=False)
+    for title, crossings in _crossings(rows, fits):
+        terminal.console.print(_crossing_table(title, crossings))
+
+
+def _model_table(fits: Sequence[Fitted]) -> Table:
+    table = Table(title="Seconds of a step: fixed + bytes + gathered bytes + operations", title_justify="left")
+    for heading in ("configuration", "model, optimizer", "rows", "fixed", "bytes", "gathered", "operations"):
+        table.add_column(heading, overflow="fold")
+    for one in fits:
+        fixed, moved, gathered, operations = one.coefficients
+        rates = [_rate(moved, "B/s"), _rate(gathered, "B/s"), _rate(operations, "flop/s")]
+        trained = f"{one.settings['model']}, {one.settings['optimizer']}"
+        table.add_row(words.line(one.settings), trained, str(one.rows), words.seconds(fixed, 2), *rates)
+    return table
+
+
+def _rate(seconds_each: float, unit: str) -> str:
+    """How many a second, "-" for what made no difference in the rows."""
+    return f"{words.number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
+
+
+def _errors(rows: Sequence[cells.Row]) -> Iterator[str]:
+    by_data = cost_model.errors(rows)
+    for (dataset, path, total, features), error in by_data.items():
+        name = f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
+        yield f"Error where {name} was left out: {words.density(error, 2)}, the median of |log(predicted / measured)|."
+    within = cost_model.error_within(rows)
+    if within is not None:
+        yield f"Error where one row was left out: {words.density(within, 2)}."
+    if not by_data:
+        yield "There is one data set alone: how well others are predicted is not known."
+
+
+def _crossings(rows: Sequence[cells.Row], fits: Sequence[Fitted]) -> Iterator[tuple[str, list[Crossing]]]:
+    """For each sparse configuration the crossings with the dense one of the same training, from its own sizes."""
+    shared = [name for name in cost_model.ALIKE if name not in cost_model.LINE]
+    for sparse in (one for one in fits if one.settings["format"] != "dense"):
+        against = (one for one in fits if one.settings["format"] == "dense")
+        same = (one for one in against if all(one.settings[name] == sparse.settings[name] for name in shared))
+        own = [row for row in rows if cost_model.is_usable(row) and _is_of(row, sparse)]
+        if (dense := next(same, None)) and own:
+            yield words.line(sparse.settings), cost_model.moved(sparse, dense, cost_model.sizes_of(own[0]), FACTOR)
+
+
+def _is_of(row: cells.Row, one: Fitted) -> bool:
+    return all(row[name] == value for name, value in one.settings.items())
+
+
+def _crossing_table(title: str, crossings: Sequence[Crossing]) -> Table:
+    table = Table(title=f"Where dense becomes faster than {title}", title_justify="left")
+    for heading in ("what changes", "density", ""):
+        table.add_column(heading)
+    for one in crossings:
+        change = f"{words.number(one.factor)} x the {WHAT[one.what]}" if one.what else "as measured"
+        density: Any = "none found" if one.density is None else words.density(one.density, 2)
+        table.add_row(change, density, "extrapolated" if one.is_extrapolated else "")
+    return table
