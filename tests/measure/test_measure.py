@@ -1,5 +1,6 @@
 """The clock, memory and the machine record."""
 
+import gc
 import os
 import subprocess
 import sys
@@ -35,6 +36,22 @@ def test_sampling_ends_by_count_or_by_time_but_has_the_least():
     assert len(clock.sample(dict, quick).seconds) == 5
     least = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=4)
     assert len(clock.sample(dict, least).seconds) == 4
+
+
+def test_sampling_that_is_cut_short_keeps_its_samples_and_says_so():
+    slow = clock.Policy(seconds_warmup=9.0, seconds_sample=0, seconds_total=9.0, seconds_most=0.0)
+    taken = clock.sample(dict, slow)
+    assert (len(taken.seconds), taken.steps, taken.is_cut) == (1, 1, True)
+    quick = clock.Policy(seconds_warmup=0, seconds_sample=0, seconds_total=0, samples_least=1)
+    assert not clock.sample(dict, quick).is_cut
+
+
+def test_no_garbage_is_collected_while_samples_are_taken():
+    seen = []
+    policy = clock.Policy(seconds_warmup=0, steps_warmup=1, seconds_sample=0, seconds_total=0, samples_least=2)
+    clock.sample(lambda: seen.append(gc.isenabled()) or {}, policy)
+    assert seen == [True, False, False]
+    assert gc.isenabled()
 
 
 def test_warm_up_does_its_steps_and_is_not_sampled():

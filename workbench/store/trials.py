@@ -77,6 +77,11 @@ _TABLE = {
         blas text BLAS used by the dense side
         source text hash of the code used
         seconds_sentinel number fixed work of NumPy beside the samples: what slows it is the machine, seconds
+        joules_step number energy a step by the meter, of all that the meter sees, warm-up steps among them, joules
+        meter text what told the energy, or no meter
+        throttled integer times that cores were slowed down by heat while it was measured; null where none tells
+        bytes_swapped integer bytes that the machine moved to and from its swap while it was measured
+        hertz number mean frequency of the cores right after the samples; null where none tells
         seconds_overhead number the trial's own start, data and checks, seconds
         not_finite names columns where a NaN or infinity was replaced by null when the row was stored
     """,

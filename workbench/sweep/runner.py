@@ -222,6 +222,7 @@ class Supervisor:
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
             "busy_most": busy_most,
+            "seconds_limit": self.spec.limits.seconds_cell,
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials

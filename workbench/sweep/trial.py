@@ -1,5 +1,6 @@
 """One trial: build data and model, check the step, warm up, measure, and return the row. Runs in a child process."""
 
+import math
 import time
 import traceback
 from collections.abc import Iterator
@@ -13,6 +14,7 @@ from kernels.sessions import bytes_asked
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import blas, machine, memory
 from workbench.measure.clock import Policy, sample
+from workbench.measure.meters import Meters
 from workbench.measure.rounds import NUMBER
 from workbench.measure.sentinel import Sentinel
 from workbench.measure.stats import quantile_interval
@@ -26,6 +28,9 @@ from workbench.sweep.warm import warm_kernels
 from workbench.train import PHASES, Training, make_run, why_impossible
 from workbench.train.training import batches_of, feed_of
 
+ENDS_AT = 0.9
+"""Share of the time it may take after which a trial ends by itself."""
+
 
 class _Ended(Exception):  # noqa: N818 - control flow, not an error
     """The trial is over with this status and reason."""
@@ -38,8 +43,9 @@ class _Ended(Exception):  # noqa: N818 - control flow, not an error
 def run_trial(request: dict) -> dict:
     """The row of one trial; `request` has cell, measure and bytes_limit.
 
-    It may have busy_most, the share of the cores above which other programs end the trial before its epochs, and for
-    device cuda gpu, what was found there before. Errors become rows with status and reason.
+    It may have busy_most, the share of the cores above which other programs end the trial before its epochs;
+    seconds_limit, within which it ends with what it has reached; and for device cuda gpu, what was found there before.
+    Errors become rows with status and reason.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -51,6 +57,7 @@ def run_trial(request: dict) -> dict:
         with threadpoolctl.threadpool_limits(limits=count):
             threads.set_threads(count)
             trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
+            trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
             row |= trial.result(request.get("busy_most", 1.0))
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
@@ -116,8 +123,8 @@ class _Trial:
         self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
         self.setup = setup_of(cell)
         self.on_device = cell.device == "cuda"
-        self.seconds_measured = 0.0
-        self.sentinel = Sentinel()
+        self.seconds_measured, self.seconds_limit = 0.0, math.inf
+        self.started, self.sentinel = time.perf_counter(), Sentinel()
 
     def result(self, busy_most: float) -> dict:
         """The whole trial."""
@@ -132,17 +139,19 @@ class _Trial:
         self.check(run)
         self.watch_device(run)
         memory.reset_peak()
-        self.measure(run)
-        if self.cell.epochs and self.row["busy_others"] > busy_most:
-            raise _Ended("disturbed", "Other programs were at work.")
-        if self.cell.epochs:
-            self.train(run, problem)
-        self.row["bytes_peak"] = max(memory.peak_owned_bytes() - baseline, 0)
-        self.row["bytes_peak_resident"] = max(memory.peak_bytes() - resident, 0)
-        self.row["memory_counted"] = memory.counted()
-        self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
-        if self.on_device:
-            self.row["bytes_device_held"] = run.bytes_device_held
+        try:
+            self.measure(run)
+            if self.cell.epochs and self.row["busy_others"] > busy_most:
+                raise _Ended("disturbed", "Other programs were at work.")
+            if self.cell.epochs:
+                self.train(run, problem)
+        finally:  # a trial whose time is out keeps what it reached
+            self.row["bytes_peak"] = max(memory.peak_owned_bytes() - baseline, 0)
+            self.row["bytes_peak_resident"] = max(memory.peak_bytes() - resident, 0)
+            self.row["memory_counted"] = memory.counted()
+            self.row |= {"bytes_held": run.bytes_held, "seconds_measured": self.seconds_measured}
+            if self.on_device:
+                self.row["bytes_device_held"] = run.bytes_device_held
         versions = machine.versions() | self.row.get("versions", {})
         return self.row | {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
 
@@ -223,6 +232,7 @@ class _Trial:
         events = run.events()
         curve = Curve()
         self.sentinel.seconds()
+        meters = Meters(self.cell.device)
         first, others = time.perf_counter(), machine.OtherPrograms()
         curve.add(next(events))
         given_all = threads.this_thread.calls_parallel
@@ -230,7 +240,8 @@ class _Trial:
         in_calls = self.setup.launch in ("epoch", "dual")
         are_new = self.setup.shuffle or in_calls or isinstance(run.batches.x, data.StoredRows)
         steps_warmup = self.policy.steps_warmup if are_new else self.row["steps_epoch"]
-        policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup))
+        left = self.seconds_left() / (2 if self.cell.epochs else 1)
+        policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup), seconds_most=left)
         timing = sample(lambda: curve.add(next(events)).seconds, policy, lambda: curve.events[-1].steps)
         seconds, low, high = quantile_interval(timing.seconds, NUMBER)
         self.seconds_measured += timing.seconds_warmup + timing.seconds_sampled
@@ -246,12 +257,27 @@ class _Trial:
             "threads_used": threads.get_threads() if threads.this_thread.calls_parallel > given_all else 1,
             "busy_others": others.share(),
             "seconds_sentinel": self.sentinel.seconds(),
+            **meters.columns(sum(event.steps for event in curve.events)),
             "seconds_prepare": curve.seconds_prepare(),
             **curve.columns(),
         }
+        if timing.is_cut:
+            raise self.out_of_time(f"{len(timing.seconds)} samples, {timing.steps} steps")
+
+    def out_of_time(self, reached: str) -> _Ended:
+        """The end of a trial whose time is out."""
+        reason = f"{reached} in seconds_cell = {self.seconds_limit:g} s; what it reached is kept."
+        return _Ended("timeout", reason)
+
+    def seconds_left(self) -> float:
+        """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
+        return ENDS_AT * self.seconds_limit - (time.perf_counter() - self.started)
 
     def train(self, run: Training, problem: Problem) -> None:
-        """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality."""
+        """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality.
+
+        Where time is out before they are done, the row is a timeout that has the curve as far as it came.
+        """
         run.reset()
         curve, seconds, points = Curve(), 0.0, []
         judged = epochs_judged(self.cell.epochs)
@@ -261,10 +287,15 @@ class _Trial:
                 curve.add(event)
             run.catch_up()
             seconds += time.perf_counter() - start
-            if epoch + 1 in judged:
+            is_cut = epoch + 1 < self.cell.epochs and self.seconds_left() <= 0
+            if is_cut or epoch + 1 in judged:
                 points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*problem.held_out)})
+            if is_cut:
+                break
         self.seconds_measured += seconds
-        name = run.model.quality_name
+        name, done = run.model.quality_name, points[-1]["epoch"]
         measures = {measure: points[-1][measure] for measure in run.model.measures}
-        self.row |= {"seconds_epoch": seconds / self.cell.epochs, "quality_curve": points, **curve.columns()}
+        self.row |= {"seconds_epoch": seconds / done, "quality_curve": points, **curve.columns()}
         self.row |= {"quality": points[-1][name], "quality_name": name, "measures": measures}
+        if is_cut:
+            raise self.out_of_time(f"{done} of {self.cell.epochs} epochs")

@@ -1,0 +1,59 @@
+"""What stands beside a number to doubt it by: spread of rounds, few rounds, other programs, drift, throttling, swap."""
+
+import math
+import statistics
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from workbench.analysis import cells, words
+from workbench.analysis.intervals import values_of
+from workbench.measure.rounds import LOOKS
+
+Row = Mapping[str, Any]
+SPREAD = 0.1
+"""Deviation of a cell's rounds, as a share, from which on it is told; that of the fixed work beside them, too."""
+SLOW = 0.8
+"""Frequency of a round by the highest of the cell below which it is told."""
+
+
+def spread(row: Row) -> float | None:
+    """Standard deviation of the logarithms of the rounds in the run that is shown; None below two rounds."""
+    logs = _logs(row, "seconds_step")
+    return statistics.stdev(logs) if len(logs) > 1 else None
+
+
+def of_row(row: Row) -> Iterator[str]:
+    """What makes the numbers of one pooled row doubtful, each in a few words; nothing for a good one."""
+    if row["status"] not in cells.NUMBERED:
+        return
+    deviation = spread(row)
+    if deviation is not None and deviation > SPREAD:
+        yield f"rounds spread by {words.density(deviation, 2)}"
+    if 0 < row["rounds"] < LOOKS[0]:
+        yield f"{words.plural(row['rounds'], 'round')}, fewer than four"
+    if row["rounds_disturbed"]:
+        yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
+    yield from _of_machine(row)
+
+
+def _of_machine(row: Row) -> Iterator[str]:
+    """What the machine did meanwhile, as far as the rounds tell it."""
+    work = _logs(row, "seconds_sentinel")
+    if len(work) > 1 and max(work) - min(work) > math.log(1 + SPREAD):
+        drifted = math.exp(max(work) - min(work))
+        yield f"drift: fixed work beside it took up to {words.number(drifted, 2)} times as long"
+    busy = [value for value in values_of(row, "busy_others").values() if value > SPREAD]
+    if busy:
+        yield f"other programs took up to {words.density(max(busy), 2)} of the cores"
+    if throttled := sum(values_of(row, "throttled").values()):
+        yield f"throttled {words.plural(int(throttled), 'time')} by heat"
+    if swapped := sum(values_of(row, "bytes_swapped").values()):
+        yield f"the machine swapped {words.bytes_(swapped, 2)} meanwhile"
+    hertz = [value for value in values_of(row, "hertz").values() if value > 0]
+    if hertz and min(hertz) < SLOW * max(hertz):
+        yield f"frequency {words.number(min(hertz) / 1e9, 2)} to {words.number(max(hertz) / 1e9, 2)} GHz"
+
+
+def _logs(row: Row, measure: str) -> list[float]:
+    own = {place: value for place, value in values_of(row, measure).items() if value > 0}
+    return [math.log(value) for (run, _), value in own.items() if run == str(row.get("run"))]

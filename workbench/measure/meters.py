@@ -1,0 +1,96 @@
+"""What the machine does beside a trial: energy, throttling, swapping, frequency; null where nothing tells it.
+
+Energy is that of the processor packages (RAPL, which many systems let the administrator alone read), or that of the
+CUDA device, where its library is loaded already. There is no estimate: without a meter there is no number.
+"""
+
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, final
+
+import psutil
+
+POWERCAP = Path("/sys/class/powercap")
+CORES = Path("/sys/devices/system/cpu")
+FREQUENCY = "cpufreq/scaling_cur_freq"
+NVML = "pynvml"
+
+
+@final
+class Meters:
+    """Readings from its making on; `columns` says what came since."""
+
+    def __init__(self, device: str = "cpu", powercap: Path = POWERCAP, cores: Path = CORES) -> None:
+        self.device, self.cores = device, cores
+        self.packages = [zone for zone in sorted(powercap.glob("intel-rapl:*")) if zone.name.count(":") == 1]
+        self.joules, self.throttled, self.swapped = self._joules(), self._throttled(), _swapped()
+
+    def columns(self, steps: int) -> dict[str, Any]:
+        """The columns of a row, energy for each of so many steps."""
+        joules = _since(self.joules, self._joules())
+        return {
+            "joules_step": None if joules is None or not steps else joules / steps,
+            "meter": self.meter(),
+            "throttled": _since(self.throttled, self._throttled()),
+            "bytes_swapped": _swapped() - self.swapped,
+            "hertz": self._hertz(),
+        }
+
+    def meter(self) -> str:
+        """What tells the energy, or "no meter"."""
+        if self.joules is None:
+            return "no meter"
+        return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
+
+    def _joules(self) -> float | None:
+        if self.device == "cuda":
+            return _joules_of_device()
+        read = [_number(zone / "energy_uj") for zone in self.packages]
+        known = [value for value in read if value is not None]
+        return sum(known) / 1e6 if known and len(known) == len(read) else None
+
+    def _throttled(self) -> int | None:
+        counts = [_number(file) for file in self.cores.glob("cpu[0-9]*/thermal_throttle/core_throttle_count")]
+        known = [int(count) for count in counts if count is not None]
+        return sum(known) if known else None
+
+    def _hertz(self) -> float | None:
+        """Mean frequency of the cores now."""
+        known = [1e3 * value for file in self.cores.glob(f"cpu[0-9]*/{FREQUENCY}") if (value := _number(file))]
+        return _mean(known)
+
+
+def _since(before: Any, now: Any) -> Any:
+    """What a counter has grown by; None where it is not told, or began anew."""
+    return None if before is None or now is None or now < before else now - before
+
+
+def _mean(values: Iterable[float]) -> float | None:
+    known = list(values)
+    return sum(known) / len(known) if known else None
+
+
+def _number(file: Path) -> float | None:
+    """The number in a file; None where it may not be read, or has none."""
+    try:
+        return float(file.read_text())
+    except (OSError, ValueError):
+        return None
+
+
+def _swapped() -> int:
+    """Bytes that the machine moved to and from its swap, since it started."""
+    swap = psutil.swap_memory()
+    return swap.sin + swap.sout
+
+
+def _joules_of_device() -> float | None:
+    """Energy of the first CUDA device since its driver was loaded, where the library that tells it is imported."""
+    nvml = sys.modules.get(NVML)
+    if nvml is None:
+        return None
+    try:
+        return float(nvml.nvmlDeviceGetTotalEnergyConsumption(nvml.nvmlDeviceGetHandleByIndex(0))) / 1e3
+    except nvml.NVMLError:
+        return None
