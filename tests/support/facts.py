@@ -6,6 +6,7 @@
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import combinations
 
 import numpy as np
 
@@ -145,6 +146,9 @@ def _of_cell(cell: Cell, names: tuple[str, ...], at: tuple[float, ...]) -> Itera
     for name in ("loss_first", "loss_last", "quality", "error", "error_allowed"):
         if head[name] is not None:
             yield Fact("count", head[name], head[name])
+    trained = [row["seconds_epoch"] * row["epochs"] for row in cell.rows if row["seconds_epoch"] and row["epochs"]]
+    if trained:
+        yield Fact("time", min(trained), max(trained), names, at)
     steps = {cell.steps, *(int(step) for _, _, step in head["curve"] or ())}
     for count in filter(None, steps):
         yield from _values("time", cell.seconds, names, at, count)
@@ -159,6 +163,9 @@ def _shares(row: Row) -> Iterator[float]:
 
 def _of_contests(met: Sequence[Contest]) -> Iterator[Fact]:
     for one in met:
+        for name in ("loss_last", "quality"):
+            known = [cell.head[name] for cell in one.cells if cell.head[name] is not None]
+            yield from (Fact("count", abs(a - b), abs(a - b)) for a, b in combinations(known, 2))
         for ratio in (*one.ratios(), *one.memory_ratios()):
             for end in (ratio.value, ratio.low, ratio.high):
                 if 0 < end < float("inf"):

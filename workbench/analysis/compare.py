@@ -257,18 +257,27 @@ def trained_worse(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
     """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
 
     Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
-    learning rate, decay and seed. The standard row is the one alike in format, engine, gradient and indices where there
-    is one, else the dense baseline, else any: a standard update trains the same model in all of them.
+    learning rate, decay and seed.
+    """
+    return [(row, fair) for row, fair in beside_standard(rows) if row["update"] == "lazy" and _is_worse(row, fair)]
+
+
+def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
+    """Each row of a lazy or an exact update with the row of the standard one to hold it against, where there is one.
+
+    That is trained alike: as many steps, the same learning rate, decay and seed. It is the one alike in format, engine,
+    gradient and indices where there is one, else the dense baseline, else any: a standard update trains the same model
+    in all of them.
     """
     pairs = []
     for at in cells.by_density(row for row in rows if row["status"] in cells.NUMBERED).values():
         standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
-        for lazy in (row for row in at if row["update"] == "lazy"):
-            equal = [row for row in standard if _trained_alike(row, lazy)]
-            alike = (row for row in equal if all(row[name] == lazy[name] for name in _ALIKE))
+        for other in (row for row in at if row["update"] != "standard"):
+            equal = [row for row in standard if _trained_alike(row, other)]
+            alike = (row for row in equal if all(row[name] == other[name] for name in _ALIKE))
             fair = next(alike, equal[0] if equal else None)
-            if fair is not None and _is_worse(lazy, fair):
-                pairs.append((lazy, fair))
+            if fair is not None:
+                pairs.append((other, fair))
     return pairs
 
 

@@ -1,0 +1,120 @@
+"""Quality on held-out rows against the time of training: which configurations no other beats in both."""
+
+from collections.abc import Sequence
+
+import pandas as pd
+from matplotlib.figure import Figure
+
+from workbench.analysis import cells, words
+from workbench.analysis.quality import Moved, Trained, frontier, moved, target, trained
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
+    """Time logarithmic, quality linear; a line joins those that none other is both as fast and better than."""
+    shown = style.pick(frame, group)
+    rows = style.at_density(shown, density)
+    found = trained(rows)
+    if not found:
+        return message(figure, style.nothing(rows, f"trained epochs and has a quality at {density} density"))
+    axes = figure.add_subplot()
+    best = frontier(found)
+    axes.plot(
+        [one.seconds for one in best], [one.quality for one in best], color=style.GREY, linewidth=1.2,
+        linestyle="--", drawstyle="steps-post", label="none other is as fast and better", zorder=1,
+    )  # fmt: skip
+    for one in found:
+        look = style.look(one.row) | {"linestyle": "none", "markersize": 9}
+        axes.plot([one.seconds], [one.quality], label=style.name(one.row, rows), **look)
+    axes.set_xscale("log")
+    style.log_axis(axes.xaxis, words.seconds, "training time")
+    axes.set_ylabel(f"{_measure(found)} on held-out rows (more is better)", fontsize=style.NORMAL)
+    axes.margins(x=0.15)
+    title, sentence = _finding(found, best, rows, density)
+    style.finish(figure, axes, title, shown, style.at(rows, density))
+    return sentence
+
+
+def _measure(found: Sequence[Trained]) -> str:
+    return found[0].row["quality_name"] or "quality"
+
+
+def _finding(
+    found: Sequence[Trained], best: Sequence[Trained], rows: Sequence[cells.Row], density: str | None
+) -> tuple[str, str]:
+    """The title, and the sentence: the fastest, the best, and who reaches what dense comes to."""
+    where, first, last = style.where(density), best[0], best[-1]
+    name = _measure(found)
+    each = f"{words.line(first.row)} in {words.seconds(first.seconds, 2)} with {name} {words.number(first.quality)}"
+    if first is last:
+        title = f"{words.short_line(first.row)} is the fastest and the best"
+        text = f"{where} {each} is the fastest, and none is better."
+    else:
+        title = "More quality takes more time"
+        other = f"{words.line(last.row)} in {words.seconds(last.seconds, 2)} with {words.number(last.quality)}"
+        text = f"{where} the fastest is {each}; the best is {other}."
+    return title, " ".join(filter(None, (text, _reached(found, rows), *_drifts(moved(rows)))))
+
+
+def _reached(found: Sequence[Trained], rows: Sequence[cells.Row]) -> str:
+    """Who is first at what dense comes to on held-out rows, and who never gets there."""
+    goal = target(rows)
+    if goal is None:
+        return ""
+    there = sorted((one for one in found if one.reached is not None), key=lambda one: one.reached or 0.0)
+    never = [words.line(one.row) for one in found if one.reached is None]
+    text = f"A held-out {goal.measure} of {words.number(goal.value)}, what dense comes to less 1 %,"
+    first = (
+        f" {words.line(there[0].row)} reaches first, in {words.seconds(there[0].reached or 0.0, 2)}" if there else ""
+    )
+    lost = f"; never: {words.join(never)}" if never and there else " none reaches" if not there else ""
+    return f"{text}{first}{lost}."
+
+
+def _drifts(found: Sequence[Moved]) -> list[str]:
+    """The largest change of quality by an update that is not the standard one, of each kind of update."""
+    said = []
+    for update in ("lazy", "exact"):
+        own = [one for one in found if one.row["update"] == update and one.quality is not None]
+        if own:
+            most = max(own, key=lambda one: abs(one.quality or 0.0))
+            said.append(
+                f"Against the standard update {update} ones move the quality by {_signed(most.quality)} at most "
+                f"({words.line(most.row)})."
+            )
+    return said
+
+
+def _signed(value: float | None) -> str:
+    if value is None:
+        return ""
+    return f"{'-' if value < 0 else '+' if value > 0 else ''}{words.number(abs(value), 2)}"
+
+
+def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
+    """Time, quality, time to what dense comes to, and what the update moved, of each configuration."""
+    rows = style.at_density(style.pick(frame, group), density)
+    found = trained(rows)
+    best = {id(one.row) for one in frontier(found)}
+    changes = {id(one.row): one for one in moved(rows)}
+    goal = target(rows)
+    return pd.DataFrame(
+        [_described(one, id(one.row) in best, changes.get(id(one.row)), goal is not None) for one in found]
+    )
+
+
+def _described(one: Trained, is_best: bool, change: Moved | None, has_target: bool) -> dict[str, str]:
+    reached = "" if not has_target else "never" if one.reached is None else words.seconds(one.reached, 2)
+    return {
+        "configuration": words.line(one.row),
+        "trained": words.seconds(one.seconds, 2),
+        one.row["quality_name"] or "quality": words.number(one.quality),
+        "to dense's quality": reached,
+        "loss moved by": _signed(change.loss) if change else "",
+        "quality moved by": _signed(change.quality) if change else "",
+        "on the frontier": "yes" if is_best else "no",
+    }
+
+
+register(Chart("frontier", "Quality against time", draw, table, (style.group_control(), style.density_control())))
