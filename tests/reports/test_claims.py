@@ -35,7 +35,8 @@ UNDECIDED = ("A/A", "disturbed", "two rounds")
 """Kinds of which neither time nor memory has a winner."""
 SKIPPED = ("Columns of a row", "Machine", "Versions")
 """Tables that say nothing of what was measured."""
-METHOD = re.compile(r'<h2 id="method">.*?(?=<h2)', re.DOTALL)
+METHOD = re.compile(r'<h2 id="method">.*(?=</main>)', re.DOTALL)
+"""The method, and after it the rows themselves."""
 
 
 @pytest.fixture(params=KINDS)

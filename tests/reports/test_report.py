@@ -52,8 +52,8 @@ class Page(HTMLParser):
     def text(self):
         return " ".join(" ".join(self.words).replace("\u00a0", " ").split())
 
-    def named(self, tag):
-        return [attributes for name, attributes in self.tags if name == tag]
+    def named(self, tag, attribute=""):
+        return [has for name, has in self.tags if name == tag and (not attribute or attribute in has)]
 
 
 def page_of(tmp_path, rows, **change):
@@ -68,6 +68,7 @@ def rich(tmp_path_factory):
 
 def outside(text):
     """Everything a browser would fetch, or run, for this page."""
+    text = re.sub(f"<script>{re.escape(report.script()['script'])}</script>", "", text)
     fetched = re.findall(
         r'(?:src|href)="(?!#)[^"]*"|url\((?!#)[^)]*\)|@import[^;]*|<script|<link|<iframe|\bon\w+="', text
     )
@@ -78,7 +79,7 @@ def test_the_page_needs_nothing_from_outside(rich):
     text, page = rich
     assert outside(text) == []
     assert [a["content"] for a in page.named("meta") if "http-equiv" in a] == [
-        "default-src 'none'; style-src 'unsafe-inline'"
+        f"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-{report.script()['digest']}'"
     ]
     for bad in (
         '<img src="https://a.example/x.png">',
@@ -90,14 +91,17 @@ def test_the_page_needs_nothing_from_outside(rich):
         assert outside(text + bad), "the search itself must be able to find one"
 
 
-def test_the_answer_comes_first_then_break_evens_charts_failures_method_machine(rich):
+def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(rich):
     _, page = rich
     assert page.headings[0] == ("h1", "Known law")
-    order = ["Grounds", "Break-evens", "Charts", "Cells without a result", "How it was measured"]
-    assert [words for level, words in page.headings if level == "h2"] == [*order, "Machine, versions, command"]
+    order = ["Answer", "Grounds", "Break-evens", "Speed", "Memory", "Phases of a step", "Quality"]
+    order += ["Cells without a result", "Machine, versions, command", "How it was measured", "Rows"]
+    assert [words for level, words in page.headings if level == "h2"] == order
     verdict = advise(store.frame(maker.rich())).verdict
     assert verdict in page.text
-    assert page.text.index(verdict) < page.text.index("trained a worse model") < page.text.index("Numbers behind")
+    order = ("Sparse is", "✓", "Numbers behind", verdict, "trained a worse model", "A break-even is the density")
+    places = [page.text.index(told) for told in order]
+    assert places == sorted(places)
     assert GIVEN["command"] in page.text
     for told in (
         "AMD EPYC 9354",
@@ -138,14 +142,14 @@ def test_charts_and_tables_can_be_read_aloud(rich):
     levels = [int(level[1]) for level, _ in page.headings]
     assert all(after - before <= 1 for before, after in pairwise(levels))
     charts = page.named("svg")
-    assert len(charts) == 6, "two groups of the two charts against density, one of each other"
+    assert len(charts) == 7, "two groups of the two charts against density, one of each other"
     for chart in charts:
         assert chart["role"] == "img"
         for place in chart["aria-labelledby"].split():
             assert re.search(rf'<(title|desc) id="{place}">[^<]+</', text)
     assert all(attributes.get("scope") in ("col", "row") for attributes in page.named("th"))
     assert len(page.named("caption")) == len(page.named("table"))
-    assert len(page.named("details")) == len(charts) + 1
+    assert len(page.named("details")) == len(charts) + 1 + len(page.named("tr", "id"))
 
 
 def test_every_failed_cell_is_listed_with_its_reason(rich):
@@ -203,7 +207,7 @@ def test_markdown_says_the_same_without_charts(tmp_path):
 def test_markdown_with_pictures_links_files_beside_it(tmp_path):
     path = report.markdown(store.frame(maker.sweep()), tmp_path / "report.md", **GIVEN, pictures=True)
     linked = re.findall(r"!\[.+?\]\((.+?)\)", path.read_text())
-    assert len(linked) == 4
+    assert len(linked) == 5
     for name in linked:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")
 
@@ -221,13 +225,13 @@ def test_groups_that_are_not_drawn_are_counted(tmp_path):
     rows = [row for width in range(1, 7) for row in maker.sweep(densities=(0.01, 0.1), width=width, samples=6)]
     _, page = page_of(tmp_path, rows)
     assert "Not drawn, but in the tables: 2 groups of cells, smaller ones or without a result." in page.text
-    assert len(page.named("svg")) == 4 + 4 + 1 + 1
+    assert len(page.named("svg")) == 4 + 4 + 1 + 1 + 1
 
 
 def test_groups_without_a_result_take_no_chart_from_those_with_one(tmp_path):
     lost = [maker.failed(row, "unsupported", "No CUDA device.") for row in maker.sweep(device="cuda", rounds=2)]
     rows = [*lost, *maker.sweep(densities=(0.01, 0.1), samples=6)]
     _, page = page_of(tmp_path, rows)
-    assert len(page.named("svg")) == 4
+    assert len(page.named("svg")) == 5
     assert "Not drawn, but in the tables: 1 group of cells" in page.text
-    assert len(page_of(tmp_path, lost)[1].named("svg")) == 4
+    assert len(page_of(tmp_path, lost)[1].named("svg")) == 5

@@ -9,6 +9,7 @@ from workbench.command import advise_options, data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
 from workbench.command.options import with_settings
+from workbench.command.report_options import Markdown, report
 from workbench.command.sweep_options import sweep
 
 app = typer.Typer(
@@ -27,7 +28,6 @@ bench = typer.Typer(
 app.add_typer(bench, name="bench", no_args_is_help=True)
 app.add_typer(data_commands.data, name="data", no_args_is_help=True)
 Out = Annotated[Path | None, typer.Option(help="File to write, by default report.html, or report.md, beside the rows.")]
-Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
 Quick = Annotated[bool, typer.Option("--quick", help="A selection that takes about two minutes.")]
 Rows = Annotated[
     Path | None, typer.Option(help="Run folder, by default runs/bench-SUITE[-DEVICE]; resumed if it has rows.")
@@ -98,18 +98,7 @@ def stop(
         typer.echo(f"{one.folder}: {state.state}, {state.done} of {state.total} trials done.")
 
 
-@app.command()
-def report(
-    run: Annotated[Path, typer.Argument(help="A run folder, or a .jsonl file of rows.")],
-    out: Out = None,
-    markdown: Markdown = False,
-) -> None:
-    """Write the report of a run: verdict in words, charts, tables, the machine, the command that made it."""
-    from workbench.reports import export
-
-    typer.echo(export.write_report(run, out, markdown=markdown))
-
-
+app.command("report")(report)
 app.command("compare")(compare)
 
 

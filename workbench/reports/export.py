@@ -1,20 +1,42 @@
-"""From a run folder, or a file of rows, to a report or a table: what the command line and the panel both do."""
+"""From run folders, or files of rows, to a report or a table: what the command line and the panel both do."""
 
+import json
+import tempfile
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pandas as pd
 
 from workbench import store
-from workbench.reports import report
+from workbench.reports import pdf, report
 from workbench.reports.page import record
 from workbench.reports.texts import written_frame
 from workbench.sweep import run_folder
 
+Runs = str | Path | Sequence[str | Path]
+"""A run folder or a file of rows, or several."""
+TABLES = (".csv", ".parquet")
+KINDS = (".html", ".md", ".pdf", *TABLES)
+"""What is written, by the suffix of the file."""
+FLAT = ("text", "integer", "number", "flag")
+"""Kinds of columns that a table has as they are."""
 
-def frame_of(run: str | Path) -> pd.DataFrame:
-    """The rows of a run folder that answer its spec, or all rows of a `.jsonl` file, as one frame."""
-    run = Path(run)
-    return store.frame(run_folder.rows(run) if (run / run_folder.PLAN).exists() else store.read(run))
+
+class ExportError(ValueError):
+    """What cannot be written; the message says what can, or what is missing."""
+
+
+def frame_of(runs: Runs) -> pd.DataFrame:
+    """The rows of run folders that answer their specs, and all rows of `.jsonl` files, as one frame."""
+    rows: list[dict[str, Any]] = []
+    for run in _paths(runs):
+        rows += run_folder.rows(run) if (run / run_folder.PLAN).exists() else store.read(run)
+    return store.frame(rows)
+
+
+def _paths(runs: Runs) -> list[Path]:
+    return [Path(runs)] if isinstance(runs, str | Path) else [Path(run) for run in runs]
 
 
 def machine_of(run: str | Path) -> dict:
@@ -39,25 +61,63 @@ def spec_of(run: str | Path) -> str:
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
 
-def write_report(run: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run, HTML unless `markdown` or a file .md, beside its rows unless `out` says where.
+def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
+    """Write the report of one run or several, beside the rows of the first unless `out` says where; returns its path.
 
-    Returns its path.
+    It is HTML; Markdown with `markdown` or for a file .md; PDF for a file .pdf, where a Chromium prints it; the rows
+    alone for .csv and .parquet. `ExportError` for another suffix, and where Parquet's library is missing.
     """
-    run = Path(run)
-    markdown = markdown or Path(out or "").suffix == ".md"
-    name = "report.md" if markdown else "report.html"
-    path = Path(out) if out is not None else (run if run.is_dir() else run.parent) / name
-    write = report.markdown if markdown else report.html
-    spec = spec_of(run)
-    command = command or (f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}")
-    write(frame_of(run), path, title=title_of(run), command=command, machine=machine_of(run), spec=spec)
+    paths = _paths(runs)
+    path = Path(out) if out is not None else _beside(paths[0], "report.md" if markdown else "report.html")
+    kind = ".md" if markdown else path.suffix.lower()
+    if kind not in KINDS:
+        raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
+    if kind in TABLES:
+        return write_table(paths, path)
+    given = _given(paths, command)
+    if kind == ".pdf":
+        with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
+            return pdf.written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
+    write = report.markdown if kind == ".md" else report.html
+    return write(frame_of(paths), path, **given)
+
+
+def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
+    """Title, command, machine and spec of a report: those of one run, or of several together."""
+    if len(paths) == 1:
+        run, spec = paths[0], spec_of(paths[0])
+        command = command or (f"workbench sweep {run_folder.SPEC}" if spec else f"workbench report {run}")
+        return {"title": title_of(run), "command": command, "machine": machine_of(run), "spec": spec}
+    machines = {str(one.get("id", path)): one for path in paths if (one := machine_of(path))}
+    machine = next(iter(machines.values()), {}) if len(machines) < 2 else machines
+    command = command or " ".join(["workbench report", *map(str, paths)])
+    return {"title": "; ".join(dict.fromkeys(map(title_of, paths))), "command": command, "machine": machine}
+
+
+def _beside(run: Path, name: str) -> Path:
+    return (run if run.is_dir() else run.parent) / name
+
+
+def write_table(runs: Runs, out: str | Path | None = None) -> Path:
+    """Write the rows of runs, one column a key, as CSV, or as Parquet for a file .parquet; returns its path.
+
+    Parquet keeps lists and mappings as JSON text. `ExportError` where pyarrow is missing.
+    """
+    path = Path(out) if out is not None else _beside(_paths(runs)[0], "rows.csv")
+    frame = written_frame(frame_of(runs), None)
+    if path.suffix.lower() == ".parquet":
+        _as_parquet(frame, path)
+    else:
+        frame.to_csv(path, index=False)
     return path
 
 
-def write_table(run: str | Path, out: str | Path | None = None) -> Path:
-    """Write the rows of a run as CSV, one column a key; returns its path."""
-    run = Path(run)
-    path = Path(out) if out is not None else (run if run.is_dir() else run.parent) / "rows.csv"
-    written_frame(frame_of(run), None).to_csv(path, index=False)
-    return path
+def _as_parquet(frame: pd.DataFrame, path: Path) -> None:
+    nested = [name for name, column in store.COLUMNS.items() if column.kind not in FLAT]
+    texts = {name: [None if value is None else json.dumps(value) for value in frame[name]] for name in nested}
+    flat = frame.assign(**{name: pd.Series(values, dtype=object) for name, values in texts.items()})
+    try:
+        flat.to_parquet(path, index=False)
+    except ImportError as error:
+        needed = "Parquet needs pyarrow: pip install 'sparse-workbench[tables]', or write a .csv"
+        raise ExportError(f"{needed} ({error}).") from None

@@ -13,6 +13,7 @@ from markupsafe import Markup, escape
 from matplotlib.figure import Figure
 
 from workbench.json_text import parsed
+from workbench.reports import hover
 from workbench.store import RowError
 
 Table = dict[str, Any]  # columns: list of str; rows: list of lists of str; left: rows left out
@@ -100,6 +101,7 @@ def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     text = re.sub(r"<!--.*?-->", "", text[text.index("<svg") :], flags=re.DOTALL)
     text = re.sub(r'\bid="', f'id="{place}-', text)
     text = re.sub(r'(href="#|url\(#)', rf"\g<1>{place}-", text)
+    text = text[: text.rindex("</svg>")] + str(hover.marks(figure)) + "</svg>"
     start, rest = text.split(">", 1)
     named = f' role="img" aria-labelledby="{place}-title {place}-desc"'
     described = f'<title id="{place}-title">{escape(heading)}</title><desc id="{place}-desc">{escape(sentence)}</desc>'

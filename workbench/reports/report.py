@@ -1,8 +1,11 @@
 """One file that answers the question and can be checked: HTML with charts, or Markdown for a pull request.
 
-Both are made from rows alone and open without a network, a server or a script.
+Both are made from rows alone and open without a network or a server. They are read without a script: the page's own
+sorts and filters the table of rows, nothing else.
 """
 
+import base64
+import hashlib
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,11 +18,20 @@ from workbench import plots, store
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
-from workbench.reports import method
+from workbench.reports import answer, cell_rows, method
 from workbench.reports.page import Table, flat, inline, table_of, templates
 from workbench.reports.texts import LONGEST, written, written_frame
 
-FIRST = ("time_density", "memory_density", "phases", "loss_seconds")  # charts not named here follow
+SECTIONS = {
+    "Speed": ("time_density",),
+    "Memory": ("memory_density",),
+    "Phases of a step": ("phases",),
+    "Quality": ("loss_seconds", "frontier"),
+}
+"""Charts by the section of the page that they are in; others follow in one of their own."""
+ELSEWHERE = "Other charts"
+FIRST = tuple(name for names in SECTIONS.values() for name in names)
+SCRIPT = "rows.js"
 GROUPS_DRAWN = 4
 FIGURE_INCHES = (9.0, 6.0)
 MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
@@ -36,7 +48,8 @@ def html(
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine) | {"spec": written(spec, None)}
-    content |= {"charts": [_svg_chart(*chart) for chart in _charts(frame)]}
+    charts = [_svg_chart(*chart) for chart in _charts(frame)]
+    content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
     path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
     return path
@@ -59,6 +72,9 @@ def markdown(
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in _charts(frame)] if pictures else []
     content = _content(frame, title, command, machine) | {"spec": written(spec, None), "charts": charts}
+    plain = [answer.plain(data) for data in content.pop("standings")]
+    content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
+    content = {name: value for name, value in content.items() if name not in ("headlines", "cells", "grounds")}
     template = templates().get_template("report.md.jinja")
     for most, longest in ((1000, None), (100, None), (30, None), (10, 5000), (3, LONGEST), (3, 100)):
         shown = {name: written(_cut(value, most), longest) for name, value in content.items()}
@@ -74,14 +90,20 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
     pooled = cells.latest(frame)
     groups = cells.groups(pooled)
     rows = [row for group in groups for row in group.rows]
-    advice = advise(pooled)
+    advice, places = advise(pooled), cell_rows.anchors(groups)
+    evens = {name: breakeven(pooled, name) for name in MEASURES}
     return {
+        "headlines": answer.headlines(groups[0], evens, places) if groups else [],
+        "standings": answer.tables(groups[0], places) if groups else [],
+        "of_group": groups[0].label if len(groups) > 1 else "",
+        "cells": cell_rows.table(groups, places),
         "title": written(title),
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
         "advice": _sections(advice),
-        "breakevens": _breakevens(groups, {name: breakeven(pooled, name) for name in MEASURES}),
+        "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
+        "breakevens": _breakevens(groups, evens),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), flat(written(machine))),
         "versions": table_of(("what", "value"), _versions(rows)),
@@ -90,6 +112,21 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "rows": len(frame),
         "groups_left": len(groups) - len(_shown(groups)),
     }
+
+
+def _in_sections(charts: Sequence[dict[str, Any]]) -> list[tuple[str, list[dict[str, Any]]]]:
+    """Charts by the section that they are in; the first stands above all of them."""
+    section_of = {name: section for section, names in SECTIONS.items() for name in names}
+    found: dict[str, list[dict[str, Any]]] = {section: [] for section in (*SECTIONS, ELSEWHERE)}
+    for chart in charts[1:]:
+        found[section_of.get(chart["name"], ELSEWHERE)].append(chart)
+    return [(section, own) for section, own in found.items() if own]
+
+
+def script() -> dict[str, str]:
+    """The page's own script, and its digest, by which the page allows it and no other."""
+    text = (Path(__file__).parent / SCRIPT).read_text(encoding="utf-8")
+    return {"script": text, "digest": base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}
 
 
 def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
@@ -101,6 +138,17 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
         "What would change the answer": advice.would_change,
     }
     return [(name, sentences) for name, sentences in named.items() if sentences]
+
+
+def _by_group(said: Sequence[str], groups: Sequence[cells.Group]) -> list[tuple[str, list[str]]]:
+    """Sentences under the label of the group that they begin with, which is then said once; others under none."""
+    labels = [f"{group.label[:1].upper()}{group.label[1:]}" for group in groups] if len(groups) > 1 else []
+    found: dict[str, list[str]] = {}
+    for sentence in said:
+        label = next((label for label in labels if sentence.startswith(f"{label}: ")), "")
+        rest = sentence.removeprefix(f"{label}: ") if label else sentence
+        found.setdefault(label, []).append(f"{rest[:1].upper()}{rest[1:]}")
+    return list(found.items())
 
 
 def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:

@@ -1,0 +1,92 @@
+"""The report in a real Chromium without a network: it sorts, filters, fits the window, prints, and can be used by all.
+
+The accessibility checker axe-core is run where it is installed: npm install --no-save axe-core.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.support import rows as maker
+from tests.support.browser import browser, chromium
+from workbench import store
+from workbench.reports import pdf, report
+
+pytestmark = [pytest.mark.browser]
+AXE = Path(__file__).parents[2] / "node_modules" / "axe-core" / "axe.min.js"
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory):
+    """A report of many kinds of cells."""
+    path = tmp_path_factory.mktemp("report") / "report.html"
+    return report.html(
+        store.frame(maker.rich()), path, title="Known law", command="workbench sweep a", machine={"a": 1}
+    )
+
+
+@pytest.fixture(scope="module")
+def opened():
+    """A browser, for all tests of this file."""
+    with browser() as started:
+        yield started
+
+
+def visited(opened, path, scheme="light", width=1280):
+    """The page as a window of that width shows it, and what its console complained of."""
+    context = opened.new_context(
+        viewport={"width": width, "height": 1000}, color_scheme=scheme, bypass_csp=True, offline=True
+    )
+    page, complaints = context.new_page(), []
+    page.on(
+        "console", lambda message: complaints.append(message.text) if message.type in ("error", "warning") else None
+    )
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.goto(path.as_uri())
+    return page, complaints
+
+
+@pytest.mark.parametrize("width", [1280, 1920])
+def test_the_page_fits_the_window_and_complains_of_nothing(opened, page_file, width):
+    page, complaints = visited(opened, page_file, width=width)
+    assert page.evaluate("document.documentElement.scrollWidth") <= width
+    assert complaints == []
+
+
+def test_rows_are_filtered_and_sorted(opened, page_file):
+    page, _ = visited(opened, page_file)
+    page.locator(".filter input").fill("csc, 3 %")
+    shown = page.locator("table.rows tbody tr:visible")
+    assert 0 < shown.count() < 10
+    assert all("CSC" in text for text in shown.all_inner_texts())
+    page.locator(".filter input").fill("")
+    page.get_by_role("button", name="time a step").click()
+    orders = [
+        float(o)
+        for o in page.locator("table.rows td:nth-child(4)").evaluate_all("e => e.map(c => c.dataset.order)")
+        if o
+    ]
+    assert orders == sorted(orders)
+
+
+def test_a_link_of_the_verdict_table_opens_the_samples_of_its_row(opened, page_file):
+    page, _ = visited(opened, page_file)
+    page.locator("table.standings td.wins a").first.click()
+    assert page.locator("tr:target details[open]").count() == 1
+    assert "workbench train" in page.locator("tr:target pre").inner_text()
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_the_accessibility_checker_finds_nothing_serious(opened, page_file, scheme):
+    if not AXE.exists():
+        pytest.skip("axe-core is not installed; npm install --no-save axe-core")
+    page, _ = visited(opened, page_file, scheme)
+    page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
+    page.evaluate(AXE.read_text(encoding="utf-8"))
+    found = page.evaluate("axe.run()")["violations"]
+    assert [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")] == []
+
+
+def test_it_prints_as_pdf(page_file, tmp_path):
+    chromium()
+    assert pdf.written(page_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")

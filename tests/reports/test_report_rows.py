@@ -1,0 +1,93 @@
+"""What a report carries beside its words: samples and commands of every cell, values on charts, other files."""
+
+import json
+import re
+
+import pandas as pd
+import pytest
+from matplotlib.figure import Figure
+
+from tests.support import rows as maker
+from workbench import plots, store
+from workbench.analysis import cells
+from workbench.reports import cell_rows, export, hover, pdf, report
+
+NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    """A file of rows of one sweep."""
+    path = tmp_path_factory.mktemp("rows") / "rows.jsonl"
+    for row in maker.sweep(densities=(0.01, 0.1), samples=100):
+        store.append(path, row)
+    return path
+
+
+def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
+    groups = cells.groups(store.frame(store.read(stored)))
+    table = cell_rows.table(groups, cell_rows.anchors(groups))
+    assert len(table["lines"]) == 4
+    for line in table["lines"]:
+        assert [one.split(": ")[0] for one in line["rounds"]] == ["r1"]
+        assert line["rounds"][0].count(",") == 3
+        assert line["samples"].endswith("µs (each 7th of 400)")
+        assert line["command"].startswith(
+            "workbench train --dataset synthetic --model logistic --optimizer sgd --rows 20000"
+        )
+    assert len({line["anchor"] for line in table["lines"]}) == 4
+
+
+def test_the_verdict_table_links_each_number_to_its_row(tmp_path, stored):
+    page = export.write_report(stored, tmp_path / "a.html").read_text()
+    linked = set(re.findall(r'<a href="#(cell-\d+)">', page))
+    assert linked == {f"cell-{number}" for number in range(1, 5)}
+    assert all(f'<tr id="{place}">' in page for place in linked)
+
+
+def test_a_charts_points_say_their_values_where_the_pointer_rests():
+    figure = Figure(figsize=(9, 6))
+    plots.draw("time_density", store.frame(maker.sweep(noise=0.01)), figure)
+    figure.savefig("/dev/null", format="svg")
+    marks = str(hover.marks(figure))
+    titles = re.findall(r"<title>([^<]*)</title>", marks)
+    assert sum(title.startswith("dense: ") for title in titles) == len(maker.DENSITIES)
+    assert any(re.fullmatch(r"CSR ours · row_sparse gradient, break-even [^:]*: 1 %, 1\.\d+ ms", one) for one in titles)
+    places = [float(x) for x in re.findall(r'cx="([\d.]+)"', marks)]
+    assert all(0 < x < 9 * 72 for x in places)
+
+
+def test_bars_say_their_values_too():
+    figure = Figure(figsize=(9, 6))
+    plots.draw("phases", store.frame(maker.sweep((maker.DENSE, maker.SPARSE), (0.01,))), figure)
+    figure.savefig("/dev/null", format="svg")
+    titles = re.findall(r"<title>([^<]*)</title>", str(hover.marks(figure)))
+    assert any(title.startswith("CSR ours") and ", forward: " in title for title in titles)
+
+
+def test_names_that_would_break_a_page_are_text_in_rows_values_and_markdown(tmp_path):
+    rows = maker.sweep(densities=(0.01,), dataset=NASTY, quality_name=NASTY, run=NASTY)
+    page = report.html(store.frame(rows), tmp_path / "a.html", title="t", command="c", machine={}).read_text()
+    assert page.count("<script>") == 1
+    assert 'alert("x")' not in page.replace("&#34;", "'")
+    assert "](http://evil.example)" not in report.markdown(
+        store.frame(rows), tmp_path / "a.md", title="t", command="c", machine={}
+    ).read_text().replace("\\]", "")
+
+
+def test_rows_are_written_as_csv_and_parquet_and_several_runs_as_one_report(tmp_path, stored):
+    table = pd.read_csv(export.write_report(stored, tmp_path / "rows.csv"))
+    assert (len(table), list(table.columns)) == (16, list(store.COLUMNS))
+    pytest.importorskip("pyarrow")
+    kept = pd.read_parquet(export.write_report(stored, tmp_path / "rows.parquet"))
+    assert json.loads(kept["samples"][0]) == pytest.approx(store.read(stored)[0]["samples"])
+    both = export.write_report([stored, stored], tmp_path / "both.md").read_text()
+    assert f"workbench report {stored} {stored}" in both.replace("\\", "")
+    with pytest.raises(export.ExportError, match=r"may end in \.html, \.md, \.pdf, \.csv, \.parquet"):
+        export.write_report(stored, tmp_path / "rows.xlsx")
+
+
+def test_without_a_browser_a_pdf_says_what_is_missing(tmp_path, stored, monkeypatch):
+    monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
+    with pytest.raises(pdf.PrintError, match=r"none of chromium, .* is on the PATH"):
+        export.write_report(stored, tmp_path / "a.pdf")

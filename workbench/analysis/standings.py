@@ -1,0 +1,159 @@
+"""The verdict as a person takes it in: a headline number, and a table of densities by contenders with marks.
+
+The marks are words and signs, never colours alone. All of it comes from `compare.contests`, as every verdict does.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from workbench.analysis import cells, words
+from workbench.analysis.advisor import headline
+from workbench.analysis.breakeven import BreakEven
+from workbench.analysis.compare import Contest, contests
+from workbench.analysis.told import MEASURES
+
+Row = Mapping[str, Any]
+MARKS = {
+    "wins": ("✓", "the winner"),
+    "alike": ("≈", "cannot be told from the winner"),
+    "level": ("=", "the best sparse and the best dense are within 10 %"),
+    "undecided": ("?", "the best sparse and the best dense, which the rounds do not tell apart"),
+    "": ("", "not the best of its side"),
+}
+"""Each mark's sign, and what it means."""
+
+
+class Place(NamedTuple):
+    """One contender at one density: its row, None where it was not measured, what to show, and a key of MARKS."""
+
+    row: Row | None
+    text: str
+    mark: str = ""
+
+
+class Line(NamedTuple):
+    """One density: its label, a place for each contender, who wins in words, and the contest behind that."""
+
+    density: str
+    places: tuple[Place, ...]
+    verdict: str
+    contest: Contest
+
+
+@dataclass(frozen=True)
+class Standings:
+    """The densities of a group, rising, by its contenders, dense first, in one measure."""
+
+    measure: str
+    contenders: tuple[str, ...]
+    lines: tuple[Line, ...]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The keys of MARKS that occur, in the order of MARKS."""
+        met = {place.mark for line in self.lines for place in line.places}
+        return tuple(mark for mark in MARKS if mark and mark in met)
+
+
+class Headline(NamedTuple):
+    """The number to begin with: of which measure, the number in words, where it holds, and the rows that it is of."""
+
+    measure: str
+    number: str
+    where: str
+    finding: str
+    rows: tuple[Row, ...]
+
+
+def standings(group: cells.Group, measure: str) -> Standings:
+    """The table of one group; of rows that differ in seed or learning rate alone the best stands for all. O(rows)."""
+    sparse = cells.sparse_lines(group.rows)
+    dense: dict[tuple, list[Row]] = {}
+    for row in cells.dense_rows(group.rows):
+        dense.setdefault(_line(row), []).append(row)
+    lines = {**dict(sorted(dense.items(), key=lambda item: bool(item[1][0].get("serial")))), **sparse}
+    found = contests(group.rows, measure)
+    at = cells.by_density(group.rows)
+    labels = {_asked(one): one for one in found}
+    ordered = sorted(at, key=lambda density: _rank(labels[density]) if density in labels else 0.0)
+    table = [_line_of(lines, at[density], labels[density], measure) for density in ordered if density in labels]
+    return Standings(measure, tuple(words.short_line(rows[0]) for rows in lines.values()), tuple(table))
+
+
+def _asked(one: Contest) -> float | None:
+    row = one.sparse or one.dense
+    return row["density"] if row else one.density
+
+
+def _rank(one: Contest) -> float:
+    return one.density or 0.0
+
+
+def _line(row: Row) -> tuple:
+    return tuple(cells.line_of(row).values())
+
+
+def _line_of(lines: Mapping[tuple, Sequence[Row]], at: Sequence[Row], one: Contest, measure: str) -> Line:
+    places = tuple(_place([row for row in at if _line(row) == line], one, measure) for line in lines)
+    asked = at[0]
+    measured = f", {words.density(one.density)}" if asked["density"] is None and one.density else ""
+    return Line(f"{cells.density_label(asked)}{measured}", places, verdict(one, measure), one)
+
+
+def _place(rows: Sequence[Row], one: Contest, measure: str) -> Place:
+    if not rows:
+        return Place(None, "")
+    named = next((row for row in rows if row is one.sparse or row is one.dense), None)
+    alike = next((row for row in rows if any(row is other for other in one.level)), None)
+    row = named or alike or min(rows, key=lambda row: (row.get(measure) is None, row.get(measure) or 0.0))
+    text = words.measured_quantity(row, measure) or _without(row)
+    return Place(row, text, _mark(row, one, named is not None, alike is not None))
+
+
+def _mark(row: Row, one: Contest, is_named: bool, is_alike: bool) -> str:
+    if not is_named:
+        return "alike" if is_alike and one.verdict == "sparse" else ""
+    if one.verdict in ("sparse", "dense"):
+        winner = one.sparse if one.verdict == "sparse" else one.dense
+        return "wins" if row is winner else ""
+    return one.verdict if row["status"] in cells.NUMBERED else ""
+
+
+def _without(row: Row) -> str:
+    """Why there is no number, short enough for a table."""
+    if row["bytes_needed"]:
+        return f"no memory: needs {words.bytes_(row['bytes_needed'], 2)}"
+    return "disturbed" if row["status"] == "disturbed" else f"none: {row['status']}"
+
+
+def verdict(one: Contest, measure: str) -> str:
+    """Who wins and by how much, in a few words."""
+    better = MEASURES[measure][2]
+    if one.verdict in ("sparse", "dense"):
+        return f"{one.verdict}, {words.gain(one.ratio)} {better}" if one.ratio else f"{one.verdict}, the other has none"
+    return "level, within 10 %" if one.verdict == "level" else f"undecided: {one.why}"
+
+
+def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> Headline:
+    """The number at the data's own density where that is decided, else at the lowest density that is, else none."""
+    found = contests(group.rows, measure)
+    finding = headline(group, measure, evens)[0]
+    decided = [one for one in found if one.ratio and one.verdict in ("sparse", "dense")]
+    natural = [one for one in decided if _asked(one) is None]
+    one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
+    if one is None or one.ratio is None:
+        return Headline(measure, "no number", "", finding, ())
+    sparse, dense, ratio = one.known
+    quantities = [f"{words.line(row)}: {words.measured_quantity(row, measure)}" for row in (sparse, dense)]
+    each = " a step" if measure.startswith("seconds") else ""
+    own = ", the data's own density" if _asked(one) is None else " density"
+    where = f"at {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
+    return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense))
+
+
+def _number(one: Contest, ratio: Any, measure: str) -> str:
+    _, verb, better = MEASURES[measure]
+    if one.verdict in ("sparse", "dense"):
+        return f"{one.verdict.capitalize()} {verb} {words.gain(ratio)} {better}"
+    return "Level, within 10 %" if one.verdict == "level" else "Undecided"

@@ -1,0 +1,27 @@
+"""The command `report`: which runs it takes, and the kinds of file that it writes."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+Markdown = Annotated[bool, typer.Option("--markdown", help="Markdown instead of HTML, as for an --out *.md.")]
+
+
+def report(
+    runs: Annotated[
+        list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows; all make one report.")
+    ],
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            help="File to write, by default report.html beside the rows: .html, .md, .pdf (printed by a Chromium of "
+            "this machine), or the rows alone as .csv or .parquet."
+        ),
+    ] = None,
+    markdown: Markdown = False,
+) -> None:
+    """Write the report of runs: headline, verdict table, charts, words, tables, every row with its samples."""
+    from workbench.reports import export
+
+    typer.echo(export.write_report(runs, out, markdown=markdown))

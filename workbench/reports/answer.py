@@ -1,0 +1,66 @@
+"""The top of a report: a headline number for each measure, and the table of densities by contenders with its marks."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench.analysis import cells, doubts
+from workbench.analysis.breakeven import BreakEven
+from workbench.analysis.standings import MARKS, Headline, Place, Standings, headline_of, standings
+from workbench.analysis.told import MEASURES
+from workbench.reports.page import Table, table_of
+
+Anchors = Mapping[int, str]
+"""The place of a pooled row on the page, by its id."""
+
+
+def headlines(group: cells.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors) -> list[dict[str, Any]]:
+    """What the template shows of each measure: its name, the number, where, the finding, and where the rows stand."""
+    return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
+
+
+def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
+    links = [anchors[id(row)] for row in found.rows if id(row) in anchors]
+    name = MEASURES[found.measure][0].capitalize()
+    return {"name": name, "number": found.number, "where": found.where, "finding": found.finding, "links": links}
+
+
+def tables(group: cells.Group, anchors: Anchors) -> list[dict[str, Any]]:
+    """The table of each measure as the templates take it."""
+    return [_table(standings(group, measure), anchors) for measure in MEASURES]
+
+
+def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
+    lines: list[dict[str, Any]] = [
+        {"density": line.density, "verdict": line.verdict, "places": [_place(place, anchors) for place in line.places]}
+        for line in found.lines
+    ]
+    what = "Time a step" if found.measure.startswith("seconds") else "Peak memory"
+    legend = [f"{MARKS[mark][0]} {MARKS[mark][1]}" for mark in found.marks]
+    if any(place["doubt"] for line in lines for place in line["places"]):
+        legend.append("! doubtful: its row says why")
+    return {
+        "caption": f"{what} by density and contender",
+        "columns": found.contenders,
+        "lines": lines,
+        "legend": legend,
+    }
+
+
+def _place(place: Place, anchors: Anchors) -> dict[str, str]:
+    """What one place shows: sign and word of its mark, the quantity, whether there are doubts, and its row's place."""
+    row, (sign, meaning) = place.row, MARKS[place.mark]
+    doubt = "; ".join(doubts.of_row(row)) if row is not None else ""
+    anchor = anchors.get(id(row), "") if row is not None else ""
+    return {"text": place.text, "mark": place.mark, "sign": sign, "meaning": meaning, "doubt": doubt, "anchor": anchor}
+
+
+def plain(data: Mapping[str, Any]) -> Table:
+    """A table of `tables` as one of text alone, its legend below the caption."""
+    rows = [
+        [line["density"], *(_in_text(place) for place in line["places"]), line["verdict"]] for line in data["lines"]
+    ]
+    return table_of(("density", *data["columns"], "verdict"), rows) | {"legend": "; ".join(data["legend"])}
+
+
+def _in_text(place: Mapping[str, str]) -> str:
+    return " ".join(filter(None, (place["sign"], place["text"], "!" if place["doubt"] else "")))

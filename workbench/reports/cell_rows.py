@@ -1,0 +1,106 @@
+"""The table of every cell: its numbers, the samples behind them, and the command that trains it again."""
+
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from workbench import settings
+from workbench.analysis import cells, doubts, words
+from workbench.analysis.intervals import values_of
+
+MOST_SAMPLES = 60
+"""Samples of a cell that are shown; all are in the file of rows."""
+COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", "energy a step")
+NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step")
+
+
+def anchors(groups: Sequence[cells.Group]) -> dict[int, str]:
+    """The place on the page of each row of these groups, by its id; the rows must be kept."""
+    rows = [row for group in groups for row in group.rows]
+    return {id(row): f"cell-{number}" for number, row in enumerate(rows, 1)}
+
+
+def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str, Any]:
+    """All cells as the template takes them; with several groups the group is a column. O(rows * samples shown)."""
+    several = len(groups) > 1
+    columns = [*COLUMNS, *(["cells"] if several else [])]
+    lines = [_line(row, places[id(row)], group.label if several else None) for group in groups for row in group.rows]
+    return {"columns": [(name, name in NUMERIC) for name in columns], "lines": lines}
+
+
+def _line(row: cells.Row, anchor: str, label: str | None) -> dict[str, Any]:
+    deviation = doubts.spread(row)
+    shown = [
+        (words.line(row), ""),
+        (cells.density_label(row), _order(cells.density_of(row))),
+        (row["status"], ""),
+        (words.measured_quantity(row, "seconds_step"), _order(row["seconds_step"])),
+        (words.measured_quantity(row, "bytes_peak"), _order(row["bytes_peak"])),
+        ("" if deviation is None else words.density(deviation, 2), _order(deviation)),
+        (_quality(row), _order(row["quality"])),
+        (_energy(row), _order(row.get("joules_step"))),
+        *([(label, "")] if label is not None else []),
+    ]
+    return {
+        "anchor": anchor,
+        "cells": shown,
+        "doubts": list(doubts.of_row(row)),
+        "reason": row["reason"] or "",
+        "rounds": list(_rounds(row)),
+        "samples": _samples(row),
+        "command": command_of(row),
+    }
+
+
+def _order(value: Any) -> str:
+    """What a column is sorted by."""
+    return "" if value is None else f"{value:.9g}"
+
+
+def _quality(row: cells.Row) -> str:
+    return "" if row["quality"] is None else f"{words.number(row['quality'])} {row['quality_name'] or ''}".strip()
+
+
+def _energy(row: cells.Row) -> str:
+    if row.get("joules_step") is None:
+        return row.get("meter") or ""
+    return f"{words.number(row['joules_step'], 2)} J"
+
+
+def _rounds(row: cells.Row) -> list[str]:
+    """Each run's rounds: the number of each trial, in the order of the rounds."""
+    runs: dict[str, list[tuple[int, float]]] = {}
+    for (run, number), value in values_of(row, "seconds_step").items():
+        runs.setdefault(run, []).append((number, value))
+    return [f"{run}: {', '.join(words.seconds(value) for _, value in sorted(own))}" for run, own in runs.items()]
+
+
+def _samples(row: cells.Row) -> str:
+    """The samples of the run that is shown, evenly picked where there are many."""
+    samples = [sample for sample in row["samples"] or () if sample is not None]
+    every = -(-len(samples) // MOST_SAMPLES) or 1
+    shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])
+    left = f" (each {every}th of {len(samples):,})" if every > 1 else ""
+    return f"{shown} µs{left}" if shown else ""
+
+
+def command_of(row: cells.Row) -> str:
+    """The command that trains one cell again, with every setting that is not as usual.
+
+    >>> from collections import defaultdict
+    >>> command_of(defaultdict(lambda: None, format="csr", update="lazy", batch_rows=512, seed=0, serial=True))
+    'workbench train --batch-rows 512 --format csr --update lazy --serial'
+    """
+    words_ = ["workbench", "train"]
+    for setting in settings.SETTINGS:
+        value = row[setting.column or setting.name]
+        usual = setting.default if setting.train is None else setting.train
+        is_named = setting.name in ("format", "engine", "gradient", "update")
+        if value is None or (value == usual and not is_named) or (setting.name == "epochs" and not value):
+            continue
+        option = setting.name.replace("_", "-")
+        if setting.type is bool:
+            words_.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words_ += [f"--{option}", f"{value:g}" if isinstance(value, float) else str(value)]
+    return shlex.join(words_)
