@@ -107,7 +107,8 @@ def _place(rows: Sequence[Row], one: Contest, measure: str) -> Place:
     named = next((row for row in rows if row is one.sparse or row is one.dense), None)
     alike = next((row for row in rows if any(row is other for other in one.level)), None)
     row = named or alike or min(rows, key=lambda row: (row.get(measure) is None, row.get(measure) or 0.0))
-    text = words.measured_quantity(row, measure) or _without(row)
+    told = words.measured_quantity(row, measure)
+    text = told if told and row["status"] in cells.NUMBERED else _without(row, told)
     return Place(row, text, _mark(row, one, named is not None, alike is not None))
 
 
@@ -120,11 +121,13 @@ def _mark(row: Row, one: Contest, is_named: bool, is_alike: bool) -> str:
     return one.verdict if row["status"] in cells.NUMBERED else ""
 
 
-def _without(row: Row) -> str:
-    """Why there is no number, short enough for a table."""
+def _without(row: Row, reached: str) -> str:
+    """Why there is no number, short enough for a table; of what ran out of time what it `reached`."""
     if row["bytes_needed"]:
         return f"no memory: needs {words.bytes_(row['bytes_needed'], 2)}"
-    return "disturbed" if row["status"] == "disturbed" else f"none: {row['status']}"
+    if row["status"] == "disturbed":
+        return "disturbed"
+    return ", ".join(filter(None, (f"none: {row['status']}", reached)))
 
 
 def verdict(one: Contest, measure: str) -> str:

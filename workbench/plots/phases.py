@@ -5,6 +5,7 @@ have it.
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 import pandas as pd
 from matplotlib.axes import Axes
@@ -70,7 +71,8 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
     for name, seconds in phases_of(row).items():
         width = seconds / unit if unit else 0.0
         edge = 0.8 if width > 0.01 * longest else 0.0  # an edge would hide a thin segment
-        axes.barh(place, width, left=start, height=0.62, color=PHASES[name], edgecolor="white", linewidth=edge)
+        look: dict[str, Any] = {"color": PHASES[name], "edgecolor": "white", "linewidth": edge}
+        axes.barh(place, width, left=start, height=0.62, label=f"_{name}", **look)  # in no legend, but told of the bar
         if width > ROOM * len(name) * longest:
             colour = "white" if name in DARK else "black"
             axes.text(start + width / 2, place, name, ha="center", va="center", fontsize=style.SMALL, color=colour)

@@ -56,11 +56,14 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
     for each in axes.containers:
         if not isinstance(each, BarContainer):
             continue
-        label = "" if str(each.get_label()).startswith("_") else f", {each.get_label()}"
+        label = str(each.get_label())
+        label = "" if label.startswith("_container") else f", {label.removeprefix('_')}"
         for number, bar in enumerate(each.patches):
             box = bar.get_window_extent()
             left, top = _on_page(figure, box.x0, box.y1)
             right, bottom = _on_page(figure, box.x1, box.y0)
+            if right - left < 1:
+                continue
             at = round(bar.get_y() + bar.get_height() / 2)
             name = names[at] if 0 <= at < len(names) else names[number] if number < len(names) else ""
             shape = f'<rect x="{left:.1f}" y="{top:.1f}" width="{right - left:.1f}" height="{bottom - top:.1f}">'
