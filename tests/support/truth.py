@@ -198,9 +198,9 @@ class Contest:
         return ""
 
     def ratios(self) -> Iterator[Ratio]:
-        """Dense / sparse of every pair, for one rival and for as many as there are."""
+        """Dense / sparse of every pair, for one rival and up to as many as there are."""
         sparse, dense = ([cell for cell in self.cells if cell.is_dense == is_dense] for is_dense in (False, True))
-        counts = {1, 2, len(sparse), len(dense)}
+        counts = range(1, max(2, len(sparse), len(dense)) + 1)  # those that trained worse are none
         for mine in sparse:
             for its in dense:
                 yield from filter(None, (ratio_of(its.rounds, mine.rounds, rivals) for rivals in counts))

@@ -1,6 +1,7 @@
 """Sweeps as they run: one row a trial whatever happens, resume, stop, overhead."""
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -39,9 +40,9 @@ def finish(folder, seconds: float = 120.0) -> run_folder.Progress:
     return state
 
 
-def trial_row(bytes_limit: int = 2**34, **cell) -> dict:
+def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:
     request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
-    return trial.run_trial(request)
+    return trial.run_trial(request | {"seconds_limit": seconds_limit})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -148,15 +149,34 @@ def test_a_larger_spec_in_the_same_folder_runs_only_what_is_new(tmp_path):
     assert {row["density"] for row in run_folder.rows(folder)} == {0.3}
 
 
-def test_a_trial_that_takes_too_long_keeps_what_it_reached_and_the_sweep_goes_on(tmp_path):
+def test_a_trial_that_takes_too_long_is_a_timeout_row_and_the_sweep_goes_on(tmp_path):
     slow = {**QUICK, "seconds_total": 30.0, "samples_most": 10**9}
     state = swept(spec_of(density=[0.1], measure=slow, limits={"seconds_cell": 0.5}), tmp_path / "run")
     assert (state.state, state.counts) == ("finished", {"timeout": 2})
-    for row in run_folder.rows(tmp_path / "run"):
-        assert "seconds_cell = 0.5 s; what it reached is kept" in row["reason"]
-        assert row["seconds_step"] > 0
-        assert len(row["samples"]) > 1
-        assert row["bytes_peak"] is not None
+    assert all("seconds_cell = 0.5 s" in row["reason"] for row in run_folder.rows(tmp_path / "run"))
+
+
+def test_a_trial_whose_time_is_out_keeps_the_samples_that_it_has():
+    row = trial_row(seconds_limit=0.0, density=0.1)
+    assert (row["status"], row["reason"]) == (
+        "timeout",
+        "1 samples, 1 steps in seconds_cell = 0 s; what it reached is kept.",
+    )
+    assert len(row["samples"]) == 1
+    assert row["seconds_step"] > 0
+    assert row["bytes_peak"] is not None
+
+
+def test_a_training_whose_time_is_out_keeps_its_epochs(monkeypatch):
+    left = iter((math.inf, math.inf, 0.0))
+    monkeypatch.setattr(trial._Trial, "seconds_left", lambda self: next(left))
+    row = trial_row(seconds_limit=9.0, density=0.1, epochs=5)
+    assert (row["status"], row["reason"]) == (
+        "timeout",
+        "2 of 5 epochs in seconds_cell = 9 s; what it reached is kept.",
+    )
+    assert [point["epoch"] for point in row["quality_curve"]] == [1, 2]
+    assert row["quality"] is not None
 
 
 def test_a_second_sweep_in_a_folder_is_refused_and_a_stop_ends_the_trial_at_work_at_once(tmp_path):

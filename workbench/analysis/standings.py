@@ -97,8 +97,9 @@ def _line(row: Row) -> tuple:
 def _line_of(lines: Mapping[tuple, Sequence[Row]], at: Sequence[Row], one: Contest, measure: str) -> Line:
     places = tuple(_place([row for row in at if _line(row) == line], one, measure) for line in lines)
     asked = at[0]
-    measured = f", {words.density(one.density)}" if asked["density"] is None and one.density else ""
-    return Line(f"{cells.density_label(asked)}{measured}", places, verdict(one, measure), one)
+    own = asked["density"] is None and one.density
+    label = f"{words.density(one.density)}, {cells.NATURAL}" if own else cells.density_label(asked)
+    return Line(label, places, verdict(one, measure), one)
 
 
 def _place(rows: Sequence[Row], one: Contest, measure: str) -> Place:

@@ -223,10 +223,10 @@ class Supervisor:
             "bytes_limit": self.bytes_limit,
             "busy_most": busy_most,
             "seconds_limit": self.spec.limits.seconds_cell,
+            "started": (started := time.monotonic()),
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
-        started = time.monotonic()
         process, connection = child.start(self.context, self.work, settings)
         row = settings_of(task.cell) | self.await_row(process, connection, started)
         seconds = time.monotonic() - started

@@ -44,8 +44,8 @@ def run_trial(request: dict) -> dict:
     """The row of one trial; `request` has cell, measure and bytes_limit.
 
     It may have busy_most, the share of the cores above which other programs end the trial before its epochs;
-    seconds_limit, within which it ends with what it has reached; and for device cuda gpu, what was found there before.
-    Errors become rows with status and reason.
+    seconds_limit, within which of `started` (`time.monotonic`) it ends with what it has reached; and for device cuda gpu,
+    what was found there before. Errors become rows with status and reason.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -58,6 +58,7 @@ def run_trial(request: dict) -> dict:
             threads.set_threads(count)
             trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
             trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
+            trial.started = request.get("started", trial.started)
             row |= trial.result(request.get("busy_most", 1.0))
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
@@ -124,7 +125,7 @@ class _Trial:
         self.setup = setup_of(cell)
         self.on_device = cell.device == "cuda"
         self.seconds_measured, self.seconds_limit = 0.0, math.inf
-        self.started, self.sentinel = time.perf_counter(), Sentinel()
+        self.started, self.sentinel = time.monotonic(), Sentinel()
 
     def result(self, busy_most: float) -> dict:
         """The whole trial."""
@@ -271,7 +272,7 @@ class _Trial:
 
     def seconds_left(self) -> float:
         """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
-        return ENDS_AT * self.seconds_limit - (time.perf_counter() - self.started)
+        return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
     def train(self, run: Training, problem: Problem) -> None:
         """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality.
