@@ -44,7 +44,7 @@ def run_trial(request: dict) -> dict:
     """The row of one trial; `request` has cell, measure and bytes_limit.
 
     It may have busy_most, the share of the cores above which other programs end the trial before its epochs;
-    seconds_limit, within which of `started` (`time.monotonic`) it ends with what it has reached; and for device cuda gpu,
+    seconds_limit, so long after `started` (`time.monotonic`) it ends with what it has reached; and for device cuda gpu,
     what was found there before. Errors become rows with status and reason.
     """
     cell = Cell(**request["cell"])
@@ -263,7 +263,7 @@ class _Trial:
             **curve.columns(),
         }
         if timing.is_cut:
-            raise self.out_of_time(f"{len(timing.seconds)} samples, {timing.steps} steps")
+            raise self.out_of_time(f"Samples: {len(timing.seconds)}, steps: {timing.steps}")
 
     def out_of_time(self, reached: str) -> _Ended:
         """The end of a trial whose time is out."""
