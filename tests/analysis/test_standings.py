@@ -28,6 +28,12 @@ def test_each_density_marks_the_winner_and_what_cannot_be_told_from_it():
     assert set(found.marks) >= {"wins"}
 
 
+def test_what_trained_a_worse_model_says_so_and_wins_nothing():
+    found = standings(group_of(maker.DENSE, maker.SPARSE, replace(LAZY, fixed=5e-5, loss_last=0.4)), "seconds_step")
+    assert {line.places[2].mark for line in found.lines} == {"worse"}
+    assert "worse" in found.marks
+
+
 def test_what_is_undecided_has_no_winner_and_says_why():
     found = standings(group_of(maker.DENSE, maker.SPARSE, rounds=2), "seconds_step")
     assert {place.mark for line in found.lines for place in line.places} == {"undecided"}
@@ -48,6 +54,6 @@ def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one(
     (group,) = cells.groups(frame)
     found = headline_of(group, "seconds_step", breakeven(frame))
     assert found.number == "Sparse is 2.6 times faster"
-    assert found.where.startswith("at 3.01 %, the data's own density. CSR ours")
+    assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")
     assert [row["format"] for row in found.rows] == ["csr", "dense"]
     assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "no number"

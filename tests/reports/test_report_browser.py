@@ -26,6 +26,14 @@ def page_file(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
+def small_file(tmp_path_factory):
+    """One of few cells, that can be checked in seconds with all of it open."""
+    path = tmp_path_factory.mktemp("small") / "report.html"
+    rows = maker.sweep(densities=(0.01, 0.3))
+    return report.html(store.frame(rows), path, title="Known law", command="sweep", machine={"a": 1})
+
+
+@pytest.fixture(scope="module")
 def opened():
     """A browser, for all tests of this file."""
     with browser() as started:
@@ -77,16 +85,16 @@ def test_a_link_of_the_verdict_table_opens_the_samples_of_its_row(opened, page_f
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_the_accessibility_checker_finds_nothing_serious(opened, page_file, scheme):
+def test_the_accessibility_checker_finds_nothing_serious(opened, small_file, scheme):
     if not AXE.exists():
         pytest.skip("axe-core is not installed; npm install --no-save axe-core")
-    page, _ = visited(opened, page_file, scheme)
+    page, _ = visited(opened, small_file, scheme)
     page.evaluate("document.querySelectorAll('details').forEach((one) => (one.open = true))")
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run()")["violations"]
     assert [(one["id"], one["impact"]) for one in found if one["impact"] in ("serious", "critical")] == []
 
 
-def test_it_prints_as_pdf(page_file, tmp_path):
+def test_it_prints_as_pdf(small_file, tmp_path):
     chromium()
-    assert pdf.written(page_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")
+    assert pdf.written(small_file, tmp_path / "report.pdf").read_bytes().startswith(b"%PDF")

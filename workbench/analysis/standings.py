@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import Contest, contests
+from workbench.analysis.compare import Contest, contests, trained_worse
 from workbench.analysis.told import MEASURES
 
 Row = Mapping[str, Any]
@@ -19,6 +19,7 @@ MARKS = {
     "alike": ("≈", "cannot be told from the winner"),
     "level": ("=", "the best sparse and the best dense are within 10 %"),
     "undecided": ("?", "the best sparse and the best dense, which the rounds do not tell apart"),
+    "worse": ("†", "trained a worse model, so it may not win"),
     "": ("", "not the best of its side"),
 }
 """Each mark's sign, and what it means."""
@@ -77,7 +78,9 @@ def standings(group: cells.Group, measure: str) -> Standings:
     at = cells.by_density(group.rows)
     labels = {_asked(one): one for one in found}
     ordered = sorted(at, key=lambda density: _rank(labels[density]) if density in labels else 0.0)
-    table = [_line_of(lines, at[density], labels[density], measure) for density in ordered if density in labels]
+    worse = {id(row) for row, _ in trained_worse(group.rows)}
+    met = [density for density in ordered if density in labels]
+    table = [_line_of(lines, at[density], labels[density], worse, measure) for density in met]
     return Standings(measure, tuple(words.short_line(rows[0]) for rows in lines.values()), tuple(table))
 
 
@@ -94,11 +97,17 @@ def _line(row: Row) -> tuple:
     return tuple(cells.line_of(row).values())
 
 
-def _line_of(lines: Mapping[tuple, Sequence[Row]], at: Sequence[Row], one: Contest, measure: str) -> Line:
+def _line_of(
+    lines: Mapping[tuple, Sequence[Row]], at: Sequence[Row], one: Contest, worse: set[int], measure: str
+) -> Line:
     places = tuple(_place([row for row in at if _line(row) == line], one, measure) for line in lines)
+    places = tuple(
+        place._replace(mark="worse") if place.row is not None and id(place.row) in worse else place for place in places
+    )
     asked = at[0]
-    own = asked["density"] is None and one.density
-    label = f"{words.density(one.density)}, {cells.NATURAL}" if own else cells.density_label(asked)
+    label = cells.density_label(asked)
+    if asked["density"] is None and one.density:
+        label = f"{words.density(one.density)}, {label}"
     return Line(label, places, verdict(one, measure), one)
 
 
@@ -152,7 +161,7 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     quantities = [f"{words.line(row)}: {words.measured_quantity(row, measure)}" for row in (sparse, dense)]
     each = " a step" if measure.startswith("seconds") else ""
     own = ", the data's own density" if _asked(one) is None else " density"
-    where = f"at {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
+    where = f"At {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
     return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense))
 
 

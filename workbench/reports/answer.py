@@ -30,11 +30,16 @@ def tables(group: cells.Group, anchors: Anchors) -> list[dict[str, Any]]:
 
 
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
+    timed = found.measure.startswith("seconds")
     lines: list[dict[str, Any]] = [
-        {"density": line.density, "verdict": line.verdict, "places": [_place(place, anchors) for place in line.places]}
+        {
+            "density": line.density,
+            "verdict": line.verdict,
+            "places": [_place(one, anchors, timed) for one in line.places],
+        }
         for line in found.lines
     ]
-    what = "Time a step" if found.measure.startswith("seconds") else "Peak memory"
+    what = "Time a step" if timed else "Peak memory"
     legend = [f"{MARKS[mark][0]} {MARKS[mark][1]}" for mark in found.marks]
     if any(place["doubt"] for line in lines for place in line["places"]):
         legend.append("! doubtful: its row says why")
@@ -46,10 +51,10 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     }
 
 
-def _place(place: Place, anchors: Anchors) -> dict[str, str]:
-    """What one place shows: sign and word of its mark, the quantity, whether there are doubts, and its row's place."""
+def _place(place: Place, anchors: Anchors, timed: bool) -> dict[str, str]:
+    """What one place shows: sign and word of its mark, the quantity, doubts about a time, and its row's place."""
     row, (sign, meaning) = place.row, MARKS[place.mark]
-    doubt = "; ".join(doubts.of_row(row)) if row is not None else ""
+    doubt = "; ".join(doubts.of_row(row)) if row is not None and timed else ""
     anchor = anchors.get(id(row), "") if row is not None else ""
     return {"text": place.text, "mark": place.mark, "sign": sign, "meaning": meaning, "doubt": doubt, "anchor": anchor}
 

@@ -7,6 +7,7 @@ for (const table of document.querySelectorAll("table.rows")) {
     const cell = line.cells[place];
     return cell.dataset.order === undefined ? cell.textContent.trim() : cell.dataset.order;
   };
+  const plain = (text) => text.replace(/\s+/g, " ").trim().toLowerCase();
   const compare = (first, second) => {
     if (first === "" || second === "") return (first === "") - (second === "");
     const numbers = [Number(first), Number(second)];
@@ -36,10 +37,10 @@ for (const table of document.querySelectorAll("table.rows")) {
   told.setAttribute("role", "status");
   label.append(told);
   field.addEventListener("input", () => {
-    const wanted = field.value.toLowerCase().split(",").map((one) => one.trim()).filter(Boolean);
+    const wanted = field.value.split(",").map(plain).filter(Boolean);
     let shown = 0;
     for (const line of lines) {
-      const text = [...line.cells].slice(0, -1).map((cell) => cell.textContent.trim()).join(" | ").toLowerCase();
+      const text = [...line.cells].slice(0, -1).map((cell) => plain(cell.textContent)).join(" | ");
       line.hidden = !wanted.every((word) => text.includes(word));
       shown += line.hidden ? 0 : 1;
     }
