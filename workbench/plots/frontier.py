@@ -96,25 +96,32 @@ def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.
     """Time, quality, time to what dense comes to, and what the update moved, of each configuration."""
     rows = style.at_density(style.pick(frame, group), density)
     found = trained(rows)
-    best = {id(one.row) for one in frontier(found)}
-    changes = {id(one.row): one for one in moved(rows)}
-    goal = target(rows)
+    best, changes = {id(one.row) for one in frontier(found)}, {id(one.row): one for one in moved(rows)}
+    by_row, has_target = {id(one.row): one for one in found}, target(rows) is not None
     return pd.DataFrame(
-        [_described(one, id(one.row) in best, changes.get(id(one.row)), goal is not None) for one in found]
+        [
+            {"configuration": words.line(row)}
+            | _described(by_row.get(id(row)), has_target)
+            | _change(changes.get(id(row)))
+            | {"on the frontier": "" if id(row) not in by_row else "yes" if id(row) in best else "no"}
+            | {"result": "ok" if row["status"] == "ok" else f"{row['status']}: {row['reason']}"}
+            for row in rows
+        ]
     )
 
 
-def _described(one: Trained, is_best: bool, change: Moved | None, has_target: bool) -> dict[str, str]:
+def _described(one: Trained | None, has_target: bool) -> dict[str, str]:
+    """Time, quality and time to the target of a row that trained; nothing of one that did not."""
+    if one is None:
+        return {"trained": "", "quality": "", "to dense's quality": ""}
     reached = "" if not has_target else "never" if one.reached is None else words.seconds(one.reached, 2)
-    return {
-        "configuration": words.line(one.row),
-        "trained": words.seconds(one.seconds, 2),
-        one.row["quality_name"] or "quality": words.number(one.quality),
-        "to dense's quality": reached,
-        "loss moved by": _signed(change.loss) if change else "",
-        "quality moved by": _signed(change.quality) if change else "",
-        "on the frontier": "yes" if is_best else "no",
-    }
+    quality = f"{words.number(one.quality)} {one.row['quality_name'] or ''}".strip()
+    return {"trained": words.seconds(one.seconds, 2), "quality": quality, "to dense's quality": reached}
+
+
+def _change(change: Moved | None) -> dict[str, str]:
+    loss, quality = (change.loss, change.quality) if change else (None, None)
+    return {"loss moved by": _signed(loss), "quality moved by": _signed(quality)}
 
 
 register(Chart("frontier", "Quality against time", draw, table, (style.group_control(), style.density_control())))

@@ -267,18 +267,15 @@ class _Trial:
 
     def out_of_time(self, reached: str) -> _Ended:
         """The end of a trial whose time is out."""
-        reason = f"{reached} in seconds_cell = {self.seconds_limit:g} s; what it reached is kept."
-        return _Ended("timeout", reason)
+        limit = f"seconds_cell = {self.seconds_limit:g} s"
+        return _Ended("timeout", f"{reached} in {limit}; what it reached is kept.")
 
     def seconds_left(self) -> float:
         """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
         return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
     def train(self, run: Training, problem: Problem) -> None:
-        """The epochs asked for, from new weights: loss against seconds, seconds an epoch as they were, quality.
-
-        Where time is out before they are done, the row is a timeout that has the curve as far as it came.
-        """
+        """The epochs asked for, from new weights, or as many as time allows: loss, seconds an epoch, quality."""
         run.reset()
         curve, seconds, points = Curve(), 0.0, []
         judged = epochs_judged(self.cell.epochs)
