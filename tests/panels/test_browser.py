@@ -19,6 +19,7 @@ from workbench.sweep import run_folder
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
 
 NOTEBOOK = Path(__file__).parents[2] / "notebooks" / "01_can_sparse_reduce_training_time.ipynb"
+START = NOTEBOOK.with_name("00_start.ipynb")
 LONG = {
     "dataset": '"uniform"',
     "densities": "[0.01, 0.03, 0.1]",
@@ -182,6 +183,27 @@ def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profil
         page.press("Stop")
         page.wait("stopped")
         assert "30 rows x 40 columns" in page.profile("svmlight", folder / "news.svm", "6-profile")
+        assert page.page.refused == []
+
+
+def test_the_first_notebook_answers_by_its_buttons(folder):
+    changed = {"question": '"inspect"', "source": '"news.svm"'}
+    first = with_parameters(START.read_text(encoding="utf-8"), changed)
+    (folder / "notebook.ipynb").write_text(first, encoding="utf-8")
+    with browser() as opened, jupyterlab(folder) as address:
+        page = Lab(open_page(opened, width=1280), folder / "shots")
+        page.open(address)
+        page.run_all()
+        page.panel.locator(".wb-answer").get_by_role("button", name="Inspect", exact=True).click()
+        page.panel.locator(".wb-answer svg").wait_for()
+        assert "a batch of 30 rows x 40 columns, 5 % stored" in page.panel.inner_text()
+        page.shot("1-inspected")
+        for answer in ("Advise", "Sweep", "Explore", "Compare"):
+            page.click(answer)
+            page.panel.locator(".wb-answer .jupyter-widgets").first.wait_for()
+            page.shot(answer)
+        assert "Two runs are compared; there are fewer." in page.panel.inner_text()
+        assert page.panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
         assert page.page.refused == []
 
 
