@@ -234,7 +234,7 @@ class Executor:
         values = self.values
         alike = bool(self.held_shapes)
         for slot, value in arrays.items():
-            alike = alike and value.shape == self.held_shapes[slot]
+            alike = alike and value.shape == self.held_shapes.get(slot, value.shape)  # a constant has none there
         if not alike:
             shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
             if shapes not in self.programs:
