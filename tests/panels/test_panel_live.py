@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import Clock, text, write_run
 from workbench.panels import lab, pages
-from workbench.panels.panel import VIEWS
+from workbench.panels.results_view import VIEWS
 
 
 def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):

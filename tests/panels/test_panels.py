@@ -66,7 +66,7 @@ def test_a_new_panel_on_the_same_folder_shows_the_same(here, opened):
     assert again.state.rows == study.rows
     assert [line.value for line in again.live.lines.values()] == [line.value for line in panel.live.lines.values()]
     assert again.results.page.value == panel.results.page.value
-    assert "img" in again.chart.image.value
+    assert "img" in again.results.chart.image.value
 
 
 def test_choices_changed_in_the_panel_are_found_again(here, opened, monkeypatch):

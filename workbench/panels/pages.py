@@ -6,9 +6,10 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import Advice, advise, breakeven, words
+from workbench.analysis import Advice, advise, breakeven, cells, words
 from workbench.analysis.advisor import MEASURES
 from workbench.analysis.cells import density_of, on_its_device
+from workbench.reports import answer
 
 SIGNS = {"ok": "✓", "skipped": "–", "unsupported": "⊘", "failed": "✗", "timeout": "⧖", "memory": "▣", "wrong": "≠"}
 SIGNS |= {"stopped": "■", "disturbed": "≈"}
@@ -23,11 +24,11 @@ MOST_ROWS = 12
 LONGEST = 160
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str) -> str:
+def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = "") -> str:
     """An HTML table of texts."""
     head = "".join(f'<th scope="col" {LEFT}>{html.escape(name)}</th>' for name in columns)
     body = "".join(f"<tr>{''.join(f'<td {LEFT}>{html.escape(cell)}</td>' for cell in row)}</tr>" for row in rows)
-    caption = f"<caption {LEFT}>{html.escape(caption)}</caption>"
+    caption = f"<caption {LEFT}>{html.escape(caption)}</caption>" if caption else ""
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
@@ -73,10 +74,31 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """The answer, in a sentence or two, and how sure it is."""
+    """The answer: a number for time and for memory, a sentence or two, how sure it is; tables of all contenders."""
     advice = advise(frame)
     sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
-    return f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>{sure}'
+    told = f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>{sure}'
+    groups = cells.groups(cells.latest(frame))
+    if not groups:
+        return told
+    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    numbers = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
+    opened = ("open", "")  # time, then memory
+    tables = zip(answer.tables(groups[0], {}), opened, strict=True)
+    return f'<div class="wb-headlines">{numbers}</div>{told}{"".join(_standings(*one) for one in tables)}'
+
+
+def _headline(one: Mapping[str, Any]) -> str:
+    name, number, where = (html.escape(one[part]) for part in ("name", "number", "where"))
+    return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}</p>'
+
+
+def _standings(found: Mapping[str, Any], opened: str) -> str:
+    """Densities by contenders, folded or not, with what the marks mean."""
+    plain = answer.plain(found)
+    legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
+    shown = table(plain["columns"], plain["rows"])
+    return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"
 
 
 def grounds(frame: pd.DataFrame) -> str:

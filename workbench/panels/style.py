@@ -32,6 +32,9 @@ SHEET = """<style>
 .workbench-lab .wb-now { color: var(--jp-ui-font-color2, #555); font-size: 90%; overflow-wrap: anywhere; }
 .workbench-lab .wb-pictures { display: flex; flex-wrap: wrap; gap: 4px 20px; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
+.workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
+.workbench-lab .wb-headlines p { margin: 4px 0; max-width: 520px; }
+.workbench-lab .wb-number { font-size: 150%; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
 .workbench-lab .scroll { overflow-x: auto; }
