@@ -9,6 +9,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
+# Most of the thousands of files of packages are never imported: Python compiles those that are when they are.
+UNCOMPILED := $(INSTALL) --no-compile
 INPUTS := pyproject.toml constraints.txt
 
 .PHONY: demo test peers bounds lab lint clean
@@ -49,10 +51,9 @@ $(VENV)/lab: $(BIN)/python $(INPUTS)
 	@touch $@
 
 $(VENV)/dev: $(BIN)/python $(INPUTS)
-	$(INSTALL) --editable '.[lab,dev]'
+	$(UNCOMPILED) --editable '.[lab,dev]'
 	@touch $@ $(VENV)/core $(VENV)/lab
 
-# Most of the frameworks' thousands of files are never imported: Python compiles those that are when they are.
 $(VENV)/peers: $(VENV)/dev
-	$(INSTALL) --no-compile --editable '.[lab,dev,peers]'
+	$(UNCOMPILED) --editable '.[lab,dev,peers]'
 	@touch $@

@@ -12,8 +12,11 @@ import pytest
 collect_ignore = ["support"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
-LONGEST = ("kernels", "browser", "notebooks", "gpu_emulated", "gpu_compile", "fused", "golden", "lanes", "claims")
-"""The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run."""
+LONGEST = ("kernels", "gpu_emulated", "gpu_compile", "browser", "notebooks", "fused", "golden", "lanes", "claims")
+"""The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
+
+The first compiles kernels for the CPU, the next two for GPUs; sweeps of notebooks then find theirs on disk.
+"""
 
 MOST_WORKERS = 4
 """More would wait for the longest file."""

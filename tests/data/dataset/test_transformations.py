@@ -14,7 +14,7 @@ from workbench.data.sources import stdlib
 
 @pytest.fixture(scope="module")
 def library():
-    return data.load("stdlib", cache=False)
+    return data.load("stdlib", tests=False, cache=False)
 
 
 def test_keep_features_keeps_the_most_frequent_in_their_order():
