@@ -11,7 +11,8 @@ from workbench.ops.products import Unsummed, make_plan
 from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
 
 every_rule = pytest.mark.parametrize("name", optimizers.names())
-D, N = 12, 3
+D, N = 12, 5
+"""In float64 and of that width, whose code tests of kernels have compiled."""
 RATES = {"adam": 0.05, "adamw": 0.05, "rmsprop": 0.02, "centered_rmsprop": 0.02}
 OPTIONS = {"decay": 0.1, "rescale": 0.5, "clip": 0.7}
 
