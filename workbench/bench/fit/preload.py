@@ -1,9 +1,12 @@
-"""What the fork server loads before the first training, beside what trials need: contenders and scikit-learn.
+"""What the fork server loads before the first training, beside what trials need: contenders, scikit-learn, PyTorch.
 
-No function of scikit-learn runs here: a process that has started OpenMP's threads must not fork.
+PyTorch alone takes seconds to load, in every process of its contenders. No function of either runs here: a process that
+has started OpenMP's threads must not fork.
 """
 
 import gc
+import importlib
+import importlib.util
 
 import sklearn.linear_model
 import sklearn.multioutput  # noqa: F401
@@ -13,5 +16,7 @@ import workbench.sweep.preload  # noqa: F401
 from workbench.bench.fit import contract
 
 contract.names()
+if importlib.util.find_spec("torch"):
+    importlib.import_module("torch")
 gc.collect()
 gc.freeze()
