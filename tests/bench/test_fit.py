@@ -93,6 +93,12 @@ def test_a_fit_anew_is_not_done_again_for_points_that_are_known():
     assert ([point.number for point in found], asked, leave.why) == ([1, 2, 3], [3], "limit")
 
 
+def test_fits_anew_are_left_when_all_together_took_too_long():
+    leave = course.Leave(5.0)
+    found = list(course.of_refits(lambda most: (None, False), lambda scorer: 1.0, leave, ticking(3.0)))
+    assert ([point.seconds for point in found], leave.why) == ([3.0] * 4, "limit")
+
+
 # What is judged
 
 

@@ -76,7 +76,8 @@ def test_a_contender_without_seconds_says_why(more, told):
     [
         ({"left": "no gain"}, "not reached; no gain any more after 1 s"),
         ({"left": "limit", "seconds_rung": 0.5}, "not reached in 1 s; left there, behind others"),
-        ({"left": "limit", "seconds_rung": 5.0}, "not reached in 5 s"),
+        ({"left": "limit", "seconds_rung": 5.0}, "not reached in 1 s"),
+        ({}, "not reached in 5 s"),
     ],
 )
 def test_who_did_not_reach_the_target_says_how_it_ended(more, told):

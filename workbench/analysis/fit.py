@@ -106,7 +106,8 @@ class Entry:
             return f"not reached in {last}; left there, behind others"
         if best.get("left") in ENDS:
             return f"not reached; {ENDS[best['left']]} after {last}"
-        return f"not reached in {words.seconds(self.settings[0]['seconds_limit'])}"
+        limit = words.seconds(self.settings[0]["seconds_limit"])
+        return f"not reached in {last if best.get('left') == 'limit' else limit}"
 
     @property
     def seconds_left(self) -> float | None:

@@ -97,7 +97,7 @@ _POWER = {"dataset": "power_law", "rows": 40_000, "features": 20_000, "density":
 _RATINGS = {"dataset": "low_rank", "reading": "users=2000, items=1000, rows=100000"}
 _NODES = {"dataset": "block_graph", "reading": "rows=5000, features=2000, classes=7, signal=0.05"}
 _WORDS = {"dataset": "power_law", "rows": 20_000, "features": 4_000, "density": 0.01, "width": 10}
-DENSITIES = (0.01, 0.05, 0.2, 0.5)
+DENSITIES = (0.02, 0.1, 0.5)
 """Shares of the weights that a pruned network has, in the cases that tell from which on dense matrices are faster."""
 
 CASES = (

@@ -23,6 +23,9 @@ APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
 The second is where there is no target yet, the third of an order, of which judging takes longer."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
+SPENT = 2.0
+"""Seconds of all fits of a training that is begun anew for each point, by those of `Leave`, at most: with the fits
+before it one of so many seconds takes about four times as long."""
 WITHOUT_GAIN, LEAST = 0.6, 6
 """A training is left where the best point lies before this share of its seconds, and so many points back."""
 GAIN, SECONDS_FAST = NEAR / 10, 0.5
@@ -110,19 +113,22 @@ def of_refits(
 ) -> Iterator[Point]:
     """The points of a training that is begun anew for each: its seconds are those of that one fit alone.
 
-    Those that are known from `before` come first, and are not trained again.
+    Those that are known from `before` come first, and are not trained again. It is left, too, where all fits together
+    took `SPENT` times the seconds.
     """
     for point in before:
         yield point
         leave.at(point)
-    most = max((point.number for point in before), default=0)
+    most, spent = max((point.number for point in before), default=0), sum(point.seconds for point in before)
     for iterations in (each for each in ladder if each > most):
         start = clock()
         scorer, is_done = refit(iterations)
         point = Point(float(clock() - start), measured(scorer), iterations)
+        spent += point.seconds
         yield point
-        if leave.at(point) or is_done:
-            leave.why = "done" if is_done else leave.why
+        is_left = leave.at(point)
+        if is_done or is_left or spent >= SPENT * leave.seconds:
+            leave.why = "done" if is_done else leave.why if is_left else "limit"
             return
 
 

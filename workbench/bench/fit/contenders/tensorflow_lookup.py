@@ -4,6 +4,7 @@ The gradient of a lookup comes as IndexedSlices, each row once. Batches go in as
 that one compiled function takes all of them.
 """
 
+import functools
 from collections.abc import Iterator
 from typing import Any
 
@@ -19,35 +20,34 @@ LOSSES = {"linear": "squared", "softmax": "softmax"}
 
 
 class Lookup:
-    """A table W [D, N] and b [N], which change by the steps of one setting."""
+    """A table W [D, N] and b [N], which change by steps of an optimizer; made and compiled once in a process."""
 
-    def __init__(self, rows: Rows, value: Value) -> None:
-        self.tf, self.rows, self.value = tensorflow(), rows, value
-        tf, shape = self.tf, (rows.x.shape[1], rows.width)
-        self.w, self.b = tf.Variable(tf.zeros(shape)), tf.Variable(tf.zeros(rows.width))
-        is_adaptive = value["optimizer"] == "adagrad"
-        self.history = [tf.Variable(tf.zeros(one.shape)) for one in (self.w, self.b)] if is_adaptive else []
+    def __init__(self, shape: tuple[int, int], loss: str, optimizer: str, has_intercept: bool) -> None:
+        self.tf, self.loss, self.has_intercept = tensorflow(), loss, has_intercept
+        tf, width = self.tf, shape[1]
+        self.w, self.b = tf.Variable(tf.zeros(shape)), tf.Variable(tf.zeros(width))
+        self.history = [tf.Variable(tf.zeros(one.shape)) for one in (self.w, self.b)] if optimizer == "adagrad" else []
         flat = [tf.TensorSpec([None], kind) for kind in (tf.int32, tf.float32, tf.int32)]
-        y = tf.TensorSpec([None] if self.loss == "softmax" else [None, rows.width], rows.y.dtype)
-        self.step = tf.function(self._step, input_signature=[*flat, y])
-        self.found = tf.function(self._scores, input_signature=flat)
+        y = tf.TensorSpec([None], tf.int64) if loss == "softmax" else tf.TensorSpec([None, width], tf.float32)
+        self.step = tf.function(self._step, input_signature=[*flat, y, tf.TensorSpec([], tf.float32)], autograph=False)
+        self.found = tf.function(self._scores, input_signature=flat, autograph=False)
 
-    @property
-    def loss(self) -> str:
-        """logistic, softmax or squared."""
-        return LOSSES.get(self.rows.model, "logistic")
+    def start(self) -> None:
+        """Set everything back to the start."""
+        for one in (self.w, self.b, *self.history):
+            one.assign(self.tf.zeros(one.shape))
 
     def _scores(self, ids: Any, values: Any, starts: Any) -> Any:
         tf = self.tf
         ragged = [tf.RaggedTensor.from_row_splits(one, starts, validate=False) for one in (ids, values)]
         found = tf.nn.embedding_lookup_sparse(self.w, *ragged, combiner="sum")
-        return found + self.b if self.rows.has_intercept else found
+        return found + self.b if self.has_intercept else found
 
-    def _step(self, ids: Any, values: Any, starts: Any, y: Any) -> None:
-        tf, rate = self.tf, self.value["rate"]
+    def _step(self, ids: Any, values: Any, starts: Any, y: Any, rate: Any) -> None:
+        tf = self.tf
         with tf.GradientTape() as tape:
             loss = self._loss(self._scores(ids, values, starts), y)
-        if self.rows.has_intercept:
+        if self.has_intercept:
             of_w, of_b = tape.gradient(loss, [self.w, self.b])
         else:
             of_w, of_b = tape.gradient(loss, self.w), None
@@ -81,16 +81,22 @@ class Lookup:
         return np.concatenate([self.found(*self.batch(x, *cut)).numpy() for cut in cuts])
 
 
+made = functools.cache(Lookup)
+
+
 def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
     """Epochs, shuffled anew each time and cut into batches."""
-    lookup, generator = Lookup(rows, value), np.random.default_rng(rows.seed)
+    shape, loss = (rows.x.shape[1], rows.width), LOSSES.get(rows.model, "logistic")
+    lookup = made(shape, loss, value["optimizer"], rows.has_intercept)
+    lookup.start()
+    generator, rate = np.random.default_rng(rows.seed), np.float32(value["rate"])
     count, size, done = rows.x.shape[0], value["batch_rows"], 0
     while True:
         order = generator.permutation(count)
-        x, y = rows.x[order], rows.y[order]
+        x, y = rows.x[order], rows.y[order].astype(np.int64 if loss == "softmax" else np.float32, copy=False)
         for start in range(0, count, size):
             stop = min(start + size, count)
-            lookup.step(*lookup.batch(x, start, stop), y[start:stop])
+            lookup.step(*lookup.batch(x, start, stop), y[start:stop], rate)
             done += stop - start
             if done >= rows.rows_point:
                 done = 0
