@@ -68,7 +68,7 @@ def test_the_best_settings_go_on_and_the_rest_is_left(tmp_path, monkeypatch):
     of_first = [
         row["seconds_rung"] for row in rows if row["stage"] == "settings" and row["contender"] == "ours, sparse"
     ]
-    assert of_first == [*[0.5] * 10, *[2.5] * 3, 5.0]
+    assert of_first == [*[0.4] * 10, *[2.0] * 3, 5.0]
     again, _ = run_of(tmp_path, rounds=1)
     assert again == []
 
