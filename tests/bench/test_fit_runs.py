@@ -1,8 +1,5 @@
 """Runs of trainings to a held-out quality: what is stored, what is gone on with, what ends a contender."""
 
-import subprocess
-import sys
-
 import pytest
 
 from tests.support import fit_rows
@@ -88,12 +85,3 @@ def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch
     assert len([row for row in rows if row["contender"] == "scikit-learn SGDClassifier"]) == 1
     again, _ = run_of(tmp_path, rounds=1)
     assert again == []
-
-
-def test_the_fork_server_of_trainings_has_no_threads_but_those_of_blas():
-    count = "len(os.listdir('/proc/self/task'))"
-    code = (
-        f"import os, numpy, scipy.linalg\nbefore = {count}\nimport workbench.bench.fit.preload\nprint({count} - before)"
-    )
-    out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert out.stdout.strip() == "0", "a process with threads of OpenMP must not fork"
