@@ -78,9 +78,11 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     with pytest.raises(FileNotFoundError, match="no results"):  # nothing was measured, and there is nothing to read
         advising.store.read(tmp_path)
     monkeypatch.setattr(advising.run_folder, "rows", lambda folder: [])
-    answer = advice.advise({"dataset": "uniform", "rows": 60, "features": 30}, 60, follow=lambda *_: None)
+    settings = {"dataset": "uniform", "rows": 60, "features": 30, "shuffle": False, "model": ""}
+    answer = advice.advise(settings, 60, follow=lambda *_: None)
     [spec] = begun
     assert spec.measure.race
+    assert spec.axes["shuffle"] == (False,)  # what is no is no gap
     assert 20 < spec.limits.seconds_sweep < 0.6 * 60
     assert answer.recommendation.verdict == "none"
     assert answer.command == ""

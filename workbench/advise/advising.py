@@ -93,7 +93,8 @@ def name_of(settings: Mapping[str, Any]) -> str:
 
 
 def _absolute(settings: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: str(Path(value).resolve()) if name in FILES else value for name, value in settings.items() if value}
+    given = {name: value for name, value in settings.items() if value not in (None, "")}
+    return {name: str(Path(value).resolve()) if name in FILES else value for name, value in given.items()}
 
 
 def _devices(asked: str | None) -> tuple[str, ...]:

@@ -23,10 +23,10 @@ class Case:
 
 DATA: dict[str, dict[str, Any]] = {
     "text": {"dataset": "stdlib", "features": 2048},
-    "clicks": {"dataset": "power_law", "rows": 16_384, "features": 200_000, "density": 1e-4},
+    "clicks": {"dataset": "power_law", "rows": 16_384, "features": 1_000_000, "density": 2e-5},
     "middling": {"dataset": "uniform", "rows": 8_192, "features": 2_048, "density": 0.03},
     "thick": {"dataset": "uniform", "rows": 8_192, "features": 256, "density": 0.4},
-    "words": {"dataset": "power_law", "rows": 16_384, "features": 20_000, "density": 0.005},
+    "words": {"dataset": "power_law", "rows": 8_192, "features": 20_000, "density": 0.005},
     "half": {"dataset": "uniform", "rows": 4_096, "features": 1_024, "density": 0.15},
     "ratings": {"dataset": "low_rank"},
     "narrow": {"dataset": "power_law", "rows": 16_384, "features": 512, "density": 0.06},
