@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.analysis import cells, doubts
+from workbench.analysis import advise, cells, doubts
 
 
 def told(change=lambda row: row, noise=0.01, **known):
@@ -38,6 +38,12 @@ def test_a_good_row_has_none():
 )
 def test_what_the_machine_did_meanwhile_is_told(columns, words):
     assert told(of_last(**columns)) == [words]
+
+
+def test_advice_counts_the_cells_beside_which_the_machine_did_something():
+    swap = lambda row: row | {"bytes_swapped": 4096 if row["density"] == 0.01 else 0}  # noqa: E731
+    advice = advise(store.frame(map(swap, maker.sweep(densities=(0.01, 0.1)))))
+    assert any(said.startswith("Beside the trials the machine had swapping in 2 cells;") for said in advice.warnings)
 
 
 def test_rounds_that_spread_or_are_few_are_told():

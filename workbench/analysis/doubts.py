@@ -15,6 +15,8 @@ SPREAD = 0.1
 SLOW = 0.8
 """Frequency of a round by the highest of the cell below which it is told."""
 
+OTHERS = "other programs"
+
 
 def spread(row: Row) -> float | None:
     """Standard deviation of the logarithms of the rounds in the run that is shown; None below two rounds."""
@@ -33,25 +35,32 @@ def of_row(row: Row) -> Iterator[str]:
         yield f"{words.plural(row['rounds'], 'round')}, fewer than four"
     if row["rounds_disturbed"]:
         yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
-    yield from _of_machine(row)
+    yield from of_machine(row).values()
 
 
-def _of_machine(row: Row) -> Iterator[str]:
-    """What the machine did meanwhile, as far as the rounds tell it."""
+def of_machine(row: Row) -> dict[str, str]:
+    """What the machine did meanwhile, as far as the rounds of a pooled row tell it: in words, by what it is called."""
+    return dict(_met(row)) if row["status"] in cells.NUMBERED else {}
+
+
+def _met(row: Row) -> Iterator[tuple[str, str]]:
     work = _logs(row, "seconds_sentinel")
     if len(work) > 1 and max(work) - min(work) > math.log(1 + SPREAD):
         drifted = math.exp(max(work) - min(work))
-        yield f"drift: fixed work beside it took up to {words.number(drifted, 2)} times as long"
+        yield "drift", f"drift: fixed work beside it took up to {words.number(drifted, 2)} times as long"
     busy = [value for value in values_of(row, "busy_others").values() if value > SPREAD]
     if busy:
-        yield f"other programs took up to {words.density(max(busy), 2)} of the cores"
+        yield OTHERS, f"other programs took up to {words.density(max(busy), 2)} of the cores"
     if throttled := sum(values_of(row, "throttled").values()):
-        yield f"throttled {words.plural(int(throttled), 'time')} by heat"
+        yield "throttling by heat", f"throttled {words.plural(int(throttled), 'time')} by heat"
     if swapped := sum(values_of(row, "bytes_swapped").values()):
-        yield f"the machine swapped {words.bytes_(swapped, 2)} meanwhile"
+        yield "swapping", f"the machine swapped {words.bytes_(swapped, 2)} meanwhile"
     hertz = [value for value in values_of(row, "hertz").values() if value > 0]
     if hertz and min(hertz) < SLOW * max(hertz):
-        yield f"frequency {words.number(min(hertz) / 1e9, 2)} to {words.number(max(hertz) / 1e9, 2)} GHz"
+        yield (
+            "changes of frequency",
+            f"frequency {words.number(min(hertz) / 1e9, 2)} to {words.number(max(hertz) / 1e9, 2)} GHz",
+        )
 
 
 def _logs(row: Row, measure: str) -> list[float]:

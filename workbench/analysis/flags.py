@@ -5,7 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from workbench import settings
-from workbench.analysis import cells, words
+from workbench.analysis import cells, doubts, words
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import BUSY, FEW, REMEDY, contests, trained_worse
 from workbench.analysis.intervals import ONCE
@@ -25,6 +25,7 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     yield from _disturbed(rows)
     yield from _few(rows)
     yield from _noisy(groups)
+    yield from _machine(rows)
     lost = Counter(name for row in rows for name in row["not_finite"] or ())
     if lost:
         counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())
@@ -63,6 +64,15 @@ def _noisy(groups: Sequence[cells.Group]) -> Iterator[str]:
                 f"At {where} rounds differ so much that differences below "
                 f"{words.number(most, 2)} times may go unseen{_in(group, groups)}."
             )
+
+
+def _machine(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """What the machine did beside the trials, in how many cells."""
+    met = [doubts.of_machine(row) for row in rows]
+    kinds = Counter(kind for each in met for kind in each if kind != doubts.OTHERS)  # those are told by `_disturbed`
+    if kinds:
+        each = words.join(f"{kind} in {words.plural(count, 'cell')}" for kind, count in kinds.items())
+        yield f"Beside the trials the machine had {each}; the rows say how much."
 
 
 def failures(groups: Sequence[cells.Group]) -> list[str]:
