@@ -31,11 +31,21 @@ def test_every_cell_has_its_rounds_its_samples_and_its_command(stored):
     for line in table["lines"]:
         assert [one.split(": ")[0] for one in line["rounds"]] == ["r1"]
         assert line["rounds"][0].count(",") == 3
-        assert line["samples"].endswith("µs (each 7th of 400)")
+        assert line["samples"].endswith("µs (one in 7 of 400)")
         assert line["command"].startswith(
             "workbench train --dataset synthetic --model logistic --optimizer sgd --rows 20000"
         )
     assert len({line["anchor"] for line in table["lines"]}) == 4
+
+
+def test_columns_that_no_cell_fills_are_left_out_and_groups_are_numbered():
+    rows = maker.sweep(densities=(0.01,), quality=None) + maker.sweep(densities=(0.01,), quality=None, width=64)
+    groups = cells.groups(store.frame(rows))
+    table = cell_rows.table(groups, cell_rows.anchors(groups))
+    names = [name for name, _ in table["columns"]]
+    assert names == ["configuration", "density", "status", "time a step", "peak memory", "spread", "group"]
+    assert table["groups"] == [group.label for group in groups]
+    assert [line["cells"][-1][0] for line in table["lines"]] == ["1", "1", "2", "2"]
 
 
 def test_the_verdict_table_links_each_number_to_its_row(tmp_path, stored):

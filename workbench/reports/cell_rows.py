@@ -11,7 +11,7 @@ from workbench.analysis.intervals import values_of
 MOST_SAMPLES = 60
 """Samples of a cell that are shown; all are in the file of rows."""
 COLUMNS = ("configuration", "density", "status", "time a step", "peak memory", "spread", "quality", "energy a step")
-NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step")
+NUMERIC = ("density", "time a step", "peak memory", "spread", "quality", "energy a step", "group")
 
 
 def anchors(groups: Sequence[cells.Group]) -> dict[int, str]:
@@ -21,14 +21,24 @@ def anchors(groups: Sequence[cells.Group]) -> dict[int, str]:
 
 
 def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str, Any]:
-    """All cells as the template takes them; with several groups the group is a column. O(rows * samples shown)."""
-    several = len(groups) > 1
-    columns = [*COLUMNS, *(["cells"] if several else [])]
-    lines = [_line(row, places[id(row)], group.label if several else None) for group in groups for row in group.rows]
-    return {"columns": [(name, name in NUMERIC) for name in columns], "lines": lines}
+    """All cells as the template takes them, without columns that no cell fills; O(rows * samples shown).
+
+    Several groups have numbers, which are a column; `groups` says what they are.
+    """
+    labels = [group.label for group in groups] if len(groups) > 1 else []
+    columns = [*COLUMNS, *(["group"] if labels else [])]
+    lines = [
+        _line(row, places[id(row)], number if labels else None)
+        for number, group in enumerate(groups, 1)
+        for row in group.rows
+    ]
+    filled = [k for k, _ in enumerate(columns) if any(line["cells"][k][0] for line in lines)]
+    for line in lines:
+        line["cells"] = [line["cells"][k] for k in filled]
+    return {"columns": [(columns[k], columns[k] in NUMERIC) for k in filled], "lines": lines, "groups": labels}
 
 
-def _line(row: cells.Row, anchor: str, label: str | None) -> dict[str, Any]:
+def _line(row: cells.Row, anchor: str, group: int | None) -> dict[str, Any]:
     deviation = doubts.spread(row)
     shown = [
         (words.line(row), ""),
@@ -39,7 +49,7 @@ def _line(row: cells.Row, anchor: str, label: str | None) -> dict[str, Any]:
         ("" if deviation is None else words.density(deviation, 2), _order(deviation)),
         (_quality(row), _order(row["quality"])),
         (_energy(row), _order(row.get("joules_step"))),
-        *([(label, "")] if label is not None else []),
+        *([(str(group), str(group))] if group is not None else []),
     ]
     return {
         "anchor": anchor,
@@ -80,7 +90,7 @@ def _samples(row: cells.Row) -> str:
     samples = [sample for sample in row["samples"] or () if sample is not None]
     every = -(-len(samples) // MOST_SAMPLES) or 1
     shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])
-    left = f" (each {every}th of {len(samples):,})" if every > 1 else ""
+    left = f" (one in {every} of {len(samples):,})" if every > 1 else ""
     return f"{shown} µs{left}" if shown else ""
 
 
