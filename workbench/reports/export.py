@@ -76,6 +76,7 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
         return write_table(paths, path)
     given = _given(paths, command)
     if kind == ".pdf":
+        pdf.browser()  # first of all: without one there is no need to draw
         with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
             return pdf.written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
     write = report.markdown if kind == ".md" else report.html
