@@ -99,7 +99,7 @@ def test_the_answer_comes_first_a_number_a_table_a_chart_then_words_and_grounds(
     assert [words for level, words in page.headings if level == "h2"] == order
     verdict = advise(store.frame(maker.rich())).verdict
     assert verdict in page.text
-    order = ("Sparse is", "✓", "Numbers behind", verdict, "trained a worse model", "A break-even is the density")
+    order = ("Sparse is", "✓", "Numbers behind", verdict, "trained a worse model than", "A break-even is the density")
     places = [page.text.index(told) for told in order]
     assert places == sorted(places)
     assert GIVEN["command"] in page.text
