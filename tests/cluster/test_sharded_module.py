@@ -7,10 +7,8 @@ import pytest
 from tests.support import shards as support
 from tests.support import small_modules as small
 from workbench.cluster import ShardedStore
-from workbench.data.batches.feed import Batch
 from workbench.kvstore import LocalStore
-from workbench.module import Module
-from workbench.module.worker import slices_of
+from workbench.module import Module, ModuleError
 
 SETTINGS = {"learning_rate": 0.05, "rescale": 0.1, "decay": 0.01}
 
@@ -43,28 +41,35 @@ def test_a_batch_is_one_message_a_shard_each_way():
     assert store.traffic.messages - before == 3 * 2 * small.batches().count(0)
 
 
-def train(trained: Module, trainer: int) -> None:
-    """Steps on this trainer's slice of every batch."""
-    for batch in small.batches().epoch(0):
-        start, stop = slices_of(len(batch.rows_index), 2)[trainer]
-        labels = {name: label[start:stop] for name, label in batch.labels.items()}
-        data = {name: array[start:stop] for name, array in batch.data.items()}
-        trained.forward(Batch(data, labels, batch.rows_index[start:stop]))
-        trained.backward()
-        trained.update()
-
-
 @pytest.mark.parametrize("lazy", ["on", "exact"])
-def test_two_trainers_on_slices_of_each_batch_are_one_module_with_two_workers(lazy):
-    alone = small.module(optimizer="adam", settings={**SETTINGS, "lazy": lazy}, workers=2)
-    alone.fit(small.batches(), epochs=1)
-    transport = support.network(2, 2)
-    trainers = [module(ShardedStore(transport, trainer, seconds=20), lazy) for trainer in range(2)]
-    threads = [
-        threading.Thread(target=train, args=(trained, trainer), daemon=True) for trainer, trained in enumerate(trainers)
-    ]
+@pytest.mark.parametrize("output", ["layer", "loss"])
+def test_the_same_script_on_two_trainers_is_one_module_with_two_workers(lazy, output):
+    """Means of slices count by their rows; metrics are of the slices of each trainer."""
+    own = {**SETTINGS, "lazy": lazy, "rescale": 1.0 if output == "loss" else 0.1}
+    feed = small.batches(shuffle=True, last="pad")
+    alone = small.module(small.linear(output=output), optimizer="adam", settings=own, workers=2)
+    (ended,) = alone.fit(feed, epochs=1, metric="mse")
+    transport, metrics = support.network(2, 2), {}
+    stores = [ShardedStore(transport, trainer, seconds=20) for trainer in range(2)]
+    trainers = [small.module(small.linear(output=output), optimizer="adam", settings=own, store=s) for s in stores]
+
+    def train(trainer: int) -> None:
+        metrics[trainer] = trainers[trainer].fit(feed, epochs=1, metric="mse")[0].metric
+
+    threads = [threading.Thread(target=train, args=(trainer,), daemon=True) for trainer in range(2)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(timeout=30)
     assert small.same(alone.weights(), trainers[0].weights())
+    assert sorted(metrics) == [0, 1]
+    assert min(metrics.values()) < ended.metric < max(metrics.values())
+    assert trainers[1].score(feed, "mse") == pytest.approx(alone.score(feed, "mse"))
+
+
+def test_a_batch_too_small_for_all_trainers_is_refused_on_each():
+    transport = support.network(1, 4)
+    for trainer in range(4):
+        trained = module(ShardedStore(transport, trainer), "on")
+        with pytest.raises(ModuleError, match="A batch of 3 rows cannot be shared by 4 trainers with 1 workers each"):
+            trained.prepare(next(small.batches(rows=3).epoch(0)))

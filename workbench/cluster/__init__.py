@@ -1,8 +1,20 @@
-"""Training on more than one machine: a store whose rows are shared by shards, each of which answers many trainers.
+"""More than one machine: training on a store whose rows are shared by shards, each of which answers many trainers.
+
+Every trainer runs the same script and takes its slices of every batch:
+
+    run = dask_transport.place(client, shards=4, trainers=2)                      # once, by whoever has the client
+    store = ShardedStore(DaskTransport(run), trainer)                             # in each trainer, numbered from 0
+    module = Module(symbol, store=store).bind(batches).initialise().set_optimizer("adagrad", learning_rate=0.1)
+    module.fit(batches, epochs=3)
+    store.save_shards("checkpoint")           # a file a shard; load_shards goes on with any number of shards
 
 `ShardedStore` is the store of a trainer, `Shard` what a shard does with a message, `Transport` how the two meet:
 `LocalTransport` within a process. What they say to each other is in `workbench.cluster.messages`, when a step is done
 in `workbench.cluster.shard`, which rows are whose in `workbench.cluster.partition`.
+
+Whom to let in. A Dask scheduler runs what its clients send it, as the user who started it: whoever reaches it can do
+what you can. Shards are placed on clusters of this machine, or on encrypted ones, whose certificates say who may come
+(`workbench.cluster.security`); all others are refused. Messages of ours are JSON and arrays, never pickles.
 """
 
 from workbench.cluster.channel import RolledBackError, TimedOutError, Traffic

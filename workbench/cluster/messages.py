@@ -1,8 +1,8 @@
 """Messages between trainers and shards: a kind, plain values and arrays. As bytes they are JSON and the arrays' memory.
 
-Trainers ask: `hello`, `init`, `optimizer`, `push`, `squares`, `pull`, `catch_up`, `state`, `load`. Shards answer with
-`done`; `wait`, where the same message may be answered later; `stale`, where it is of a step or a generation that is
-over; `error`. The three latter say why in `about["text"]`.
+Trainers ask: `hello`, `init`, `optimizer`, `push`, `squares`, `pull`, `catch_up`, `state`, `save`, `load`. Shards
+answer with `done`; `wait`, where the same message may be answered later; `stale`, where it is of a step or a generation
+that is over; `error`. The three latter say why in `about["text"]`.
 """
 
 import functools

@@ -90,11 +90,56 @@ class Partition:
             at = slice(int(ends[shard]), int(ends[shard + 1]))
             yield Cut(at, numbers[at] - border)
 
+    def places(self, numbers: np.ndarray) -> np.ndarray:
+        """The places of rows of these numbers, int64."""
+        return numbers * self.multiplier % self.rows if self.multiplier > 1 else numbers
+
     def _hashed(self, numbers: np.ndarray) -> Iterator[Cut]:
-        places = numbers * self.multiplier % self.rows
+        places = self.places(numbers)
         order = np.argsort(places)
         places = places[order]
         ends = np.searchsorted(places, self.borders)
         for shard, border in enumerate(self.borders[:-1]):
             at = slice(int(ends[shard]), int(ends[shard + 1]))
             yield Cut(order[at], places[at] - border)
+
+
+@final
+@dataclass(frozen=True)
+class Move:
+    """Where the rows of shards of an `old` partition stand on one `shard` of a `new` one: -1 for those that do not.
+
+    >>> move = Move(Partition(10, 2), Partition(10, 3), 1)
+    >>> move.rows, move.owned(0).tolist(), move.owned(1).tolist()
+    (3, [-1, -1, -1, 0, 1], [2, -1, -1, -1, -1])
+    """
+
+    old: Partition
+    new: Partition
+    shard: int
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are in the end."""
+        return self.new.count(self.shard)
+
+    def count(self, shard: int) -> int:
+        """How many rows an old shard holds."""
+        return self.old.count(shard)
+
+    def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
+        """Where rows of an old shard stand."""
+        places = self.new.places(self.old.numbers(shard, rows)) - self.new.borders[self.shard]
+        return np.where((places >= 0) & (places < self.rows), places, -1)
+
+    def owned(self, shard: int) -> np.ndarray:
+        """Where all rows of an old shard stand."""
+        return self.numbers(shard, np.arange(self.count(shard)))
+
+    def needs(self, shard: int) -> bool:
+        """Whether an old shard may have rows of it."""
+        if not self.rows or not self.old.count(shard):
+            return False
+        first, last = self.new.borders[self.shard : self.shard + 2]
+        begins, ends = self.old.borders[shard : shard + 2]
+        return self.old.spread != self.new.spread or bool(begins < last and first < ends)

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from workbench.cluster.partition import Partition
+from workbench.cluster.partition import Move, Partition
 from workbench.formats import RowSparse
 
 
@@ -26,8 +26,8 @@ def cut(array: Any, partition: Partition) -> list[Any]:
     return parts
 
 
-def joined(parts: Mapping[int, Any], partition: Partition) -> Any:
-    """The whole array of the parts by shard. O(size), row_sparse O(stored log stored)."""
+def joined(parts: Mapping[int, Any], partition: Partition | Move) -> Any:
+    """The whole array of the parts by shard, or its rows that move. O(size), row_sparse O(stored log stored)."""
     first = next(iter(parts.values()))
     if not first.ndim:
         return first
@@ -35,9 +35,12 @@ def joined(parts: Mapping[int, Any], partition: Partition) -> Any:
     if isinstance(first, RowSparse):
         numbers = np.concatenate([partition.numbers(shard, part.indices) for shard, part in parts.items()])
         order = np.argsort(numbers)
+        order = order[np.searchsorted(numbers, 0, sorter=order) :]
         values = np.concatenate([part.values for part in parts.values()])
         return RowSparse.assemble(values[order], numbers[order], shape)
     whole = np.empty(shape, first.dtype)
     for shard, part in parts.items():
-        whole[partition.owned(shard)] = part
+        numbers = partition.owned(shard)
+        is_there = numbers >= 0
+        whole[numbers if is_there.all() else numbers[is_there]] = part if is_there.all() else part[is_there]
     return whole

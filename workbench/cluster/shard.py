@@ -15,6 +15,8 @@ from typing import Any, final
 
 import numpy as np
 
+from workbench import formats
+from workbench.cluster import checkpoints
 from workbench.cluster.messages import Message, packed, unpacked
 from workbench.json_text import is_whole
 from workbench.kvstore import Key, LocalStore, StoreError
@@ -68,7 +70,7 @@ class Shard:
             return Message("stale", {"text": str(reason), "generation": self.generation})
         except (LookupError, TypeError) as error:
             return Message("error", {"text": f"The message {message.kind!r:.40} is malformed: {error!r}."})
-        except ValueError as error:
+        except (ValueError, OSError) as error:
             return Message("error", {"text": str(error)})
 
     def _answer(self, message: Message) -> Message:
@@ -82,7 +84,7 @@ class Shard:
             return self._load(about, arrays)
         if self.failure:
             raise StoreError(self.failure)
-        once = {"init": self._init, "optimizer": self._optimizer, "catch_up": self._catch_up}
+        once = {"init": self._init, "optimizer": self._optimizer, "catch_up": self._catch_up, "save": self._save}
         if message.kind in once:
             return self._once(once[message.kind], about, arrays)
         others = {"push": self._push, "squares": self._squares, "pull": self._pull, "state": self._state}
@@ -105,7 +107,7 @@ class Shard:
             try:
                 act(about, arrays)
                 answer = DONE
-            except ValueError as error:
+            except (ValueError, OSError) as error:
                 answer = Message("error", {"text": str(error)})
             self.answered[trainer] = number, answer
         return answer
@@ -123,13 +125,19 @@ class Shard:
         self._reach(about, lag=0)
         self.store.catch_up(self._rows(about, arrays))
 
+    def _save(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
+        self._reach(about, lag=0)
+        formats.save(checkpoints.file_of(about["path"], self.number), self.store.state_dict())
+
     def _load(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
-        """Begin a generation with a state, in place of all that there is."""
+        """Begin a generation with a state, of the message or of the files that it names, in place of all there is."""
         if about["generation"] > self.generation:
             store = LocalStore()
             if about["settings"] is not None:
                 store.set_optimizer(Updater.from_settings(about["settings"]))
-            store.load_state_dict(_values(about, arrays))
+            saved = about.get("saved")
+            state = _values(about, arrays) if saved is None else checkpoints.state_of(saved, self.number, self.shards)
+            store.load_state_dict(state)
             self._begin(store)
             self.generation = about["generation"]
         return DONE

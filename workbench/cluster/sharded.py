@@ -15,14 +15,15 @@ RowSparse(shape=(4, 1), stored_rows=2, dtype=float32)
 
 from collections import Counter
 from collections.abc import Mapping
-from typing import Any, NamedTuple, final
+from typing import Any, final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import formats
-from workbench.cluster import parts, states
+from workbench.cluster import parts, saving, states
 from workbench.cluster.channel import Channel, Content
+from workbench.cluster.held import Held
 from workbench.cluster.messages import Message, narrowed, packed, unpacked
 from workbench.cluster.partition import Cut, Partition
 from workbench.cluster.transport import Transport
@@ -48,18 +49,6 @@ from workbench.optimizers import Updater
 Rows = Mapping[Key, np.ndarray | None]
 
 
-class Held(NamedTuple):
-    """What a trainer knows of a value without holding it, and which shard has which of its rows."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    partition: Partition
-
-    def part_shape(self, shard: int) -> tuple[int, ...]:
-        """The shape of a shard's part."""
-        return (self.partition.count(shard), *self.shape[1:]) if self.shape else ()
-
-
 @final
 class ShardedStore(Store):
     """The store of one trainer of those that the shards are for; an answer that takes over `seconds` is an error.
@@ -83,17 +72,17 @@ class ShardedStore(Store):
 
     def __repr__(self) -> str:
         keys = ", ".join(map(repr, self.held)) or "no keys"
-        return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.channel.trainer} of {self.trainers}>"
+        return f"<ShardedStore {keys}: {self.shards} shards, trainer {self.trainer} of {self.trainers}>"
 
     def _greet(self) -> None:
         for shard, reply in self.channel.ask("hello").items():
             about = reply.about
             if (about["number"], about["shards"]) != (shard, self.shards):
                 raise StoreError(f"Shard {shard} of {self.shards} says that it is another: {about}.")
-        self.trainers, self.lag = about["trainers"], about["staleness"]
+        self.trainer, self.trainers, self.lag = self.channel.trainer, about["trainers"], about["staleness"]
         self.channel.generation = about["generation"]
-        if not 0 <= self.channel.trainer < self.trainers:
-            raise StoreError(f"There is no trainer {self.channel.trainer}; the shards are for {self.trainers}, from 0.")
+        if not 0 <= self.trainer < self.trainers:
+            raise StoreError(f"There is no trainer {self.trainer}; the shards are for {self.trainers}, from 0.")
 
     # Values
 
@@ -122,7 +111,7 @@ class ShardedStore(Store):
                 if piece is not None:
                     own[key] = piece
         contents = [Content({"names": names}, arrays) for names, arrays in map(packed, pieces)]
-        self._after(self.step - self.lag, "push", contents, step=self.step + 1)
+        self.after(self.step - self.lag, "push", contents, step=self.step + 1)
         self.step += 1
 
     def pull(self, key: Key, out: Any = None) -> Any:
@@ -162,11 +151,11 @@ class ShardedStore(Store):
         everything = [Content({"names": None}, [])] * self.shards
         contents = everything if rows is None else self._wanted(rows, self._cuts(rows))
         self.number += 1
-        self._after(self.step, "catch_up", contents, number=self.number, step=self.step)
+        self.after(self.step, "catch_up", contents, number=self.number, step=self.step)
 
     def state_dict(self) -> dict[str, Any]:
         """The state that a `LocalStore` would have after the same steps: all rows of all shards."""
-        replies = self._after(self.step, "state", step=self.step)
+        replies = self.after(self.step, "state", step=self.step)
         return states.joined({shard: _unshaped(reply) for shard, reply in replies.items()}, self._partitions)
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
@@ -175,13 +164,19 @@ class ShardedStore(Store):
         if self.settings is not None:
             checked.set_optimizer(Updater.from_settings(self.settings))
         checked.load_state_dict(state)
-        self.held, self.step, self.settled = {}, 0, 0
+        self.held = {}
         for name in (name for name in state if name.startswith(VALUE)):
             self._hold(key_of(name[len(VALUE) :]), state[name])
+        self.begin([_shaped(own) for own in states.cut(state, self._partitions, self.shards)])
+
+    save_shards, load_shards = saving.save_shards, saving.load_shards
+
+    def begin(self, contents: list[Content], **about: Any) -> None:
+        """Begin the next generation, at step 0."""
+        self.step, self.settled = 0, 0
         self.channel.generation += 1
-        if not self.channel.trainer:
-            contents = [_shaped(own) for own in states.cut(state, self._partitions, self.shards)]
-            self.channel.ask("load", contents, settings=self.settings)
+        if not self.trainer:
+            self.channel.ask("load", contents, settings=self.settings, **about)
 
     # What is sent
 
@@ -203,7 +198,7 @@ class ShardedStore(Store):
 
     def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:
         """What trainer 0 tells the shards for all trainers."""
-        if not self.channel.trainer:
+        if not self.trainer:
             self.number += 1
             self.channel.ask(kind, contents, number=self.number, **about)
 
@@ -216,7 +211,7 @@ class ShardedStore(Store):
             check_pushed(key, array, held)
         return arrays[0] if len(arrays) == 1 else added(arrays)
 
-    def _after(self, done: int, kind: str, contents: list[Content] | None = None, **about: Any) -> dict[int, Message]:
+    def after(self, done: int, kind: str, contents: list[Content] | None = None, **about: Any) -> dict[int, Message]:
         """Ask what is answered when step `done` is done.
 
         Where the norm of all gradients is clipped, that step needs the sums of squares of all shards, which come along.
@@ -251,7 +246,7 @@ class ShardedStore(Store):
     def _pulled(self, rows: Rows, current: bool) -> dict[Key, Any]:
         cuts = self._cuts(rows)
         wanted = self._wanted(rows, cuts)
-        replies = self._after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
+        replies = self.after(self.step - self.lag, "pull", wanted, step=self.step, current=current)
         self.staleness[self.step - min(reply.about["step"] for reply in replies.values())] += 1
         came = {shard: self._given(shard, reply) for shard, reply in replies.items()}
         return {

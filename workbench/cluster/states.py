@@ -11,7 +11,7 @@ import numpy as np
 
 from workbench import optimizers
 from workbench.cluster import parts
-from workbench.cluster.partition import Partition
+from workbench.cluster.partition import Move, Partition
 from workbench.formats import RowSparse
 from workbench.json_text import parsed
 from workbench.kvstore import OPTIMIZER, VALUE, Key, StoreError, name_of
@@ -38,12 +38,15 @@ def cut(state: Mapping[str, Any], partitions: Mapping[Key, Partition], shards: i
     return states
 
 
-def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition]) -> State:
-    """The state of the store whose shards have these, by number."""
+def joined(states: Mapping[int, State], partitions: Mapping[Key, Partition | Move]) -> State:
+    """The state of the store whose shards have these, by number; of rows that move, that of the shard they move to."""
     state: State = {}
     for key, partition in partitions.items():
         name = f"{VALUE}{json.dumps(key)}"
-        state[name] = parts.joined({shard: own[name] for shard, own in states.items() if name in own}, partition)
+        held = {shard: own[name] for shard, own in states.items() if name in own}
+        if not held:
+            raise StoreError(f"No shard has a value of {key!r}; the files are of another store.")
+        state[name] = parts.joined(held, partition)
     abouts = {shard: _about(own) for shard, own in states.items() if ABOUT in own}
     if abouts:
         said = {}
@@ -85,7 +88,7 @@ def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], s
     return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in held.items()}
 
 
-def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition) -> dict[str, Any]:
+def _joined_about(name: str, own: Mapping[int, Mapping[str, Any]], partition: Partition | Move) -> dict[str, Any]:
     first = next(iter(own.values()))
     for shard, said in own.items():
         if wrong := [key for key in SHARED if said.get(key) != first.get(key)]:
@@ -118,7 +121,7 @@ def _cut_parameter(
 
 
 def _joined_parameter(
-    states: Mapping[int, State], optimizer: str, name: str, said: Mapping[int, Mapping], partition: Partition
+    states: Mapping[int, State], optimizer: str, name: str, said: Mapping[int, Mapping], partition: Partition | Move
 ) -> State:
     prefix, first = f"{OPTIMIZER}{name}", next(iter(said))
     whole: State = {}

@@ -29,6 +29,9 @@ class Store(ABC):
     is a `StoreError`.
     """
 
+    trainer, trainers = 0, 1
+    """Which of how many processes that train on the same values this one is: each takes its slices of every batch."""
+
     @abstractmethod
     def keys(self) -> list[Key]:
         """Keys in the order in which they were set."""

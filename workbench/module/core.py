@@ -16,7 +16,7 @@ from workbench.metrics import Accumulator
 from workbench.module import checkpoint, initialisers, reads, training
 from workbench.module.initialisers import ModuleError, Spec
 from workbench.module.layout import Layout, Position, Prepared
-from workbench.module.worker import Worker, cut, slices_of
+from workbench.module.worker import Worker, cut, own_slices
 from workbench.optimizers import Updater
 
 SLICES = ("mean", "sum")
@@ -31,10 +31,9 @@ class Module:
     `ModuleError` that says what to call first. Parameters named in `fixed` are not trained.
 
     With `workers` above 1, or a `store`, parameters live in the store: every batch is cut into as many slices, every
-    worker pulls the rows that its slice reads, by itself, and pushes its gradients, which are summed. The workers run
-    one after the other on this machine. An output of one number, such as a loss, is taken for a mean over rows with
-    `slices="mean"`, so that the slices count by their rows, and for a sum over rows with "sum"; output layers and
-    outputs with a row for each sample need no such choice.
+    worker, one after the other, pulls the rows that its slice reads and pushes its gradients, which are summed. Outputs
+    of one number, such as a loss, are taken for means over rows with `slices="mean"`, so that the slices count by their
+    rows, and for sums with "sum"; output layers and outputs with a row for each sample need no such choice.
 
     `prediction` is the place of the output that is scored and predicted, `target` the label it is compared with.
     """
@@ -161,18 +160,19 @@ class Module:
         if self.store is not None:
             self.store.set_optimizer(optimizer)
 
-    def prepare(self, batch: Batch, plans: bool = True) -> Prepared:
-        """What `forward` does to a batch first: its slices, and with `plans` the batch plans that are read."""
+    def prepare(self, batch: Batch, plans: bool = True, whole: bool = False) -> Prepared:
+        """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans."""
         self._need("bound", "bind(batches)")
         arrays = self.layout.arrays(batch, self.workers[0].executor.known)
         rows = len(batch.rows_index)
-        borders = slices_of(rows, self.count)
-        parts = [arrays] if len(borders) == 1 else cut(arrays, borders, self.workers[0].executor.known)
+        borders = own_slices(rows, self.count, None if whole else self.store)
+        parts = [arrays] if borders == [(0, rows)] else cut(arrays, borders, self.workers[0].executor.known)
         plans = plans or self.store is not None or self._lags
         worker_plans = [
             worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)
         ]
-        return Prepared(batch, parts, worker_plans, [(stop - start) / rows if rows else 1.0 for start, stop in borders])
+        shares = [(stop - start) / rows if rows else 1.0 for start, stop in borders]
+        return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]))
 
     @property
     def _lags(self) -> bool:
@@ -186,7 +186,7 @@ class Module:
         may have no labels: outputs that are computed from labels, such as losses, are then None.
         """
         self._need("initialised", "initialise(...)")
-        ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False)
+        ready = batch if isinstance(batch, Prepared) else self.prepare(batch, plans=False, whole=not training)
         lacks = bool(self.layout.label_names) and not ready.batch.labels
         if training and lacks:
             names = ", ".join(self.layout.label_names)

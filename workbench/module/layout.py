@@ -25,12 +25,16 @@ class Position(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A batch cut for its workers: the arrays of each slice, their batch plans, and its share of the rows."""
+    """A batch cut for its workers: the arrays of each slice, their batch plans, and its share of the rows.
+
+    `rows` are the rows of the batch that the slices are together: all of them, but where other trainers have others.
+    """
 
     batch: Batch
     parts: list[dict[str, Any]]
     plans: list[Mapping[str, Any] | None]
     shares: list[float]
+    rows: slice
 
 
 @dataclass(frozen=True, eq=False)

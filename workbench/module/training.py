@@ -20,6 +20,9 @@ Value = float | dict[str, float] | None
 MetricLike = str | Sequence[str] | Accumulator | None
 
 
+EVERY = slice(None)
+
+
 class StopTraining(Exception):  # noqa: N818 - it is no error
     """Raised by a callback: `fit` ends after this batch or epoch, and returns what it has."""
 
@@ -68,7 +71,8 @@ def fit(
     or `batches` where it is a name. `batch_end` gets a `BatchEnd` after each update, `epoch_end` an `EpochEnd`; they
     may save the module, and end the training by `raise StopTraining`. With `ahead` the next batch is cut and planned
     on a thread beside the step, which changes no result. Rows that fill up a padded batch are trained on, and left out
-    of metrics.
+    of metrics. Of several trainers on one store each calls this with the same batches and takes its slices of them; its
+    metric is of those.
     """
     if self.updater is None:
         raise ModuleError("fit needs an optimizer; call set_optimizer('sgd', learning_rate=0.1) first.")
@@ -99,8 +103,8 @@ def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: l
         outputs = self.forward(ready.value)
         self.backward()
         self.update()
-        if metric is not None:  # of the outputs before the update
-            metric.update(*scored(self, batch, outputs))
+        if metric is not None and ready.value.rows.start < batch.real_rows:  # of the outputs before the update
+            metric.update(*scored(self, batch, outputs, ready.value.rows))
         self.position = Position(epoch, number + 1)
         for call in callbacks:
             call(BatchEnd(self, epoch, number, batches, batch.real_rows, metric))
@@ -148,23 +152,27 @@ def _listed(calls: Callbacks) -> list[Callable[[Any], None]]:
     return list(calls) if isinstance(calls, Sequence) else [calls]
 
 
-def scored(self: "Module", batch: Batch, outputs: list[Any]) -> tuple[Any, Any]:
-    """Prediction and target of a batch, without rows that repeat others; `ModuleError` where there is no target."""
+def scored(self: "Module", batch: Batch, outputs: list[Any], rows: slice = EVERY) -> tuple[Any, Any]:
+    """Prediction and target of a batch, without rows that repeat others; `ModuleError` where there is no target.
+
+    `rows` are those of the batch that the outputs are of.
+    """
     target = self.layout.target
     if target is None or target not in batch.labels:
         names = ", ".join(batch.labels) or "none"
         raise ModuleError(f"A metric compares with the label {target!r}; the batch has the labels {names}.")
-    return _prediction(self, batch, outputs), batch.labels[target][: batch.real_rows]
+    real = range(*rows.indices(batch.real_rows))
+    return _prediction(self, outputs, len(real)), batch.labels[target][real.start : real.stop]
 
 
-def _prediction(self: "Module", batch: Batch, outputs: list[Any]) -> Any:
+def _prediction(self: "Module", outputs: list[Any], rows: int) -> Any:
     place = self.layout.prediction
     if not self.per_row[place]:
         raise ModuleError(
             f"The prediction is output {place}, {self.layout.symbol.outputs()[place]}, which has no row for each row "
             "of a batch; name another one: Module(..., prediction=...)."
         )
-    return outputs[place][: batch.real_rows]
+    return outputs[place][:rows]
 
 
 def _predicted(self: "Module", batch: Batch) -> list[Any]:
@@ -176,7 +184,7 @@ def _predicted(self: "Module", batch: Batch) -> list[Any]:
             f"The prediction is output {place}, {self.layout.symbol.outputs()[place]}, which is computed from labels; "
             "the batch has none. Give labels, or name another one: Module(..., prediction=...)."
         )
-    return self.run(self.prepare(batch, plans=False), training=False, wanted=[place])
+    return self.run(self.prepare(batch, plans=False, whole=True), training=False, wanted=[place])
 
 
 def score(self: "Module", batches: Feed, metric: MetricLike, average: str = "samples") -> Value:
@@ -199,7 +207,7 @@ def predictions(self: "Module", batches: Feed) -> Iterator[tuple[Batch, Any]]:
     Batches may have no labels. Other outputs, such as a loss, are not computed.
     """
     for batch in batches.epoch(0):
-        yield batch, formats.copy(_prediction(self, batch, _predicted(self, batch)))
+        yield batch, formats.copy(_prediction(self, _predicted(self, batch), batch.real_rows))
 
 
 def predict(self: "Module", batches: Feed) -> np.ndarray:

@@ -12,6 +12,7 @@ from workbench.data.batches.cut import FORMATS, ranged
 from workbench.graph import Facts, Graph
 from workbench.kvstore import Store
 from workbench.module import reads as reading
+from workbench.module.initialisers import ModuleError
 from workbench.module.reads import Reads
 from workbench.ops.products import make_plan
 
@@ -82,6 +83,21 @@ def cut(
             rows = ranged(by_rows, source, *border)
             part[name] = formats.to_format(rows, own_format) if known[name].format == own_format != by_rows else rows
     return parts
+
+
+def own_slices(rows: int, workers: int, store: Store | None) -> list[tuple[int, int]]:
+    """The slices of these workers; of several trainers on one store each has its own, one after the other.
+
+    A batch with fewer rows than all of them have workers is refused: some would have nothing to push.
+    """
+    trainer, trainers = (0, 1) if store is None else (store.trainer, store.trainers)
+    slices = slices_of(rows, workers * trainers)
+    if trainers > 1 and len(slices) < workers * trainers:
+        raise ModuleError(
+            f"A batch of {rows} rows cannot be shared by {trainers} trainers with {workers} workers each. Take larger "
+            "batches, and last='pad' or last='discard' where the last one of an epoch is smaller."
+        )
+    return slices[trainer * workers : (trainer + 1) * workers]
 
 
 def slices_of(rows: int, workers: int) -> list[tuple[int, int]]:
