@@ -111,8 +111,9 @@ def _seconds_stay(enter: Callable[[], object], most: float) -> float:
 
 
 def is_undisturbed(found: Costs) -> bool:
-    """Whether the costs are worth keeping: beside a program that holds the other cores, threads seem never awake."""
-    return found.seconds_awake < DISTURBED * found.seconds_asleep
+    """Whether the costs are worth keeping: beside a program that holds the other cores, threads seem never awake, or
+    asleep at once."""
+    return found.seconds_awake < DISTURBED * found.seconds_asleep and found.seconds_stay >= GAPS[0]
 
 
 def _seconds_work() -> float:

@@ -121,8 +121,9 @@ def test_costs_are_measured_once_and_found_again(tmp_path, monkeypatch):
     assert measured == [2, 2]
 
 
-def test_costs_that_others_disturbed_are_used_and_not_kept(tmp_path, monkeypatch):
-    disturbed = Costs(seconds_awake=50e-6, seconds_asleep=130e-6, seconds_stay=5e-6, seconds_work=1e-10)
+@pytest.mark.parametrize(("awake", "stay"), [(50e-6, 40e-6), (2e-6, 5e-6)])
+def test_costs_that_others_disturbed_are_used_and_not_kept(awake, stay, tmp_path, monkeypatch):
+    disturbed = Costs(seconds_awake=awake, seconds_asleep=130e-6, seconds_stay=stay, seconds_work=1e-10)
     monkeypatch.setattr(entry_costs, "folder_of", lambda function: tmp_path)
     monkeypatch.setattr(entry_costs, "measure", lambda threads: disturbed)
     assert entry_costs.costs.__wrapped__(2) == disturbed
