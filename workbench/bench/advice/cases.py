@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from workbench.advise.contenders import is_lazy_exact
 from workbench.settings import BY_NAME
 from workbench.sweep import grid
 from workbench.sweep.spec import Cell, SpecError, allowed
@@ -60,10 +61,12 @@ def chosen(names: Iterable[str] = (), is_quick: bool = False) -> list[Case]:
 
 
 def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All settings that go together on the CPU, dense among them once."""
+    """All settings that go together on the CPU, dense among them once; an exact update only where lazy is none."""
     values = {name: allowed(BY_NAME[name]) for name in VARIED}
     named = [dict(zip(VARIED, combination, strict=True)) for combination in itertools.product(*values.values())]
-    return [one for one in named if one["launch"] != "graph" and not _is_no_cell({**settings, **one})]
+    is_same = is_lazy_exact(Cell(**settings))
+    able = [one for one in named if one["launch"] != "graph" and not (is_same and one["update"] == "exact")]
+    return [one for one in able if not _is_no_cell({**settings, **one})]
 
 
 def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
