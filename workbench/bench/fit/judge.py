@@ -14,7 +14,7 @@ from workbench.train import ranking
 
 NEAR = 0.01
 """The target is reached within this share of the best that any contender reached."""
-SCORES = 1 << 23
+SCORES = 1 << 20
 """Scores of an order that are looked at: of more users than have so many with all items, so many are drawn."""
 
 

@@ -8,7 +8,7 @@ before, so that it does not matter who is first. In the end none was left before
 soonest of its side: who is fastest is not decided by being left.
 
 >>> [(rung.seconds, rung.settings) for rung in rungs(20.0)], [(rung.seconds, rung.settings) for rung in rungs(1.0)]
-([(0.4, None), (2.0, 3), (20.0, 1)], [(0.4, None), (1.0, 3)])
+([(0.4, None), (2.0, 2), (20.0, 1)], [(0.4, None), (1.0, 2)])
 """
 
 import math
@@ -21,9 +21,9 @@ from workbench.bench.fit.judge import is_reached, target_of
 Tried = Mapping[str, Mapping[int, Row]]
 """The newest row of each setting by its number, by the name of the contender."""
 
-FIRST = ((0.4, None), (2.0, 3))
+FIRST = ((0.4, None), (2.0, 2))
 """Seconds of the rungs before the last, and how many settings of a contender they have, None for all."""
-AFTER = (3, 1)
+AFTER = (2, 1)
 """How many the last rung has that is the second, or the third."""
 LEAST = 2.0
 """Seconds of a contender that does not reach the target, by those of the soonest of its side, at least."""
