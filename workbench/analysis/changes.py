@@ -20,7 +20,7 @@ from scipy import stats
 from workbench.analysis.drift import Drift, drift_of
 from workbench.analysis.intervals import ONCE, interval_of, values_of
 from workbench.analysis.pairs import CompareError, Pair, Pairs, name_of, paired
-from workbench.measure.rounds import FLOOR, LEVEL, LOOKS, SHARED, TAIL, Ratio
+from workbench.measure.rounds import FLOOR, LEVEL, LOOKS, SHARED, Ratio
 
 Row = Mapping[str, Any]
 VERDICTS = {
@@ -29,6 +29,8 @@ VERDICTS = {
     "slower": "surely more time",
     "ambiguous": "the rounds tell neither",
 }
+TAIL = 0.0025
+"""Probability that a build compared with itself has a slower cell anywhere; the same of a slower kernel."""
 PRIOR = 8
 """Degrees of freedom that the deviation of the median cell counts for beside a cell's own."""
 PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gradient", "update", "graph", "batches")
