@@ -54,7 +54,7 @@ def _at_work() -> Iterable[Path]:
             line = process.cmdline()
         except (psutil.NoSuchProcess, psutil.AccessDenied):
             continue
-        if len(line) == 4 and line[1:3] == ["-m", "workbench.sweep"]:
+        if len(line) == 4 and line[1] == "-m" and line[2] in run_folder.SUPERVISORS:
             yield Path(line[3])
 
 

@@ -25,20 +25,22 @@ def sweep(
     yes: Annotated[
         bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
     ] = False,
+    cluster: Annotated[str | None, typer.Option(help="Measure on machines: local:N, ssh:HOST,HOST, slurm:N.")] = None,
     **choices: str | None,
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.sweep import estimate, run_folder
+    from workbench.sweep import estimate, places, run_folder
 
     settings, size = sweeping.asked(spec, choices)
     folder = run or run_folder.ROOT / settings.name
+    agents = [] if cluster is None else places.places(cluster)
     if dry_run:
-        sweeping.dry_run(settings, size, folder)
+        sweeping.dry_run(settings, size, folder, agents)
         return
     if not yes:
         sweeping.ask(settings, size, estimate.seconds_of(size, settings))
-    run_folder.start(settings, folder)
+    run_folder.start(settings, folder, cluster)
     sweeping.tell_started(size, folder)
     if detach:
         return

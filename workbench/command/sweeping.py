@@ -2,7 +2,7 @@
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from workbench.study.specs import spec_of
 from workbench.sweep import estimate, run_folder
 from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
+from workbench.sweep.places import Place
 from workbench.sweep.problem import is_synthetic, make_problem
 from workbench.sweep.run_folder import Progress
 from workbench.sweep.spec import FILES, Cell, Spec, SpecError
@@ -109,8 +110,8 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def dry_run(spec: Spec, size: Size, folder: Path) -> None:
-    """Say what a sweep would do: cells, what is left out and why, time and memory."""
+def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place] = ()) -> None:
+    """Say what a sweep would do: cells, what is left out and why, time and memory; how its agents are started."""
     rows = store.read(folder) if (folder / store.FILE).exists() else []
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
@@ -126,6 +127,8 @@ def dry_run(spec: Spec, size: Size, folder: Path) -> None:
     shown.add_row("memory", _memory_told(size))
     done = f"; {len(rows):,} rows are there, and those that answer this spec are not measured again" if rows else ""
     shown.add_row("run folder", f"{folder}{done}")
+    for agent in agents:
+        shown.add_row("agent", str(agent))
     terminal.console.print(shown)
     tell_left_out(size)
 

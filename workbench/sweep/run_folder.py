@@ -3,7 +3,7 @@
 Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
 append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
 supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody asked it to stop);
-`lock` (held by the supervisor).
+`cluster` (where agents measure, of a run on several machines); `lock` (held by the supervisor).
 """
 
 import contextlib
@@ -28,7 +28,9 @@ from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
 SPEC, PLAN, MACHINE, LOG, PROGRESS = "spec.json", "plan.json", "machine.json", "log.txt", "progress.json"
-STOP, IDENTITY = "stop", "identity"
+STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
+SUPERVISORS = ("workbench.sweep", "workbench.cluster")
+"""What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
 SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
@@ -173,6 +175,12 @@ def read_spec(folder: str | Path) -> Spec:
         raise RunError(f"{folder} holds no usable {SPEC}: {error}") from None
 
 
+def where(folder: str | Path) -> str:
+    """Where the agents of the run in `folder` are, as it was started; "" where this machine alone measures."""
+    path = Path(folder) / CLUSTER
+    return path.read_text(encoding="utf-8").strip() if path.exists() else ""
+
+
 def rows(folder: str | Path) -> list[dict]:
     """The rows of a run folder that answer its present spec and code; none before the first trial ended."""
     if not (Path(folder) / store.FILE).exists():
@@ -185,8 +193,9 @@ def rows(folder: str | Path) -> list[dict]:
     last: dict[tuple, dict] = {}
     for row in stored:
         if row["key"] in keys:
-            last.pop((row["key"], row["round"]), None)  # a trial that was done again counts once, as the newer
-            last[row["key"], row["round"]] = row
+            trial = row["key"], row["machine"], row["round"]
+            last.pop(trial, None)  # a trial that was done again counts once, as the newer
+            last[trial] = row
     return list(last.values())
 
 
@@ -224,10 +233,11 @@ def _take_lock(file: TextIO) -> bool:
     return True
 
 
-def start(spec: Spec, folder: str | Path | None = None) -> Path:
+def start(spec: Spec, folder: str | Path | None = None, cluster: str | None = None) -> Path:
     """Start the sweep in a process of its own that outlives this one; returns its run folder at once.
 
     A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
+    `cluster` says where agents measure (`workbench.cluster.places`), by default this machine alone does.
     """
     folder = Path(folder) if folder is not None else ROOT / spec.name
     if folder.exists() and not folder.is_dir():
@@ -237,10 +247,13 @@ def start(spec: Spec, folder: str | Path | None = None) -> Path:
     with locked(folder, SECONDS_SILENT if ended else 0.0):  # one that has ended frees its lock when its process has
         (folder / STOP).unlink(missing_ok=True)
         replace_file(folder / SPEC, dump(spec))
+        (folder / CLUSTER).unlink(missing_ok=True)
+        if cluster is not None:
+            replace_file(folder / CLUSTER, cluster)
         write(folder, Progress(spec.name))
     with open(folder / LOG, "ab") as log:
         supervisor = subprocess.Popen(
-            [sys.executable, "-m", "workbench.sweep", str(folder.resolve())],
+            [sys.executable, "-m", SUPERVISORS[cluster is not None], str(folder.resolve())],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,

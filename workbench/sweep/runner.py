@@ -7,16 +7,19 @@ started, which makes a child cost milliseconds; a child dies with its supervisor
 
 import contextlib
 import dataclasses
+import functools
 import json
 import os
 import signal
 import threading
 import time
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from multiprocessing.connection import Connection
+from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
+from typing import Any
 
 from kernels import devices
 from workbench import store
@@ -49,11 +52,15 @@ class Supervisor:
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = run_folder.Progress(spec.name, pid=os.getpid())
-        self.context = child.fork_server(["workbench.sweep.preload"])
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started, self.run_name = time.monotonic(), run_folder.identity(folder)
         self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
         self.beaten = 0.0
+
+    @functools.cached_property
+    def context(self) -> ForkServerContext:
+        """What children are started from."""
+        return child.fork_server(["workbench.sweep.preload"])
 
     def beat(self) -> None:
         """Write the progress if a heartbeat is due."""
@@ -266,23 +273,28 @@ def describe(cell: Cell) -> str:
     return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)
 
 
-def supervise(folder: Path) -> int:
-    """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log."""
+def supervise(folder: Path, make: Callable[[Spec, Path, threading.Event], Any] = Supervisor) -> int:
+    """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log.
+
+    `make` gives what runs it, with a `state` and a `run`: agents on several machines have another than this one.
+    """
     is_asked_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: is_asked_to_stop.set())
     try:
         with run_folder.locked(folder, SECONDS_LOCK):
-            return _supervise_locked(folder, is_asked_to_stop)
+            return _supervise_locked(folder, is_asked_to_stop, make)
     except run_folder.RunError as error:  # another supervisor has the folder, and its progress file with it
         print(error)
         return 2
 
 
-def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event) -> int:
+def _supervise_locked(
+    folder: Path, is_asked_to_stop: threading.Event, make: Callable[[Spec, Path, threading.Event], Any]
+) -> int:
     state = run_folder.Progress(folder.name, pid=os.getpid())
     try:
-        supervisor = Supervisor(run_folder.read_spec(folder), folder, is_asked_to_stop)
+        supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
         state = supervisor.state
         supervisor.run()
     except Exception as error:  # the last resort: whoever watches the run must learn why it ended

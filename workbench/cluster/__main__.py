@@ -1,0 +1,10 @@
+"""The supervisor of a sweep on several machines, a process of its own: `python -m workbench.cluster RUN_FOLDER`."""
+
+import sys
+from pathlib import Path
+
+from workbench.cluster.coordinator import Coordinator
+from workbench.sweep.runner import supervise
+
+if __name__ == "__main__":
+    sys.exit(supervise(Path(sys.argv[1]), Coordinator))

@@ -1,0 +1,124 @@
+"""An agent: measures trials on its machine for a sweep that is supervised elsewhere.
+
+    python -m workbench.cluster.agent
+
+Lines of JSON come in: {"spec": ..., "run": ..., "work": ...} first, then {"cell": ..., "key": ..., "round": ...} for
+each trial. Lines go out: {"machine": ..., "record": ...} first, then {"row": ...} for each trial, and every second
+{"beat": ...}, what is at work. When the input ends, so do the trial at work and the agent. Two agents of one machine
+take turns: trials beside each other would not be measurements.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, TextIO
+
+from workbench.measure import blas, machine
+from workbench.sweep.runner import Supervisor
+from workbench.sweep.schedule import Task
+from workbench.sweep.spec import Cell, validate
+
+SECONDS_BEAT = 1.0
+SECONDS_TURN = 0.05
+"""How often an agent asks whether the machine is free."""
+
+
+class Agent:
+    """Answers on `out`; `ended` is set when nobody reads any more."""
+
+    def __init__(self, out: TextIO) -> None:
+        self.out, self.ended, self.lock = out, threading.Event(), threading.Lock()
+        self.doing = "starting"
+
+    def say(self, message: dict[str, Any]) -> None:
+        """One line out; whoever is gone cannot be told."""
+        try:
+            with self.lock:
+                self.out.write(json.dumps(message) + "\n")
+                self.out.flush()
+        except OSError:
+            self.ended.set()
+
+    def beat(self) -> None:
+        """Say what is at work, again and again until the end."""
+        while not self.ended.wait(SECONDS_BEAT):
+            self.say({"beat": self.doing})
+
+    def serve(self, lines: "Lines") -> None:
+        """Measure what is asked for until the input ends."""
+        first = lines.next()
+        if first is None:
+            return
+        held_back = blas.holding_back()
+        self.say({"machine": machine.machine_id(), "record": machine.record() | {"environment_mended": held_back}})
+        with tempfile.TemporaryDirectory(prefix="workbench-agent-") as folder:
+            supervisor = Supervisor(validate(first["spec"]), Path(folder), self.ended, first["work"])
+            supervisor.run_name = f"{first['run']} on {machine.machine_id()}"
+            while (asked := lines.next()) is not None:
+                task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
+                self.doing = "waiting for another agent of this machine"
+                with machine_turn(self.ended):
+                    self.doing = f"{task.key[:8]} round {task.round}"
+                    self.say({"row": supervisor.do(task)})
+                self.doing = "waiting for work"
+
+
+class Lines:
+    """Messages as they come in, read on a thread, so that the end of the input ends what is at work."""
+
+    def __init__(self, file: int, ended: threading.Event) -> None:
+        self.file, self.ended = file, ended
+        self.came: list[dict[str, Any]] = []
+        self.changed = threading.Condition()
+        threading.Thread(target=self._read, daemon=True).start()
+
+    def _read(self) -> None:
+        part = b""
+        try:
+            while read := os.read(self.file, 2**16):  # a thread in a buffered file would keep the process from its end
+                *lines, part = (part + read).split(b"\n")
+                with self.changed:
+                    self.came += map(json.loads, lines)
+                    self.changed.notify()
+        finally:
+            self.ended.set()
+            with self.changed:
+                self.changed.notify()
+
+    def next(self) -> dict[str, Any] | None:
+        """The next message; None when there is none to come."""
+        with self.changed:
+            while not self.came and not self.ended.is_set():
+                self.changed.wait(SECONDS_BEAT)
+            return self.came.pop(0) if self.came and not self.ended.is_set() else None
+
+
+@contextlib.contextmanager
+def machine_turn(ended: threading.Event) -> Iterator[None]:
+    """Hold the machine, which no other agent of this user then measures on; the system frees it with the process."""
+    with open(Path(tempfile.gettempdir()) / f"workbench-turn-{os.getuid()}", "a", encoding="utf-8") as file:
+        while not ended.wait(SECONDS_TURN):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+        yield
+
+
+def main() -> None:
+    """Serve on standard input and output; what trials print goes to standard error."""
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    agent = Agent(out)
+    threading.Thread(target=agent.beat, daemon=True).start()
+    agent.serve(Lines(sys.stdin.fileno(), agent.ended))
+    agent.ended.set()
+
+
+if __name__ == "__main__":
+    main()

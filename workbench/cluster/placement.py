@@ -1,0 +1,131 @@
+"""Which machine measures which comparison of a sweep.
+
+All contenders of a comparison and all its rounds are measured on one machine, so that no ratio crosses machines. An
+agent takes comparisons in turns, a few at a time, so that rounds of one are apart in time. What an agent had is free
+when it is lost: on a machine of the same id it goes on with the next round, on another it begins anew. The first
+comparison is common: every machine measures it, and its rows show how the machines differ.
+"""
+
+from collections.abc import Iterable, Mapping
+from typing import Any, final
+
+from workbench.sweep import grid
+from workbench.sweep.schedule import Comparison, Course, Schedule, Task, comparisons
+from workbench.sweep.spec import Spec
+
+HELD = 4
+"""Comparisons that an agent takes turns with."""
+
+Row = Mapping[str, Any]
+
+
+@final
+class Placement:
+    """The comparisons of a spec, the rows that there are of them, and the agents that measure them."""
+
+    def __init__(self, spec: Spec, stored: Iterable[Row]) -> None:
+        cells = grid.expand(spec)
+        self.most, self.dropped = spec.measure.rounds, cells.dropped
+        self.comparisons: list[Comparison] = comparisons(cells.cells)
+        self.place = {key: place for place, one in enumerate(self.comparisons) for key in one.cells}
+        self.rows: dict[tuple[int, str], list[Row]] = {}
+        for row in stored:
+            self._store(row)
+        self.machines: dict[str, str] = {}
+        """The machine of each agent that is there."""
+        self.held: dict[str, dict[int, Course]] = {}
+        """The comparisons that each agent has, by place, the one whose turn is next first."""
+        self.reused = sum(self._course(*self._best(place)).reused for place in range(len(self.comparisons)))
+        self.over = {place for place in range(len(self.comparisons)) if self._is_over(place)}
+
+    def _store(self, row: Row) -> None:
+        if (place := self.place.get(row["key"])) is not None:
+            self.rows.setdefault((place, row["machine"]), []).append(row)
+
+    def _course(self, place: int, machine: str) -> "_Resumed":
+        course = Course(self.comparisons[place], self.most)
+        return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
+
+    def _best(self, place: int) -> tuple[int, str]:
+        """The comparison with the machine that has most rows of it."""
+        machines = [machine for one, machine in self.rows if one == place]
+        return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
+
+    def _is_over(self, place: int) -> bool:
+        machines = [machine for one, machine in self.rows if one == place]
+        return any(not self._course(place, machine).course.due() for machine in machines)
+
+    # Agents
+
+    def join(self, agent: str, machine: str) -> None:
+        """An agent is there, and on which machine."""
+        self.machines[agent], self.held[agent] = machine, {}
+
+    def leave(self, agent: str) -> None:
+        """An agent is gone: what it had is free."""
+        self.machines.pop(agent, None)
+        self.held.pop(agent, None)
+
+    def next(self, agent: str) -> list[Task]:
+        """The trials of the next round that the agent is to measure; none where all that is left is with others."""
+        held = self.held[agent]
+        for done in [place for place, course in held.items() if not course.due()]:
+            del held[done]
+            self.over.add(done)
+        while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
+            held[place] = self._course(place, self.machines[agent]).course
+            if not held[place].due():
+                del held[place]
+                self.over.add(place)
+        if not held:
+            return []
+        turn = next(iter(held))
+        held[turn] = held.pop(turn)  # the last in turn now
+        return held[turn].round()
+
+    def add(self, agent: str, row: Row) -> None:
+        """Take the row of a trial of the round that the agent measures."""
+        self._store(row)
+        self.held[agent][self.place[row["key"]]].add(row)
+
+    def _share(self, agent: str) -> int:
+        """How many comparisons the agent takes at once, so that none waits for one while another has several."""
+        left = len(self.comparisons) - len(self.over)
+        return max(1, min(HELD, -(-left // len(self.machines))))
+
+    def _waiting(self) -> list[int]:
+        taken = {place for held in self.held.values() for place in held}
+        return [place for place in range(len(self.comparisons)) if place not in taken | self.over]
+
+    def _free(self, agent: str) -> int | None:
+        """The comparison that the agent takes next: the common one, one that its machine has begun, or any."""
+        machine = self.machines[agent]
+        if self._lacks_common(machine):
+            return 0
+        waiting = self._waiting()
+        return max(waiting, key=lambda place: (len(self.rows.get((place, machine), ())), -place), default=None)
+
+    def _lacks_common(self, machine: str) -> bool:
+        at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
+        return bool(self.comparisons) and not at_work and self._course(0, machine).course.due() > 0
+
+    # How far it is
+
+    @property
+    def is_over(self) -> bool:
+        """Whether every comparison is decided, or has all its rounds, on some machine; no agent is needed any more."""
+        return len(self.over) == len(self.comparisons) and not any(self.held.values())
+
+    def schedule(self) -> Schedule:
+        """All comparisons, each as it stands on the machine that has it: what is due, to be counted."""
+        at_work = {place: course for held in self.held.values() for place, course in held.items()}
+        places = range(len(self.comparisons))
+        courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
+        return Schedule(courses, self.reused, dropped=self.dropped)
+
+
+class _Resumed:
+    """A comparison as rows of one machine leave it, and how many of them answer."""
+
+    def __init__(self, course: Course, reused: int) -> None:
+        self.course, self.reused = course, reused
