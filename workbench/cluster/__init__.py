@@ -1,6 +1,16 @@
-"""More than one machine: training on a store whose rows are shared by shards, each of which answers many trainers.
+"""More than one machine: sweeps by agents, and training on a store whose rows are shared by shards.
 
-Every trainer runs the same script and takes its slices of every batch:
+Sweeps. `workbench sweep SPEC --cluster WHERE` measures on other machines; `--dry-run` prints how each agent is started:
+
+    local:2           two agents here, which take turns: to try it out
+    ssh:node1,me@node2   one agent a host; keys must let you log in, and this Python be at the same path there
+    slurm:4           four agents, each with a node, by srun within your allocation: salloc --nodes=4 --exclusive
+
+An agent reads and writes JSON on the pipes of the command that started it, so that no port is opened. All contenders
+and rounds of a comparison are measured on one machine; rows, reports and verdicts keep machines apart. The run folder
+is here: when agents are lost the others do what is left, when this machine is, the next start does.
+
+Training. Every trainer runs the same script and takes its slices of every batch:
 
     run = dask_transport.place(client, shards=4, trainers=2)                      # once, by whoever has the client
     store = ShardedStore(DaskTransport(run), trainer)                             # in each trainer, numbered from 0
