@@ -130,7 +130,7 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
         HEAD + 'dataset = "uniform"\nmodel = "logistic"\nwidth = [1, 3]\nformat = ["csr", "row_sparse"]\n'
         "features = [100, 1000]\nseed = [0, 1, 2]"
     )
-    came = run("sweep", "x.toml", "--dry-run")
+    came = run("sweep", "x.toml", "--dry-run", "--cluster", "ssh:node7")
     assert came.exit_code == 0, came.output
     each = estimate.seconds_a_trial(spec.load("x.toml"))
     for text in (
@@ -141,6 +141,7 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
         "12 rounds tell differences from",
         "MiB for the arrays of a trial",
         "runs/x",
+        "agent │ node7: ssh -o BatchMode=yes",
     ):
         assert text in words(came), text
     assert not Path("runs").exists()

@@ -101,7 +101,8 @@ def lines(run: Run) -> list[str]:
     if not state.alive:
         is_done = state.state == "finished"
         todo = f"Its report: workbench report {run.folder}" if is_done else ""
-        todo = todo or f"Go on with: workbench sweep {spec} --run {run.folder}"
+        where = f" --cluster {place}" if (place := run_folder.where(run.folder)) else ""
+        todo = todo or f"Go on with: workbench sweep {spec} --run {run.folder}{where}"
     return [line for line in (state.message, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
 
 
