@@ -3,6 +3,7 @@
 import json
 import sys
 import threading
+import time
 from collections import Counter
 from pathlib import Path
 
@@ -15,13 +16,17 @@ from workbench.cluster import link
 from workbench.cluster.agent import Agent, Lines
 from workbench.cluster.coordinator import Coordinator
 from workbench.cluster.placement import Placement
-from workbench.measure import machine
+from workbench.measure.machine import machine_id
 from workbench.sweep import run_folder
 from workbench.sweep.places import Place, places
 from workbench.sweep.spec import SpecError
 
-DENSITIES = [0.05, 0.1, 0.2, 0.3, 0.5]
-SPEC = spec_of(density=DENSITIES, measure={**QUICK, "rounds": 2})
+DENSITIES, BATCHES = [0.05, 0.1], [10, 20, 30]
+SPEC = spec_of(density=DENSITIES, batch_rows=BATCHES, measure={**QUICK, "rounds": 2})
+"""Three groups, each of two comparisons."""
+COMPARISONS = [(density, rows) for density in DENSITIES for rows in BATCHES]
+TRIALS = 2 * 2
+"""Of a comparison: two contenders in two rounds."""
 
 
 def agent(machine: str, fault: str = "none", at: int = -1) -> Place:
@@ -36,37 +41,57 @@ def run(folder: Path, *agents: Place, spec=SPEC, stop=None) -> tuple[run_folder.
     return made.state, run_folder.rows(folder)
 
 
-def whole(rows: list[dict], density: float) -> set[str]:
+def comparison(row: dict) -> tuple[float, int]:
+    return row["density"], row["batch_rows"]
+
+
+def whole(rows: list[dict], one: tuple[float, int]) -> set[str]:
     """The machines that have both contenders in as many rounds as are due."""
-    rounds = Counter((row["machine"], row["round"]) for row in rows if row["density"] == density)
+    rounds = Counter((row["machine"], row["round"]) for row in rows if comparison(row) == one)
     machines = Counter(machine for (machine, _), count in rounds.items() if count == 2)
     return {machine for machine, count in machines.items() if count == 2}
 
 
 @pytest.fixture(autouse=True)
 def _impatient(monkeypatch):
-    monkeypatch.setattr(link, "SECONDS_SILENT", 0.5)
     monkeypatch.setattr(link, "SECONDS_END", 0.3)
 
 
-def test_a_comparison_is_measured_on_one_machine_and_the_first_on_every(tmp_path):
+def test_a_group_is_measured_on_one_machine_and_the_first_comparison_on_every(tmp_path):
     state, rows = run(tmp_path, agent("a"), agent("b"))
     assert (state.state, state.message) == ("finished", "")
-    by_density = {density: {row["machine"] for row in rows if row["density"] == density} for density in DENSITIES}
-    first = by_density.pop(DENSITIES[0])
-    assert first == {"a", "b"}
-    assert all(len(machines) == 1 for machines in by_density.values())
-    assert {machine for machines in by_density.values() for machine in machines} == {"a", "b"}
-    assert len(rows) == 2 * 2 * (len(DENSITIES) + 1)
+    first = comparison(rows[0])
+    assert whole(rows, first) == {"a", "b"}
+    groups = {
+        batch: {row["machine"] for row in rows if row["batch_rows"] == batch and comparison(row) != first}
+        for batch in BATCHES
+    }
+    assert all(len(machines) == 1 for machines in groups.values())
+    assert len(rows) == TRIALS * (len(COMPARISONS) + 1)
     assert json.loads((tmp_path / run_folder.MACHINE).read_text()) == {"a": {"id": "a"}, "b": {"id": "b"}}
 
 
-def test_two_agents_of_one_machine_share_its_comparisons(tmp_path):
+def test_machines_that_differ_share_the_groups():
+    placement, machines = Placement(SPEC, []), {"one": "a", "two": "b"}
+    for name, machine in machines.items():
+        placement.join(name, machine)
+    done: dict[int, set[str]] = {batch: set() for batch in BATCHES}
+    for _ in range(20):
+        for name, machine in machines.items():
+            for task in placement.next(name):
+                known = {"key": task.key, "round": task.round, "run": machine, "machine": machine, "status": "ok"}
+                placement.add(name, {**known, "seconds_step": 1.0})
+                if placement.place[task.key]:  # all but the common one
+                    done[task.cell.batch_rows].add(machine)
+    assert placement.is_over
+    assert sorted(map(sorted, done.values())) in ([["a"], ["a"], ["b"]], [["a"], ["b"], ["b"]])
+
+
+def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
     one, two = (Place(name, agent("a").command) for name in ("one", "two"))
-    state, rows = run(tmp_path, one, two)
+    state, rows = run(tmp_path, one, two, spec=spec_of(density=[0.05, 0.1, 0.2], measure={**QUICK, "rounds": 2}))
     assert state.state == "finished"
-    assert len(rows) == 2 * 2 * len(DENSITIES)
-    assert all(whole(rows, density) == {"a"} for density in DENSITIES)
+    assert len(rows) == TRIALS * 3
 
 
 @pytest.mark.parametrize("at", [0, 3])
@@ -75,15 +100,18 @@ def test_two_agents_of_one_machine_share_its_comparisons(tmp_path):
     [
         ("dies", "The agent on b ended. Its log ends with: it burns"),
         ("dies in the middle of a row", "The agent on b ended"),
-        ("falls silent", "The agent on b has not said a word for 0.5 s"),
+        ("falls silent", "The agent on b has not said a word for 1 s"),
         ("talks nonsense", "The agent on b said b'[1, 2', which is no message"),
     ],
 )
-def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(tmp_path, fault, told, at):
+def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(
+    tmp_path, monkeypatch, fault, told, at
+):
+    monkeypatch.setattr(link, "SECONDS_SILENT", 1.0 if fault == "falls silent" else 20.0)
     state, rows = run(tmp_path, agent("a"), agent("b", fault, at))
     assert state.state == "finished"
     assert told in state.message
-    assert all(whole(rows, density) for density in DENSITIES)
+    assert all(whole(rows, one) for one in COMPARISONS)
     lines = (tmp_path / "trials.jsonl").read_text().splitlines()
     assert len(lines) == len(rows) == len({(row["key"], row["machine"], row["round"]) for row in rows})
 
@@ -97,35 +125,43 @@ def test_without_an_agent_left_the_sweep_has_failed_and_goes_on_when_started_aga
     state, rows = run(tmp_path, agent("a"))
     assert (state.state, state.reused) == ("finished", 4)  # the half of a round is measured anew
     assert [row for row in rows if row in before] == before
-    assert all(whole(rows, density) == {"a"} for density in DENSITIES)
+    assert all(whole(rows, one) == {"a"} for one in COMPARISONS)
 
 
 def test_rows_of_another_machine_are_not_measured_again_and_never_mixed(tmp_path):
     run(tmp_path, agent("a"))
     state, rows = run(tmp_path, agent("b"))
-    assert state.reused == 2 * 2 * len(DENSITIES)
-    assert Counter(row["machine"] for row in rows) == {"a": 2 * 2 * len(DENSITIES), "b": 2 * 2}
-    assert whole(rows, DENSITIES[0]) == {"a", "b"}
+    assert state.reused == TRIALS * len(COMPARISONS)
+    assert Counter(row["machine"] for row in rows) == {"a": TRIALS * len(COMPARISONS), "b": TRIALS}
+    common = {comparison(row) for row in rows if row["machine"] == "b"}
+    assert [whole(rows, one) for one in common] == [{"a", "b"}]
 
 
-def test_a_stop_ends_agents_that_do_not_listen(tmp_path, monkeypatch):
-    monkeypatch.setattr(link, "SECONDS_SILENT", 30.0)
-    stop = threading.Event()
-    threading.Timer(0.4, stop.set).start()
+def test_a_stop_ends_agents_that_do_not_listen(tmp_path):
+    stop, rows_file = threading.Event(), tmp_path / "trials.jsonl"
+
+    def stop_at_three_rows() -> None:
+        end = time.monotonic() + 20
+        while time.monotonic() < end and (not rows_file.exists() or rows_file.read_text().count("\n") < 3):
+            time.sleep(0.02)
+        stop.set()
+
+    threading.Thread(target=stop_at_three_rows, daemon=True).start()
     state, rows = run(tmp_path, agent("a", "falls silent", 2), agent("b", "falls silent", 1), stop=stop)
     assert (state.state, len(rows)) == ("stopped", 3)
 
 
 def test_an_agent_takes_turns_with_a_few_comparisons_and_leaves_others_theirs():
-    placement = Placement(SPEC, [])
+    placement = Placement(spec_of(density=[0.05, 0.1, 0.2, 0.3, 0.5], measure={**QUICK, "rounds": 2}), [])
     placement.join("one", "a")
-    placement.join("two", "b")
-    first = [{task.cell.density for task in placement.next("one")} for _ in range(3)]
-    second = [{task.cell.density for task in placement.next("two")} for _ in range(3)]
-    assert all(len(densities) == 1 for densities in (*first, *second))
-    taken = [set().union(*densities) for densities in (first, second)]
-    assert taken[0] & taken[1] == {DENSITIES[0]}
-    assert len(taken[0]) == len(taken[1]) == 3
+    placement.join("two", "a")
+    taken = []
+    for name in ("one", "two"):
+        turns = [{task.cell.density for task in placement.next(name)} for _ in range(3)]
+        assert all(len(densities) == 1 for densities in turns)
+        taken.append(set().union(*turns))
+    assert not taken[0] & taken[1]
+    assert sorted(map(len, taken)) == [2, 3]
 
 
 def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path):
@@ -133,7 +169,7 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
     spec = spec_of(density=[0.1], epochs=[1])
     out = tmp_path / "out"
     tasks = Placement(spec, [])
-    tasks.join("one", machine.machine_id())
+    tasks.join("one", machine_id())
     lines = [{"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweep.trial:answers"}]
     due = tasks.next("one")
     lines += [{"cell": t.cell.model_dump(mode="json"), "key": t.key, "round": t.round} for t in due]
@@ -142,9 +178,9 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
         Agent(file).serve(_Waiting(lines))
     said = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
     assert [list(message) for message in said] == [["machine", "record"], ["row"], ["row"]]
-    assert said[0]["machine"] == machine.machine_id()
+    assert said[0]["machine"] == machine_id()
     for task, message in zip(due, said[1:], strict=True):
-        row, run = message["row"], f"r on {machine.machine_id()}"
+        row, run = message["row"], f"r on {machine_id()}"
         alone = trial_row(**task.cell.model_dump())
         assert (row["key"], row["round"], row["run"], row["status"]) == (task.key, task.round, run, "ok")
         assert (row["loss_first"], row["loss_last"]) == (alone["loss_first"], alone["loss_last"])

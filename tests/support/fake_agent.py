@@ -21,8 +21,9 @@ def main(machine: str, fault: str, at: str) -> None:
         if number == int(at):
             fail(fault)
         seconds = 3.0 if asked["cell"]["format"] == "dense" else 1.0
+        cell = {name: asked["cell"][name] for name in ("density", "batch_rows")}
         known = {"key": asked["key"], "round": asked["round"], "run": run, "machine": machine}
-        tell({"row": {**known, "status": "ok", "seconds_step": seconds, "density": asked["cell"]["density"]}})
+        tell({"row": {**known, "status": "ok", "seconds_step": seconds, **cell}})
 
 
 def fail(fault: str) -> None:

@@ -7,8 +7,9 @@ Sweeps. `workbench sweep SPEC --cluster WHERE` measures on other machines; `--dr
     slurm:4           four agents, each with a node, by srun within your allocation: salloc --nodes=4 --exclusive
 
 An agent reads and writes JSON on the pipes of the command that started it, so that no port is opened. All contenders
-and rounds of a comparison are measured on one machine; rows, reports and verdicts keep machines apart. The run folder
-is here: when agents are lost the others do what is left, when this machine is, the next start does.
+and rounds of a comparison are measured on one machine, all comparisons of a group on machines that are alike; rows,
+reports and verdicts keep machines apart. The run folder is here: when agents are lost the others do what is left, when
+this machine is, the next start does.
 
 Training. Every trainer runs the same script and takes its slices of every batch:
 

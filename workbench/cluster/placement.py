@@ -1,14 +1,17 @@
 """Which machine measures which comparison of a sweep.
 
-All contenders of a comparison and all its rounds are measured on one machine, so that no ratio crosses machines. An
-agent takes comparisons in turns, a few at a time, so that rounds of one are apart in time. What an agent had is free
-when it is lost: on a machine of the same id it goes on with the next round, on another it begins anew. The first
-comparison is common: every machine measures it, and its rows show how the machines differ.
+All contenders of a comparison and all its rounds are measured by one agent, so that no ratio crosses machines, and all
+comparisons of a group, such as its densities, on machines of one id, which tells hardware: so that a break-even is that
+of one machine, and nodes that are alike share a group. An agent takes comparisons in turns, a few at a time, so that
+rounds of one are apart in time. What an agent had is free when it is lost: on a machine of the same id it goes on with
+the next round, on another it begins anew. The first comparison is common: machines of every id measure it, and its rows
+show how they differ.
 """
 
 from collections.abc import Iterable, Mapping
 from typing import Any, final
 
+from workbench import settings
 from workbench.sweep import grid
 from workbench.sweep.schedule import Comparison, Course, Schedule, Task, comparisons
 from workbench.sweep.spec import Spec
@@ -31,6 +34,12 @@ class Placement:
         self.rows: dict[tuple[int, str], list[Row]] = {}
         for row in stored:
             self._store(row)
+        self.groups = [_group(one) for one in self.comparisons]
+        self.homes: dict[tuple, str] = {}
+        """The machine that measures a group; it is free when no agent is there any more."""
+        for place, machine in sorted(self.rows, key=lambda held: len(self.rows[held])):
+            if place:  # the common one tells nothing
+                self.homes[self.groups[place]] = machine
         self.machines: dict[str, str] = {}
         """The machine of each agent that is there."""
         self.held: dict[str, dict[int, Course]] = {}
@@ -89,21 +98,41 @@ class Placement:
         self.held[agent][self.place[row["key"]]].add(row)
 
     def _share(self, agent: str) -> int:
-        """How many comparisons the agent takes at once, so that none waits for one while another has several."""
-        left = len(self.comparisons) - len(self.over)
-        return max(1, min(HELD, -(-left // len(self.machines))))
+        """How many comparisons the agent takes at once: of those for its machine no more than other agents there."""
+        machine = self.machines[agent]
+        own = [one for one in self._left() if self._home(one) in ("", machine)]
+        return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))
+
+    def _left(self) -> list[int]:
+        """The comparisons that are not over."""
+        return [place for place in range(len(self.comparisons)) if place not in self.over]
 
     def _waiting(self) -> list[int]:
         taken = {place for held in self.held.values() for place in held}
-        return [place for place in range(len(self.comparisons)) if place not in taken | self.over]
+        return [place for place in self._left() if place not in taken]
 
     def _free(self, agent: str) -> int | None:
         """The comparison that the agent takes next: the common one, one that its machine has begun, or any."""
         machine = self.machines[agent]
         if self._lacks_common(machine):
             return 0
-        waiting = self._waiting()
-        return max(waiting, key=lambda place: (len(self.rows.get((place, machine), ())), -place), default=None)
+        able = [place for place in self._waiting() if self._may_have(machine, place)]
+        found = max(able, key=lambda place: (self._home(place) == machine, -place), default=None)
+        if found is not None:
+            self.homes[self.groups[found]] = machine
+        return found
+
+    def _home(self, place: int) -> str:
+        """The machine that has the group of a comparison, "" where none that is there has."""
+        machine = self.homes.get(self.groups[place], "")
+        return machine if machine in self.machines.values() else ""
+
+    def _may_have(self, machine: str, place: int) -> bool:
+        """Whether the group of a comparison is that machine's, or is free and the machine has not its share yet."""
+        home = self._home(place)
+        left = {self.groups[one]: self._home(one) for one in self._left()}
+        share = -(-len(left) // len(set(self.machines.values())))
+        return home == machine or (not home and list(left.values()).count(machine) < share)
 
     def _lacks_common(self, machine: str) -> bool:
         at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
@@ -129,3 +158,9 @@ class _Resumed:
 
     def __init__(self, course: Course, reused: int) -> None:
         self.course, self.reused = course, reused
+
+
+def _group(comparison: Comparison) -> tuple:
+    """The settings in which cells of one group agree."""
+    cell = next(iter(comparison.cells.values()))
+    return tuple(getattr(cell, name) for name in settings.names(role="group"))
