@@ -71,6 +71,12 @@ def test_a_group_is_measured_on_one_machine_and_the_first_comparison_on_every(tm
     assert json.loads((tmp_path / run_folder.MACHINE).read_text()) == {"a": {"id": "a"}, "b": {"id": "b"}}
 
 
+def test_rounds_that_were_disturbed_are_not_measured_without_end(tmp_path):
+    state, rows = run(tmp_path, agent("a", "is disturbed"), agent("b", "is disturbed"))
+    assert state.state == "finished"
+    assert len(rows) == TRIALS * (len(COMPARISONS) + 1)
+
+
 def test_machines_that_differ_share_the_groups():
     placement, machines = Placement(SPEC, []), {"one": "a", "two": "b"}
     for name, machine in machines.items():

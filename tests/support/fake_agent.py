@@ -23,7 +23,8 @@ def main(machine: str, fault: str, at: str) -> None:
         seconds = 3.0 if asked["cell"]["format"] == "dense" else 1.0
         cell = {name: asked["cell"][name] for name in ("density", "batch_rows")}
         known = {"key": asked["key"], "round": asked["round"], "run": run, "machine": machine}
-        tell({"row": {**known, "status": "ok", "seconds_step": seconds, **cell}})
+        status = "disturbed" if fault == "is disturbed" else "ok"
+        tell({"row": {**known, "status": status, "seconds_step": seconds, **cell}})
 
 
 def fail(fault: str) -> None:

@@ -12,7 +12,7 @@ from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # n
 from workbench import plots, store
 from workbench.analysis import advisor, cells, words
 from workbench.plots import style
-from workbench.sweep import grid, runner, sources, spec, trial
+from workbench.sweep import grid, sources, spec, trial
 from workbench.sweep.spec import Cell
 from workbench.train import device as on_device
 
@@ -95,7 +95,7 @@ def test_a_key_is_of_its_device_and_of_the_sources_that_run_there():
     assert "workbench.train.device" in sources.modules_of(there)
     assert "workbench.train.device" not in sources.modules_of(here)
     assert grid.setup_of(there).device == "cuda"
-    assert runner.describe(there) == f"{runner.describe(here)} device=cuda"
+    assert grid.describe(there) == f"{grid.describe(here)} device=cuda"
 
 
 def test_what_does_not_train_on_cuda_is_dropped_with_the_reason_and_stays_on_cpu():

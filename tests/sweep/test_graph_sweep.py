@@ -13,7 +13,7 @@ from workbench import plots, store
 from workbench.analysis import breakeven, cells, compare, words
 from workbench.command import training
 from workbench.plots import style
-from workbench.sweep import grid, run_folder, runner, sources, spec
+from workbench.sweep import grid, run_folder, sources, spec
 from workbench.sweep.spec import Cell
 
 GRAPH = {**FUSED, "launch": "graph"}
@@ -64,7 +64,7 @@ def test_the_axis_is_validated_and_is_part_of_key_and_name():
     assert grid.key(here) != grid.key(there)
     assert {"kernels.gpu.step", "kernels.gpu.slots"} <= set(sources.modules_of(there))
     assert grid.setup_of(there).launch == "graph"
-    assert runner.describe(there) == f"{runner.describe(here)} launch=graph"
+    assert grid.describe(there) == f"{grid.describe(here)} launch=graph"
 
 
 def test_the_command_line_refuses_a_graph_on_the_cpu():

@@ -12,7 +12,7 @@ import pytest
 from tests.support.sweeps import swept
 from workbench import optimizers, store
 from workbench.measure import memory
-from workbench.sweep import run_folder, runner, trial
+from workbench.sweep import grid, run_folder, runner, trial
 from workbench.sweep.spec import Cell, Measure, Spec, validate
 
 QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
@@ -223,7 +223,7 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
 
 def test_the_default_cell_is_possible():
     assert not memory.available_bytes() < 0
-    assert runner.describe(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
+    assert grid.describe(Cell()).startswith("dataset=stdlib model=softmax batch_rows=256 format=csr")
 
 
 def threads_started_by(statement: str) -> bool:

@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from workbench.measure import blas, machine
-from workbench.sweep.runner import Supervisor, describe
+from workbench.sweep import grid
+from workbench.sweep.runner import Supervisor
 from workbench.sweep.schedule import Task
 from workbench.sweep.spec import Cell, validate
 
@@ -64,7 +65,7 @@ class Agent:
                 task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
                 self.doing = "waiting for another agent of this machine"
                 with machine_turn(self.ended):
-                    self.doing = f"{describe(task.cell)} round={task.round}"
+                    self.doing = f"{grid.describe(task.cell)} round={task.round}"
                     self.say({"row": supervisor.do(task)})
                 self.doing = "waiting for work"
 

@@ -14,6 +14,7 @@ from workbench.cluster.link import AgentLostError, Link
 from workbench.cluster.placement import Placement
 from workbench.sweep import run_folder
 from workbench.sweep.places import Place, places
+from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.runner import TRIAL, Supervisor
 from workbench.sweep.schedule import Task
 from workbench.sweep.spec import Spec
@@ -43,12 +44,12 @@ class Coordinator:
         self.records: dict[str, Any] = {}
         self.lost: list[str] = []
         self.failure: BaseException | None = None
+        self.refinements = 0
 
     def run(self) -> None:
         """Have all comparisons measured, or stop when asked. All agents lost is a failure that says why."""
         schedule = self.placement.schedule()
-        plan = {"keys": schedule.keys, "dropped": dict(schedule.dropped)}
-        run_folder.replace_file(self.folder / run_folder.PLAN, json.dumps(plan, indent=1))
+        self.supervisor.write_plan(schedule)
         self.state.reused = self.state.done = self.placement.reused
         self.state.state = "running"
         self.supervisor.count(schedule)
@@ -66,10 +67,10 @@ class Coordinator:
             raise self.failure
         self.supervisor.conclude(self.placement.schedule(), is_cut=self.supervisor.stopping)
         if self.lost:
-            self.state.message = " ".join(filter(None, (*self.lost, self.state.message)))
-            if self.state.state == "finished" and not self.placement.is_over:
-                self.state.state = "failed"
-                self.state.message += " No agent is left; start the sweep again to do the rest, all rows are kept."
+            is_failed = self.state.state == "finished" and not self.state.message and not self.placement.is_over
+            told = "No agent is left; start the sweep again to do the rest, all rows are kept." if is_failed else ""
+            self.state.state = "failed" if is_failed else self.state.state
+            self.state.message = " ".join(filter(None, (*self.lost, self.state.message, told)))
             self.supervisor.write()
 
     @property
@@ -123,7 +124,7 @@ class Coordinator:
         while not self.is_over:
             with self.lock:
                 tasks = self.placement.next(link.place.name)
-                if self.placement.is_over or self.supervisor.is_budget_out():
+                if self.supervisor.is_budget_out() or (self.placement.is_over and not self._refined()):
                     return
                 self.supervisor.count(self.placement.schedule(), len(tasks))
             for task in tasks:
@@ -132,6 +133,20 @@ class Coordinator:
             if not tasks:  # others have what is left, and may be lost
                 link.doing = "waiting for work"
                 link.look()
+
+    def _refined(self) -> bool:
+        """Add densities around the break-evens that are not known well enough; whether there were any."""
+        until = self.spec.measure.until
+        if not until or self.refinements == MOST_ADDED:
+            return False
+        stored, schedule = store.read(self.trials), self.placement.schedule()
+        cells = added(schedule.cells, stored, until)
+        before = self.placement.reused
+        self.placement.extend(cells, stored)
+        self.state.reused, self.state.done = self.placement.reused, self.state.done + self.placement.reused - before
+        self.refinements += 1
+        self.supervisor.write_plan(self.placement.schedule())
+        return bool(cells)
 
     def _machines(self) -> dict[str, Any]:
         """The record of the machine; where there are several, of each by its id."""

@@ -14,7 +14,7 @@ from typing import Any, final
 from workbench import settings
 from workbench.sweep import grid
 from workbench.sweep.schedule import Comparison, Course, Schedule, Task, comparisons
-from workbench.sweep.spec import Spec
+from workbench.sweep.spec import Cell, Spec
 
 HELD = 4
 """Comparisons that an agent takes turns with."""
@@ -27,32 +27,48 @@ class Placement:
     """The comparisons of a spec, the rows that there are of them, and the agents that measure them."""
 
     def __init__(self, spec: Spec, stored: Iterable[Row]) -> None:
-        cells = grid.expand(spec)
-        self.most, self.dropped = spec.measure.rounds, cells.dropped
-        self.comparisons: list[Comparison] = comparisons(cells.cells)
-        self.place = {key: place for place, one in enumerate(self.comparisons) for key in one.cells}
+        self.spec, cells = spec, grid.expand(spec)
+        self.dropped, self.reused = cells.dropped, 0
+        self.comparisons: list[Comparison] = []
+        self.place: dict[str, int] = {}
+        """Of the comparison of each key."""
+        self.groups: list[tuple] = []
         self.rows: dict[tuple[int, str], list[Row]] = {}
-        for row in stored:
-            self._store(row)
-        self.groups = [_group(one) for one in self.comparisons]
+        self.over: set[int] = set()
+        self.common: set[str] = set()
+        """The machines that have done with the common comparison."""
         self.homes: dict[tuple, str] = {}
         """The machine that measures a group; it is free when no agent is there any more."""
-        for place, machine in sorted(self.rows, key=lambda held: len(self.rows[held])):
-            if place:  # the common one tells nothing
-                self.homes[self.groups[place]] = machine
         self.machines: dict[str, str] = {}
         """The machine of each agent that is there."""
         self.held: dict[str, dict[int, Course]] = {}
         """The comparisons that each agent has, by place, the one whose turn is next first."""
-        self.reused = sum(self._course(*self._best(place)).reused for place in range(len(self.comparisons)))
-        self.over = {place for place in range(len(self.comparisons)) if self._is_over(place)}
+        self.extend(cells.cells, stored)
+
+    def extend(self, cells: Iterable[Cell], stored: Iterable[Row]) -> None:
+        """Add the comparisons of cells, as far as they are not in these rows."""
+        first = len(self.comparisons)
+        self.comparisons += comparisons(cells)
+        places = range(first, len(self.comparisons))
+        own = {key: place for place in places for key in self.comparisons[place].cells}
+        self.place |= own
+        self.groups += [_group(self.comparisons[place]) for place in places]
+        for row in stored:
+            if row["key"] in own:
+                self._store(row)
+        for place, machine in sorted(self.rows, key=lambda held: -len(self.rows[held])):
+            if place:  # the common one tells nothing
+                self.homes.setdefault(self.groups[place], machine)
+        self.reused += sum(self._course(*self._best(place)).reused for place in places)
+        self.over |= {place for place in places if self._is_over(place)}
+        self.common |= {machine for place, machine in self.rows if not place and self._is_done(0, machine)}
 
     def _store(self, row: Row) -> None:
         if (place := self.place.get(row["key"])) is not None:
             self.rows.setdefault((place, row["machine"]), []).append(row)
 
     def _course(self, place: int, machine: str) -> "_Resumed":
-        course = Course(self.comparisons[place], self.most)
+        course = Course(self.comparisons[place], self.spec.measure.rounds, self.spec.measure.race)
         return _Resumed(course, course.resume(self.rows.get((place, machine), ())))
 
     def _best(self, place: int) -> tuple[int, str]:
@@ -61,8 +77,10 @@ class Placement:
         return place, max(machines, key=lambda machine: len(self.rows[place, machine]), default="")
 
     def _is_over(self, place: int) -> bool:
-        machines = [machine for one, machine in self.rows if one == place]
-        return any(not self._course(place, machine).course.due() for machine in machines)
+        return any(self._is_done(place, machine) for one, machine in self.rows if one == place)
+
+    def _is_done(self, place: int, machine: str) -> bool:
+        return not self._course(place, machine).course.due()
 
     # Agents
 
@@ -78,19 +96,24 @@ class Placement:
     def next(self, agent: str) -> list[Task]:
         """The trials of the next round that the agent is to measure; none where all that is left is with others."""
         held = self.held[agent]
-        for done in [place for place, course in held.items() if not course.due()]:
-            del held[done]
-            self.over.add(done)
+        self._let_go(agent)
         while len(held) < self._share(agent) and (place := self._free(agent)) is not None:
             held[place] = self._course(place, self.machines[agent]).course
-            if not held[place].due():
-                del held[place]
-                self.over.add(place)
+            self._let_go(agent)
         if not held:
             return []
         turn = next(iter(held))
         held[turn] = held.pop(turn)  # the last in turn now
         return held[turn].round()
+
+    def _let_go(self, agent: str) -> None:
+        """Take what is over from the agent: decided, or with all its rounds, also where nothing came of them."""
+        held = self.held[agent]
+        for place in [place for place, course in held.items() if not course.due()]:
+            del held[place]
+            self.over.add(place)
+            if not place:
+                self.common.add(self.machines[agent])
 
     def add(self, agent: str, row: Row) -> None:
         """Take the row of a trial of the round that the agent measures."""
@@ -136,7 +159,7 @@ class Placement:
 
     def _lacks_common(self, machine: str) -> bool:
         at_work = any(0 in held and self.machines[other] == machine for other, held in self.held.items())
-        return bool(self.comparisons) and not at_work and self._course(0, machine).course.due() > 0
+        return bool(self.comparisons) and not at_work and machine not in self.common
 
     # How far it is
 

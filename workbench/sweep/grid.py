@@ -157,3 +157,11 @@ def key(cell: Cell) -> str:
     parts = [SCHEMA, cell.model_dump(mode="json"), source_hash(cell), stack.stack()]
     text = json.dumps(parts, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def describe(cell: Cell) -> str:
+    """The settings of a cell that tell it from the default, in one line."""
+    described = [setting for setting in settings.SETTINGS if setting.is_shown]
+    others = [setting for setting in settings.SETTINGS if not setting.is_shown]
+    described += [setting for setting in others if getattr(cell, setting.name) != setting.default]
+    return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)

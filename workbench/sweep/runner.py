@@ -25,7 +25,6 @@ from kernels import devices
 from workbench import store
 from workbench.measure import child, machine, memory
 from workbench.measure.rounds import LOOKS
-from workbench.settings import SETTINGS
 from workbench.sweep import grid, run_folder
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
@@ -41,6 +40,7 @@ SECONDS_LOOK = 0.1
 """How long to watch other programs before a disturbed trial is tried again."""
 BYTES_SLACK = 512 * 2**20
 """What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
+Make = Callable[[Spec, Path, threading.Event], Any]
 
 
 class Supervisor:
@@ -222,7 +222,7 @@ class Supervisor:
 
     def try_once(self, task: Task, busy_most: float = 1.0) -> dict:
         """The row of one trial, done in a child, which trains no epochs where other programs took more of the cores."""
-        self.state.current, self.state.current_key = describe(task.cell), task.key
+        self.state.current, self.state.current_key = grid.describe(task.cell), task.key
         self.beat()
         settings = {
             "cell": task.cell.model_dump(mode="json"),
@@ -264,20 +264,8 @@ class Supervisor:
         return too_long or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
 
 
-def describe(cell: Cell) -> str:
-    """The settings of a cell that tell it from the default, in one line."""
-    described = [setting for setting in SETTINGS if setting.is_shown]
-    described += [
-        setting for setting in SETTINGS if not setting.is_shown and getattr(cell, setting.name) != setting.default
-    ]
-    return " ".join(f"{setting.name}={getattr(cell, setting.name)}" for setting in described)
-
-
-def supervise(folder: Path, make: Callable[[Spec, Path, threading.Event], Any] = Supervisor) -> int:
-    """Run the sweep in `folder` to its end; returns the exit status. Errors end up in its progress and its log.
-
-    `make` gives what runs it, with a `state` and a `run`: agents on several machines have another than this one.
-    """
+def supervise(folder: Path, make: Make = Supervisor) -> int:
+    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log."""
     is_asked_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: is_asked_to_stop.set())
@@ -289,9 +277,7 @@ def supervise(folder: Path, make: Callable[[Spec, Path, threading.Event], Any] =
         return 2
 
 
-def _supervise_locked(
-    folder: Path, is_asked_to_stop: threading.Event, make: Callable[[Spec, Path, threading.Event], Any]
-) -> int:
+def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
     state = run_folder.Progress(folder.name, pid=os.getpid())
     try:
         supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
