@@ -50,12 +50,12 @@ def test_lazy_is_not_so_that_the_test_above_can_fail(name):
 
 
 @every_rule
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
-def test_dense_and_sparse_gradients_may_take_turns(name, dtype):
-    gradients = sparse_gradients(12, dtype=dtype)
+@pytest.mark.parametrize(("dtype", "width"), [(np.float32, 3), (np.float64, N)], ids=["float32", "float64"])
+def test_dense_and_sparse_gradients_may_take_turns(name, dtype, width):
+    gradients = sparse_gradients(12, shape=(D, width), dtype=dtype)
     gradients[6] = gradients[6].toarray()
-    expected = train(make(name, "off"), weights_of(dtype=dtype), gradients)
-    came = train(make(name, "exact"), weights_of(dtype=dtype), gradients)
+    expected = train(make(name, "off"), weights_of((D, width), dtype), gradients)
+    came = train(make(name, "exact"), weights_of((D, width), dtype), gradients)
     assert_near(came, expected, rtol=1e-11 if dtype == np.float64 else 2e-5)
 
 

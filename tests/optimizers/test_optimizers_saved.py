@@ -96,7 +96,7 @@ def about(**changes):
         (about(lazy="on"), "saved with lazy on; this updater has exact"),
         (
             lambda s: s.update({"a/mean": np.ones((D, N + 1))}),
-            r"a/mean is float64 \(12, 4\); it should be",
+            rf"a/mean is float64 \({D}, {N + 1}\); it should be",
         ),
         (lambda s: s.update({"a/last": np.ones(D)}), r"a/last is float64 \(12,\); it should be int64"),
         (lambda s: s.update({"a/record": np.ones((1, 2))}), r"a/record is float64 \(1, 2\); it should be .* \(1, 9\)"),
