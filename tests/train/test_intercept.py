@@ -11,7 +11,7 @@ from tests.train.test_train import FORMATS, standard, targets
 from workbench import data, models, optimizers, store, train
 from workbench.analysis import cells
 from workbench.command.training import cell_of
-from workbench.sweep import grid, runner, spec
+from workbench.sweep import grid, spec
 
 WAYS = [
     *(standard(format) for format in FORMATS),
@@ -144,7 +144,7 @@ def test_it_is_an_axis_and_an_option_of_the_command():
     cell = cell_of({"intercept": True})
     assert grid.setup_of(cell).intercept
     assert grid.key(cell) != grid.key(cell_of({}))
-    assert runner.describe(cell) == f"{runner.describe(cell_of({}))} intercept=True"
+    assert grid.describe(cell) == f"{grid.describe(cell_of({}))} intercept=True"
     with pytest.raises(spec.SpecError, match="axis intercept = 'maybe': Input should be a valid boolean"):
         spec.parse('name = "x"\n[axes]\nintercept = "maybe"\n')
 
