@@ -31,6 +31,7 @@ def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Score
 
 def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
     """A logistic regression for each class, one against the rest, with at most so many iterations."""
+    import joblib
     from sklearn.exceptions import ConvergenceWarning
     from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
@@ -39,7 +40,7 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
         C=value["C"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept, random_state=rows.seed
     )
     model = OneVsRestClassifier(one, n_jobs=rows.threads)
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), joblib.parallel_config("threading"):  # processes would have to be sent the rows
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is left early on purpose
         model.fit(rows.x, rows.y.astype(np.int64))
     is_done = max(int(np.max(one.n_iter_)) for one in model.estimators_) < iterations
