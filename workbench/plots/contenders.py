@@ -18,7 +18,7 @@ FAMILIES = {
     "tensorflow": ("#E69F00", "D"),
     "blas": style.CONTENDERS["dense", "dense"],
     "numpy": ("#009E73", "^"),
-    "numba": ("#B22222", "v"),
+    "numba": ("#B22222", "*"),
     "cusparse": ("#8C6D31", "<"),
     "cusparse_anew": ("#C9A96A", "d"),
     "cupyx": ("#56B4E9", ">"),
