@@ -4,6 +4,7 @@ The system hands out new memory page by page, at the first touch of each. On a v
 the 3 MB of a batch of 130,000 entries, with its plan, take longer than its sort. Whether NumPy's own memory comes from
 new pages depends on what was given back before, in which order; here it never does from the second batch on.
 
+>>> _kept.blocks.clear()  # as in a thread that is new
 >>> one = empty(100_000, np.float32)
 >>> place = one.ctypes.data
 >>> del one

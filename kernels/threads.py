@@ -49,8 +49,9 @@ compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 
 compiled_sums = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
 """Decorator of a sum that may be split over the lanes of a vector. The order of its terms is then that of the machine
-code, which differs where the function is compiled into another one: reach it through `call_parallel` alone, and keep in
-the function nothing but the sum, for other arithmetic is reordered as well."""
+code, which differs where the function is compiled into another one: reach it through `call_parallel` alone. Keep in the
+function nothing but the sum, for other arithmetic is reordered as well, and write nothing: a loop that writes takes its
+vectors only where the arrays lie far enough apart, so that a sum in it has other bits at other addresses."""
 
 compiled_parallel = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
 """Decorator of code with a `prange` over parts."""

@@ -46,13 +46,20 @@ def _element(s, t, one):
 
 
 @compiled_sums
-def _block(scores, targets, gradient, scale):
-    total, one = 0.0, scores.dtype.type(1)
-    for k in range(scores.size):
-        loss, slope = _element(scores[k], targets[k], one)
-        gradient[k] = slope * scale
-        total += loss
+def _sum(losses):
+    total = 0.0
+    for k in range(losses.size):
+        total += losses[k]
     return total
+
+
+@compiled
+def _block(scores, targets, gradient, scale):
+    losses, one = np.empty(scores.size, scores.dtype), scores.dtype.type(1)
+    for k in range(scores.size):
+        losses[k], slope = _element(scores[k], targets[k], one)
+        gradient[k] = slope * scale
+    return _sum(losses)
 
 
 @compiled

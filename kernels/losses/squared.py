@@ -31,13 +31,20 @@ def reference(scores, targets, gradient):
 
 
 @compiled_sums
-def _block(scores, targets, gradient, scale):
+def _sum(scores, targets):
     total = 0.0
     for k in range(scores.size):
         error = scores[k] - targets[k]
-        gradient[k] = error * scale
         total += np.float64(error) * error
     return 0.5 * total
+
+
+@compiled
+def _block(scores, targets, gradient, scale):
+    total = _sum(scores, targets)
+    for k in range(scores.size):
+        gradient[k] = (scores[k] - targets[k]) * scale
+    return total
 
 
 @compiled

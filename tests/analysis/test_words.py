@@ -11,7 +11,7 @@ from workbench.measure.rounds import Ratio
     [
         (1.02, 1.98, "1.02 to 2 times"),
         (1.04, 2.1, "1.04 to 2 times"),
-        (0.97, 1.02, "0.97 to 1.02 times"),
+        (0.97, 1.04, "0.97 to 1.04 times"),
         (0.98, 2.3, "0.98 to 2 times"),
         (0.9999, 2.3, "1 to 2 times"),
         (1.1, 1.7, "1.1 to 1.7 times"),

@@ -172,7 +172,7 @@ def test_what_is_large_is_asked_about_where_there_is_a_terminal(answer, starts, 
     folders = []
     monkeypatch.setattr(sweeping, "has_terminal", lambda: True)
     monkeypatch.setattr(sweeping.typer, "confirm", lambda text, abort: _confirm(answer))
-    monkeypatch.setattr(run_folder, "start", lambda spec, folder: folders.append(folder))
+    monkeypatch.setattr(run_folder, "start", lambda spec, folder, cluster: folders.append(folder))
     Path("x.toml").write_text(LARGE["cells"][0])
     came = run("sweep", "x.toml", "--detach")
     assert (folders == [Path("runs/x")], came.exit_code == 0) == (starts, starts)
