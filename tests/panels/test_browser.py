@@ -202,7 +202,7 @@ def test_the_first_notebook_answers_by_its_buttons(folder):
             page.click(answer)
             page.panel.locator(".wb-answer .jupyter-widgets").first.wait_for()
             page.shot(answer)
-        assert "Two runs are compared; there are fewer." in page.panel.inner_text()
+        page.panel.get_by_text("Two runs are compared; there are fewer.").wait_for()
         assert page.panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
         assert page.page.refused == []
 
