@@ -82,6 +82,14 @@ def choose(seconds: float, threads: int, now: float, state: State, costs: Costs)
     return threads, State(ends + costs.seconds_stay, ends, 0.0, state.asked)
 
 
+def ended(now: float, state: State) -> State:
+    """The state once it is known that its last call ended `now`, which `choose` reckoned: entries whose operands come
+    from far take twice as long, and the call after would seem to follow a pause in which its threads fell asleep."""
+    late = now - state.ends
+    awake_until = state.awake_until + late if state.awake_until >= state.ends else state.awake_until
+    return State(awake_until, now, state.saved, state.asked)
+
+
 def asks(seconds: float, threads: int, now: float, state: State, costs: Costs) -> bool:
     """Whether a call that was given `threads` finds out first if they have cores of their own: what it may lose is more
     than what it gains, and it is a while since the last time."""

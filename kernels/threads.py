@@ -116,10 +116,11 @@ os.register_at_fork(after_in_child=_after_fork)
 
 class ThisThread(threading.local):
     """What is known of the thread that asks: whether its calls stay on it, None for what pays; the state of its
-    choices, and how many of its calls were given all threads."""
+    choices, whether the call that it makes is one of them, and how many of its calls were given all threads."""
 
     is_serial: bool | None = None
     state = choice.ASLEEP
+    is_chosen = False
     calls_parallel = 0
 
 
@@ -166,10 +167,12 @@ def is_serial(work: int, *, within: bool = False) -> bool:
     """
     own = this_thread
     if (work < LEAST_WORK and own.is_serial is not False) or (count := get_threads()) == 1:
+        own.is_chosen = False
         return True
     if own.is_serial is None:
         costs = entry_costs.costs(count)
         seconds = work * costs.seconds_work
+        own.is_chosen = False
         if choice.gain(seconds, count, costs) <= 0 or (not within and _chosen(seconds, count, costs) == 1):
             return True
     own.calls_parallel += 1
@@ -179,12 +182,21 @@ def is_serial(work: int, *, within: bool = False) -> bool:
 def _chosen(seconds: float, count: int, costs: choice.Costs) -> int:
     """1 or `count` threads for a call of so many seconds on one; the state of this thread's choices goes on."""
     own, now = this_thread, perf_counter()
+    own.is_chosen = True
     chosen, own.state = choice.choose(seconds, count, now, own.state, costs)
     if chosen > 1 and choice.asks(seconds, count, now, own.state, costs):
         are_free = entry_costs.seconds_awake(count) < choice.BUSY * costs.seconds_awake
         own.state = choice.answered(are_free, perf_counter(), own.state, costs)
         return count if are_free else 1
     return chosen
+
+
+def ended() -> None:
+    """Tell that the call for which `is_serial` was asked is over, so that the next choice knows how long ago."""
+    own = this_thread
+    if own.is_chosen:
+        own.is_chosen = False
+        own.state = choice.ended(perf_counter(), own.state)
 
 
 def may_overlap() -> bool:
@@ -203,6 +215,7 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
             layer.set_count(count)
     else:
         function(*args)
+    ended()
 
 
 def sum_of(sums: np.ndarray) -> float:

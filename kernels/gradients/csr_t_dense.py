@@ -14,6 +14,7 @@ from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import head_of, is_far_gradient
 
@@ -46,6 +47,7 @@ def cpu(segments, rows, values, g, out):
     head = head_of(rows.size, out.shape[0], bytes_row)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
     _rows[shape](bounds, width, segments, rows, values, g, out)
+    ended()
 
 
 def gpu(segments, rows, values, g, out):

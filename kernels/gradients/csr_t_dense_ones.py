@@ -13,6 +13,7 @@ from kernels import plan
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense_ones
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import head_of, is_far_gradient
 
@@ -43,6 +44,7 @@ def cpu(segments, rows, g, out):
     bounds = cut_rows(segments, rows.size, width)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head_of(rows.size, out.shape[0], bytes_row)
     _rows[shape](bounds, width, segments, rows, g, out)
+    ended()
 
 
 def gpu(segments, rows, g, out):

@@ -13,6 +13,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import shape_of
 
@@ -43,6 +44,7 @@ def cpu(indptr, indices, data, x, out):
     width = shape[0]
     bounds = cut_rows(indptr, data.size, width)
     _rows[shape](bounds, width, indptr, indices, data, x, out)
+    ended()
 
 
 CUDA = source(__file__, names_of("csr_dense", is_of_table=True))

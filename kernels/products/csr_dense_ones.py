@@ -13,6 +13,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.tiles import shape_of
 
@@ -42,6 +43,7 @@ def cpu(indptr, indices, x, out):
     width = shape[0]
     bounds = cut_rows(indptr, indices.size, width)
     _rows[shape](bounds, width, indptr, indices, x, out)
+    ended()
 
 
 _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))

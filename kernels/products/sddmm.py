@@ -16,6 +16,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
 from kernels.gpu.source import NARROW, blocks, c_name, source
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_rows
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
@@ -55,6 +56,7 @@ def cpu(indptr, indices, a, b, out):
         out[...] = 0
     bounds = cut_rows(indptr, indices.size, width)
     _rows[width, a.itemsize, is_far(b.nbytes)](bounds, width, indptr, indices, a, b, out)
+    ended()
 
 
 _PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]

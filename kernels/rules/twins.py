@@ -10,6 +10,7 @@ import numpy as np
 from kernels import plan
 from kernels.contract import Case, Cost, Sizes
 from kernels.rules import steps
+from kernels.threads import ended
 from kernels.vector.gather import RowLoop, cut_evenly, cut_rows
 from kernels.vector.tiles import LINE, cache_bytes, head_of, is_far_gradient, is_far_state
 
@@ -80,6 +81,7 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
         rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
     bounds = cut_evenly(rows, rule.work(rows, width))
     loop[width, gradient.itemsize](bounds, width, *arrays, gradient, *steps.given(settings))
+    ended()
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
@@ -94,6 +96,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
     bounds = cut_evenly(rows.size, rule.work(rows.size, width))
     loop[width, gradient.itemsize, far](bounds, width, *arrays, rows, gradient, *steps.given(settings))
+    ended()
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
@@ -107,6 +110,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
     bounds = cut_rows(segments, rows.size, width, rule.work(columns.size, width), rule.row_cost)
     loop[width, g.itemsize, *far, head](bounds, width, *arrays, *batch, *steps.given(settings))
+    ended()
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
@@ -115,6 +119,7 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
     bounds = cut_evenly(rows.size, rule.work(steps_missed, width))
     loop[width, weights.itemsize](bounds, width, *args)
+    ended()
 
 
 # Cost

@@ -14,6 +14,7 @@ import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.registry import register
+from kernels.threads import ended
 from kernels.updates import coast
 from kernels.vector.gather import RowLoop, cut_evenly, work_of
 from kernels.vector.lanes import AHEAD
@@ -61,6 +62,7 @@ def cpu(weights, state, rows, matrix):
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
     bounds = cut_evenly(rows.size, work_of(rows.size, 2 * width))
     _rows[width, weights.itemsize, far](bounds, width, weights, state, rows, matrix)
+    ended()
 
 
 def gpu(weights, state, rows, matrix):

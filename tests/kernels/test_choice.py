@@ -5,19 +5,20 @@ import json
 import pytest
 
 from kernels import entry_costs
-from kernels.choice import ASLEEP, DEBT, SECONDS_ASK, Costs, answered, asks, choose, gain
+from kernels.choice import ASLEEP, DEBT, SECONDS_ASK, Costs, answered, asks, choose, ended, gain
 
 COSTS = Costs(seconds_awake=2e-6, seconds_asleep=95e-6, seconds_stay=40e-6, seconds_work=1e-10)
 US = 1e-6
 
 
-def calls(seconds: float, pause: float, count: int, costs: Costs = COSTS) -> list[int]:
-    """Threads of so many calls of `seconds` on one thread, with a pause after each."""
+def calls(seconds: float, pause: float, count: int, costs: Costs = COSTS, slower: float = 1.0) -> list[int]:
+    """Threads of so many calls of `seconds` on one thread, with a pause after each; they take `slower` times that."""
     now, state, came = 0.0, ASLEEP, []
     for _ in range(count):
         threads, state = choose(seconds, 2, now, state, costs)
         came.append(threads)
-        now = state.ends if state.ends > now else now + seconds
+        now += slower * (state.ends - now if state.ends > now else seconds)
+        state = ended(now, state)
         now += pause
     return came
 
@@ -47,6 +48,14 @@ def test_a_call_that_gains_more_than_waking_costs_pays_at_once():
 def test_calls_that_follow_closely_wake_the_threads_once_and_keep_them():
     came = calls(30 * US, pause=5 * US, count=100)
     assert came == [1] * 9 + [2] * 91  # each gains 10 us, and waking costs 95
+
+
+def test_calls_that_take_longer_than_reckoned_are_no_pauses():
+    assert calls(30 * US, pause=5 * US, count=100, slower=4.0) == [1] * 9 + [2] * 91
+
+
+def test_pauses_after_calls_that_take_longer_than_reckoned_are_seen():
+    assert calls(200 * US, pause=50 * US, count=1000, slower=4.0) == [1] * 1000
 
 
 def test_threads_that_went_to_sleep_are_not_taken_for_awake():

@@ -1,13 +1,17 @@
 """Partitions, how many threads a call gets, the thread count and the choice of the threading layer."""
 
+import ast
 import subprocess
 import sys
+from collections import Counter
 from itertools import pairwise
+from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
+import kernels
 from kernels import choice, threads
 from kernels.choice import Costs
 
@@ -133,6 +137,7 @@ def test_sum_of_blocks_is_that_of_numpy(values: list[float]) -> None:
 def test_thread_count_is_numbas_own(layer: str) -> None:
     code = """
 import threading, numba
+import kernels
 from kernels import choice, threads
 from kernels.choice import Costs
 seen = [threads.get_threads()]
@@ -195,3 +200,31 @@ def _chosen(environment: dict[str, str]) -> str:
         check=True,
     )
     return child.stdout.strip()
+
+
+def test_what_cuts_its_rows_by_cost_tells_when_its_call_has_ended():
+    """Else calls that take longer than reckoned would seem to have pauses between them."""
+    cutting = {}
+    for path in Path(kernels.__file__).parent.rglob("*.py"):
+        called = Counter(
+            node.func.id
+            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+        )
+        if cuts := called["cut_rows"] + called["cut_evenly"]:
+            cutting[path.name] = (cuts, called["ended"])
+    assert {"csr_dense.py", "take.py", "twins.py"} <= set(cutting)
+    assert {name: counts for name, counts in cutting.items() if counts[0] != counts[1]} == {}
+
+
+@needs_two
+def test_the_next_choice_starts_from_where_the_call_before_ended(monkeypatch):
+    clock = iter([1.0, 1.5])
+    monkeypatch.setattr(threads, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(threads.entry_costs, "costs", lambda count: Costs(1e-6, 1.0, 1e-4, 1e-9))
+    monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
+    assert threads.is_serial(10 * threads.LEAST_WORK)
+    assert threads.this_thread.state.ends < 1.1
+    threads.ended()
+    assert threads.this_thread.state.ends == 1.5
+    threads.ended()  # of a call that made no choice: no clock is read
