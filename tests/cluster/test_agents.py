@@ -3,13 +3,13 @@
 import json
 import sys
 import threading
-import time
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from tests.support import fake_agent
+from tests.support.clocks import SECONDS, until
 from tests.support.sweeps import have_trials_preloaded
 from tests.sweep.test_sweep import QUICK, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
 from workbench.cluster import link
@@ -53,8 +53,24 @@ def whole(rows: list[dict], one: tuple[float, int]) -> set[str]:
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch):
+def _patience(monkeypatch):
+    """No agent is lost for being slow; one that does not end with its input is killed soon."""
     monkeypatch.setattr(link, "SECONDS_END", 0.3)
+    monkeypatch.setattr(link, "SECONDS_KILLED", SECONDS)
+    monkeypatch.setattr(link, "SECONDS_SILENT", 2 * SECONDS)
+
+
+@pytest.fixture
+def _silent_ones_are_soon_lost(monkeypatch):
+    """Of agents that have said something, those that are to fall silent."""
+    look = link.Link.look
+
+    def impatient(self) -> None:
+        look(self)
+        if "falls silent" in self.place.command and self.patience == link.SECONDS_SILENT:
+            self.patience = 1.0
+
+    monkeypatch.setattr(link.Link, "look", impatient)
 
 
 def test_a_group_is_measured_on_one_machine_and_the_first_comparison_on_every(tmp_path):
@@ -100,6 +116,7 @@ def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
     assert len(rows) == TRIALS * 3
 
 
+@pytest.mark.usefixtures("_silent_ones_are_soon_lost")
 @pytest.mark.parametrize("at", [0, 3])
 @pytest.mark.parametrize(
     ("fault", "told"),
@@ -110,10 +127,7 @@ def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
         ("talks nonsense", "The agent on b said b'[1, 2', which is no message"),
     ],
 )
-def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(
-    tmp_path, monkeypatch, fault, told, at
-):
-    monkeypatch.setattr(link, "SECONDS_SILENT", 1.0 if fault == "falls silent" else 20.0)
+def test_what_a_lost_agent_had_is_measured_by_another_and_no_row_is_lost_or_there_twice(tmp_path, fault, told, at):
     state, rows = run(tmp_path, agent("a"), agent("b", fault, at))
     assert state.state == "finished"
     assert told in state.message
@@ -147,10 +161,10 @@ def test_a_stop_ends_agents_that_do_not_listen(tmp_path):
     stop, rows_file = threading.Event(), tmp_path / "trials.jsonl"
 
     def stop_at_three_rows() -> None:
-        end = time.monotonic() + 20
-        while time.monotonic() < end and (not rows_file.exists() or rows_file.read_text().count("\n") < 3):
-            time.sleep(0.02)
-        stop.set()
+        try:
+            until(lambda: rows_file.exists() and rows_file.read_text().count("\n") >= 3)
+        finally:
+            stop.set()
 
     threading.Thread(target=stop_at_three_rows, daemon=True).start()
     state, rows = run(tmp_path, agent("a", "falls silent", 2), agent("b", "falls silent", 1), stop=stop)
@@ -207,7 +221,7 @@ def test_the_end_of_its_input_tells_an_agent_to_end(tmp_path):
     ended = threading.Event()
     with open(tmp_path / "in", "rb") as file:
         lines = Lines(file.fileno(), ended)
-        assert ended.wait(5)
+        assert ended.wait(SECONDS)
     assert lines.next() is None
 
 

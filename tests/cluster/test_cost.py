@@ -68,6 +68,6 @@ def test_what_each_call_adds_makes_many_machines_slower_again():
 
 def test_a_network_is_measured_by_messages():
     network = measured(support.network(3, 1))
-    assert 0 < network.latency < 1
+    assert network.latency > 0
     assert network.call >= 0
-    assert 1e6 < network.bytes_second < 1e13
+    assert 0 < network.bytes_second < float("inf")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from tests.support import shards as support
+from tests.support.clocks import SECONDS
 
 distributed = pytest.importorskip("distributed")
 
@@ -25,7 +26,7 @@ def client():
 
 
 def train(run: Run, trainer: int, pushed: list) -> ShardedStore:
-    store = support.filled(ShardedStore(DaskTransport(run), trainer, seconds=20), OF)
+    store = support.filled(ShardedStore(DaskTransport(run), trainer), OF)
     for own in pushed:
         store.pull_into({"small": np.zeros(2)}, {"small": None})
         store.push_all(own[trainer])
@@ -44,7 +45,7 @@ def test_trainers_on_threads_get_what_one_process_gets_bit_for_bit(client):
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=SECONDS)
     alone = support.local(OF)
     for own in pushed:
         alone.pull_into({"small": np.zeros(2)}, {"small": None})
@@ -64,19 +65,21 @@ def test_a_trainer_is_a_task_of_the_cluster(client):
         from workbench.cluster import ShardedStore
         from workbench.cluster.dask_transport import DaskTransport
 
-        store = ShardedStore(DaskTransport(run), seconds=20)
+        store = ShardedStore(DaskTransport(run))
         store.init("w", np.zeros(4, np.float32))
         store.push("w", np.float32([1, 2, 3, 4]))
         return float(store.pull("w").sum())
 
-    assert client.submit(step, run, pure=False).result(timeout=30) == 10
+    assert client.submit(step, run, pure=False).result(timeout=SECONDS) == 10
     remove(client, run)
 
 
-def test_what_a_shard_waits_for_is_told_when_the_time_is_up(client):
+def test_what_a_shard_waits_for_is_told_when_the_time_is_up(client, monkeypatch):
+    monkeypatch.setattr(dask_transport, "SECONDS_GRACE", SECONDS)
     run = place(client, shards=1, trainers=2)
-    store = support.filled(ShardedStore(DaskTransport(run), seconds=0.3))
+    store = support.filled(ShardedStore(DaskTransport(run)))
     store.push_all(support.pushes(1, 1)[0][0])
+    store.channel.seconds = 0.3
     with pytest.raises(ValueError, match=r"within 0\.3 s\. shard 0: step 1 waits for the push of trainer 1"):
         store.pull("small")
     remove(client, run)
@@ -106,7 +109,7 @@ def test_a_worker_that_is_gone_is_told_within_the_time(client, monkeypatch):
 
 def test_an_updater_on_the_shards_is_that_of_its_settings(client):
     run = place(client, shards=2, trainers=1)
-    store = ShardedStore(DaskTransport(run), seconds=20)
+    store = ShardedStore(DaskTransport(run))
     store.init("w", np.ones((4, 2)))
     store.set_optimizer(Updater("sgd", learning_rate=0.5))
     store.push("w", np.ones((4, 2)))

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from tests.support import shards as support
+from tests.support.clocks import SECONDS
 from workbench import optimizers
 from workbench.cluster import ShardedStore
 from workbench.formats import RowSparse
@@ -133,18 +134,20 @@ def test_trainers_on_threads_of_their_own_wait_for_each_other():
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=SECONDS)
     assert support.same_bits(alone.state_dict(), stores[0].state_dict())
 
 
 def test_a_trainer_may_be_ahead_by_the_staleness_and_what_it_lacked_is_counted():
     of, pushed = settings("sgd", "on"), support.pushes(3, 2)
-    quick, slow = support.sharded(support.network(2, 2, staleness=1), 2, of, seconds=0.2)
+    quick, slow = support.sharded(support.network(2, 2, staleness=1), 2, of)
     for step in range(2):
         quick.pull("small")
         quick.push_all(pushed[step][0])
+    quick.channel.seconds = 0.2
     with pytest.raises(ValueError, match="step 1 waits for the push of trainer 1"):
         quick.pull("small")
+    quick.channel.seconds = SECONDS
     for step in range(3):
         slow.pull("small")
         slow.push_all(pushed[step][1])

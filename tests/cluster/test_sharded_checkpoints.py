@@ -23,7 +23,7 @@ def saved(folder, shards=3, spread="contiguous", steps=3) -> tuple[list, list, d
 
 def opened(folder, shards: int, spread: str = "contiguous") -> list[ShardedStore]:
     transport = support.network(shards, 2)
-    stores = [ShardedStore(transport, trainer, spread=spread, seconds=20) for trainer in range(2)]
+    stores = [ShardedStore(transport, trainer, spread=spread) for trainer in range(2)]
     assert [store.load_shards(folder) for store in stores] == [{"position": [1, 2]}] * 2
     return stores
 
@@ -51,14 +51,16 @@ def test_shards_next_to_its_own_alone_are_read_by_a_shard_of_the_same_spread(tmp
 def test_a_lost_shard_takes_all_back_to_the_checkpoint_and_training_ends_with_the_same_bits(tmp_path):
     pushed, _, _ = saved(tmp_path)
     transport = support.network(3, 2)
-    stores = [ShardedStore(transport, trainer, seconds=0.2) for trainer in range(2)]
+    stores = [ShardedStore(transport, trainer) for trainer in range(2)]
     for store in stores:
         store.load_shards(tmp_path)
     support.trained(stores, pushed[3:5])
     transport.held[1] = support.network(3, 2).held[1]  # a process that was started anew
+    stores[0].channel.seconds = 0.2
     with pytest.raises(TimedOutError, match="shard 1: generation 1 has not begun here"):
         stores[0].pull("dense")
     for store in stores:
+        store.channel.seconds = 60.0
         store.load_shards(tmp_path)
     undisturbed = opened(tmp_path, 3)
     ends = [support.trained(trainers, pushed[3:], seed=7) for trainers in (stores, undisturbed)]

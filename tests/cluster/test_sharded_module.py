@@ -6,6 +6,7 @@ import pytest
 
 from tests.support import shards as support
 from tests.support import small_modules as small
+from tests.support.clocks import SECONDS
 from workbench.cluster import ShardedStore
 from workbench.kvstore import LocalStore
 from workbench.module import Module, ModuleError
@@ -50,7 +51,7 @@ def test_the_same_script_on_two_trainers_is_one_module_with_two_workers(lazy, ou
     alone = small.module(small.linear(output=output), optimizer="adam", settings=own, workers=2)
     (ended,) = alone.fit(feed, epochs=1, metric="mse")
     transport, metrics = support.network(2, 2), {}
-    stores = [ShardedStore(transport, trainer, seconds=20) for trainer in range(2)]
+    stores = [ShardedStore(transport, trainer) for trainer in range(2)]
     trainers = [small.module(small.linear(output=output), optimizer="adam", settings=own, store=s) for s in stores]
 
     def train(trainer: int) -> None:
@@ -60,7 +61,7 @@ def test_the_same_script_on_two_trainers_is_one_module_with_two_workers(lazy, ou
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=SECONDS)
     assert small.same(alone.weights(), trainers[0].weights())
     assert sorted(metrics) == [0, 1]
     assert min(metrics.values()) < ended.metric < max(metrics.values())

@@ -3,13 +3,13 @@
 import os
 import subprocess
 import sys
-import time
 import types
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner
 
+from tests.support.clocks import SECONDS
 from workbench.command import cli, exits, running, terminal
 from workbench.sweep import run_folder
 from workbench.sweep.run_folder import Progress, RunError
@@ -102,10 +102,8 @@ def test_stop_of_what_is_not_at_work_says_what_it_is():
 def test_a_run_that_does_not_stop_is_told_with_its_process():
     folder = add("runs/stuck", state="running", pid=os.getpid())
     run = running.choose("stuck")
-    begun = time.monotonic()
     with pytest.raises(RunError, match=f"still at work after 0.3 s. End its process with: kill -9 {os.getpid()}"):
         running.stop(run, seconds=0.3)
-    assert time.monotonic() - begun < 5
     assert (folder / run_folder.STOP).exists()
 
 
@@ -119,7 +117,7 @@ def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
     monkeypatch.setattr(run_folder, "stop", full)
     run = running.choose("full")
     running.stop(run)
-    assert process.wait(10) < 0
+    assert process.wait(SECONDS) < 0
 
 
 def test_a_damaged_run_is_listed_with_what_to_do():

@@ -8,6 +8,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 LINES_FILE, LINES_FUNCTION = 300, 40
+CLOCKS = {"monotonic", "perf_counter", "process_time", "thread_time"}
+WAITS = ROOT / "tests" / "support" / "clocks.py"
+"""Where tests wait for a condition: the one place that looks at a clock, with a limit for what hangs."""
 DEFINED = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
@@ -55,6 +58,22 @@ def inner_functions(node: ast.AST) -> Iterator[ast.FunctionDef | ast.AsyncFuncti
             yield from inner_functions(child)
 
 
+def timed(source: str) -> list[int]:
+    """Lines that compare what a clock says, or take a time from it: how they end depends on how fast the machine is."""
+    return [node.lineno for node in ast.walk(ast.parse(source)) if is_of_times(node) and reads_a_clock(node)]
+
+
+def is_of_times(node: ast.AST) -> bool:
+    """Whether it compares, or is a difference."""
+    return isinstance(node, ast.Compare) or (isinstance(node, ast.BinOp) and isinstance(node.op, ast.Sub))
+
+
+def reads_a_clock(node: ast.AST) -> bool:
+    """Whether a clock is called anywhere in it."""
+    called = (inner.func for inner in ast.walk(node) if isinstance(inner, ast.Call))
+    return any(getattr(each, "attr", getattr(each, "id", "")).removesuffix("_ns") in CLOCKS for each in called)
+
+
 @pytest.mark.parametrize("folder", ["kernels", "workbench", "tests"])
 def test_files_and_functions_are_short(folder):
     sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / folder).rglob("*.py")}
@@ -75,6 +94,12 @@ def test_functions_inside_functions_have_no_docstring(folder):
     assert not {file: names for file, names in inside.items() if names}
 
 
+def test_no_test_depends_on_how_fast_the_machine_is():
+    """Give the code a `clocks.Clock`, count its calls, or wait with `clocks.until` for what is to happen."""
+    sources = {file: file.read_text(encoding="utf-8") for file in (ROOT / "tests").rglob("*.py") if file != WAITS}
+    assert not {str(file): lines for file, source in sources.items() if (lines := timed(source))}
+
+
 def test_these_tests_can_fail():
     body = "\n".join(["    x = 1"] * LINES_FUNCTION)
     assert too_long(f"def f():\n{body}") == ["f"]
@@ -83,4 +108,6 @@ def test_these_tests_can_fail():
         "def _f():\n    def inner(): ...\n\nif True:\n    def g(): ...\n\nclass C:\n    def h(self):\n        'Told.'"
     )
     assert undocumented(source) == ["the module", "g", "C"]
+    assert timed(WAITS.read_text(encoding="utf-8"))
+    assert timed("begun = monotonic()\nassert work()\nassert time.monotonic() - begun < 1\nperf_counter()") == [3, 3]
     assert documented_inside("def f():\n    if True:\n        def g():\n            'Told.'") == ["g"]

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from kernels import bounds
+from tests.support.clocks import SECONDS
 
 ROOT = Path(__file__).parents[2]
 HERE = {**os.environ, "PYTHONPATH": str(ROOT)}
@@ -86,7 +87,7 @@ def output(tmp_path: Path) -> Callable:
         file = tmp_path / "planted.py"
         file.write_text(HEAD + textwrap.dedent(code))
         command = [sys.executable, str(file), *arguments]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd=ROOT, env=HERE)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS, check=False, cwd=ROOT, env=HERE)
         assert done.returncode == 0, done.stderr
         return done.stdout.splitlines()
 

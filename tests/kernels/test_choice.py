@@ -1,5 +1,6 @@
 """One thread or all, by figures alone: no call waits, and no clock is read."""
 
+import dataclasses
 import json
 
 import pytest
@@ -143,5 +144,4 @@ def test_costs_of_this_machine_are_in_order():
     """Entering a region of sleeping threads is never cheaper than one of threads that are awake."""
     costs = entry_costs.measure(1)
     assert 0 < costs.seconds_awake <= costs.seconds_asleep
-    assert costs.seconds_stay > 0
-    assert 0 < costs.seconds_work < 1e-7
+    assert entry_costs.checked(dataclasses.asdict(costs)) == costs

@@ -14,6 +14,7 @@ from numba.extending import intrinsic
 
 from kernels.code_cache import CodeCache, digest_of, njit
 from kernels.vector.gather import RowLoop
+from tests.support.clocks import SECONDS
 
 VERSIONS = [(numba.int64,), (numba.float64,)]
 
@@ -28,13 +29,14 @@ def _twice(x):
     return 2 * x
 
 
-def found(cache: type[FunctionCache], monkeypatch: pytest.MonkeyPatch) -> list[tuple]:
-    """The versions on disk after two caches have saved one each, neither its index before the other has read it."""
+def found(cache: type[FunctionCache], monkeypatch: pytest.MonkeyPatch, seconds: float) -> list[tuple]:
+    """The versions on disk after two caches have saved one each, neither its index before the other has read it, for
+    which it waits so many seconds."""
     function, save_index, meet = numba.njit(VERSIONS)(_twice), IndexDataCacheFile._save_index, threading.Barrier(2)
 
     def late(self, overloads):
         with contextlib.suppress(threading.BrokenBarrierError):
-            meet.wait(0.2)
+            meet.wait(seconds)
         save_index(self, overloads)
 
     monkeypatch.setattr(IndexDataCacheFile, "_save_index", late)
@@ -50,12 +52,12 @@ def found(cache: type[FunctionCache], monkeypatch: pytest.MonkeyPatch) -> list[t
 
 @pytest.mark.usefixtures("folder")
 def test_versions_that_are_saved_at_one_moment_are_all_there(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert found(CodeCache, monkeypatch) == VERSIONS
+    assert found(CodeCache, monkeypatch, 0.2) == VERSIONS
 
 
 @pytest.mark.usefixtures("folder")
 def test_without_the_lock_a_version_is_lost(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert len(found(FunctionCache, monkeypatch)) == 1
+    assert len(found(FunctionCache, monkeypatch, SECONDS)) == 1
 
 
 def test_code_is_made_once_and_then_read(folder: Path) -> None:

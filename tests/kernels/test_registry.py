@@ -10,6 +10,7 @@ import pytest
 
 import kernels
 from kernels.registry import Registry
+from tests.support.clocks import SECONDS
 from workbench import data, formats, models, ops, optimizers, plots
 
 REGISTRIES = (kernels, formats, ops, data, models, optimizers, plots)
@@ -34,7 +35,7 @@ def folder(tmp_path: Path, **files: str) -> None:
 def output(tmp_path: Path, code: str) -> list[str]:
     """What a fresh interpreter prints that finds `things`."""
     code = f"import sys\nsys.path.insert(0, {str(tmp_path)!r})\n{textwrap.dedent(code)}"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=SECONDS, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout.splitlines()
 
@@ -86,7 +87,7 @@ def test_thread_that_imports_an_entry_itself_does_not_wait_for_a_scan_that_waits
         direct = threading.Thread(target=lambda: __import__("things.z"))
         direct.start(); time.sleep(.1)
         print(things.get("z").name, things.names())
-        direct.join(10)
+        direct.join(60)
         print(direct.is_alive())
     """
     assert output(tmp_path, code) == ["z ['a', 'z']", "False"]
@@ -113,7 +114,7 @@ def test_interrupt_at_any_time_of_the_first_look_up_of_kernels(milliseconds: int
     code = f"""
         import os, signal, threading, kernels
         threading.Timer({milliseconds / 1000}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        try: kernels.names(); threading.Event().wait(5)
+        try: kernels.names(); threading.Event().wait(60)
         except KeyboardInterrupt: print("interrupted")
         print(kernels.get("csr_t_dense").name, len(kernels.names()), kernels.unavailable())
         print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)

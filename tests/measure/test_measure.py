@@ -1,34 +1,33 @@
 """The clock, memory and the machine record."""
 
 import gc
-import os
 import subprocess
 import sys
-import time
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from kernels import threads
+from tests.support.clocks import Clock, until
 from workbench import data, train
 from workbench.measure import blas, clock, machine, memory, stats
 from workbench.sweep import trial
 
 
-def spin(seconds: float) -> dict[str, float]:
-    end = time.perf_counter() + seconds
-    while time.perf_counter() < end:
-        pass
-    return {"spin": seconds, "other": seconds / 2}
+def test_short_steps_are_grouped_until_a_sample_is_long_enough(monkeypatch):
+    time = Clock()
+    monkeypatch.setattr(clock, "perf_counter", time)
 
+    def step() -> dict[str, float]:
+        time.now += 2e-4
+        return {"work": 2e-4, "other": 1e-4}
 
-def test_short_steps_are_grouped_until_a_sample_is_long_enough():
-    policy = clock.Policy(seconds_warmup=0.01, seconds_sample=0.004, seconds_total=0.02, samples_least=3)
-    taken = clock.sample(lambda: spin(2e-4), policy)
-    assert 2 <= taken.steps_a_sample <= 20
-    assert taken.steps == taken.steps_a_sample * len(taken.seconds)
-    assert min(taken.seconds) >= 2e-4
-    assert taken.phases == pytest.approx({"spin": 2e-4, "other": 1e-4})
+    policy = clock.Policy(seconds_warmup=0.01, seconds_sample=0.004, seconds_total=0.018, samples_least=3)
+    taken = clock.sample(step, policy)
+    assert (taken.steps_a_sample, taken.steps) == (20, 100)
+    assert taken.seconds == pytest.approx([2e-4] * 5)
+    assert taken.phases == pytest.approx({"work": 2e-4, "other": 1e-4})
 
 
 def test_sampling_ends_by_count_or_by_time_but_has_the_least():
@@ -140,14 +139,21 @@ def test_what_our_kernels_set_for_themselves_holds_nothing_back():
     assert blas.holding_back({"GOMP_SPINCOUNT": "300000"}) == {"GOMP_SPINCOUNT": "300000"}
 
 
-def test_other_programs_are_seen_and_this_one_is_not():
+@pytest.mark.parametrize(("busy", "own", "share"), [(3.0, 1.0, 0.5), (1.0, 1.0, 0.0), (0.9, 1.0, 0.0), (9.0, 1.0, 1.0)])
+def test_other_programs_have_what_the_cores_did_and_this_one_did_not(busy, own, share, monkeypatch):
+    times = SimpleNamespace(user=50.0, system=7.0, steal=1.0)
+    process, wall = Clock(), Clock()
+    monkeypatch.setattr(machine.psutil, "cpu_times", lambda: times)
+    monkeypatch.setattr(machine, "time", SimpleNamespace(process_time=process, perf_counter=wall))
+    monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     watch = machine.OtherPrograms()
-    spin(0.2)
-    alone = watch.share()
-    watch = machine.OtherPrograms()
-    subprocess.run([sys.executable, "-c", "x = 0\nwhile x < 6_000_000: x += 1"], check=True)
-    assert 0 <= alone <= 1
-    assert watch.share() > 0.3 / (os.cpu_count() or 1)
+    times.user, times.system, times.steal = 50.0 + busy / 2, 7.0 + busy / 4, 1.0 + busy / 4
+    process.now, wall.now = own, 2.0
+    assert watch.share() == pytest.approx(share)
+
+
+def test_the_share_of_other_programs_is_one_of_all_cores_on_any_system():
+    assert 0 <= machine.OtherPrograms().share() <= 1
 
 
 def test_a_state_of_one_number_a_row_is_predicted_as_such():
@@ -197,9 +203,7 @@ def test_where_the_system_does_not_tell_all_that_is_resident_counts(tmp_path, mo
 def test_the_memory_of_another_process_is_its_own_too():
     process = subprocess.Popen([sys.executable, "-c", "x = bytearray(b'x') * 2**26; input()"], stdin=subprocess.PIPE)
     try:
-        end = time.monotonic() + 30
-        while memory.owned_bytes(process.pid) < 2**26 and time.monotonic() < end:
-            time.sleep(0.05)
+        until(lambda: memory.owned_bytes(process.pid) >= 2**26)
         assert 2**26 <= memory.owned_bytes(process.pid) < 2**27
     finally:
         process.communicate(b"\n")

@@ -1,12 +1,12 @@
 """The panel follows a run: rows arrive, charts and tables change, failures are told. Threads are stepped by hand."""
 
 import json
-import time
 
 import pytest
 
 from tests.support import rows as made
-from tests.support.panel_runs import Clock, text, write_run
+from tests.support.clocks import Clock
+from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, pages
 from workbench.panels.results_view import VIEWS
 
@@ -95,7 +95,7 @@ def test_a_dead_supervisor_is_told(here, opened):
     panel = opened(study)
     write_run(study.folder, made.sweep())
     path = study.folder / "progress.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"heartbeat": time.time() - 60}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"heartbeat": 0.0}))
     panel.step()
     assert "The supervisor died" in text(panel)
 

@@ -1,6 +1,5 @@
 """The profile of the user's file in the panel: counted by a process of its own, shown first, never beside a sweep."""
 
-import time
 from typing import ClassVar
 
 import numpy as np
@@ -8,6 +7,7 @@ import pytest
 import scipy.sparse
 
 from tests.support import rows as made
+from tests.support.clocks import until
 from tests.support.panel_runs import text, write_run
 from workbench.panels import lab, profiling
 from workbench.panels.profiling import asked_of
@@ -44,11 +44,12 @@ def counted(monkeypatch):
     return Counted
 
 
-def until(panel, status, seconds=60.0):
-    end = time.monotonic() + seconds
-    while panel.profiling.status != status and time.monotonic() < end:
+def wait_until(panel, status):
+    def is_there() -> bool:
         panel.step()
-        time.sleep(0.05)
+        return panel.profiling.status in (status, "failed")
+
+    until(is_there)
     assert panel.profiling.status == status, panel.profiling.problem
 
 
@@ -57,7 +58,7 @@ def test_a_chosen_file_is_counted_beside_the_panel_and_shown_first(here, opened,
     assert panel.profile.box.layout.display == "none"
     panel.step()
     assert "Reading the file" in text(panel)
-    until(panel, "done")
+    wait_until(panel, "done")
     panel.step()
     assert "5 % of the elements are stored" in text(panel)
     assert "30 rows x 40 columns" in panel.profile.text.value
@@ -82,7 +83,7 @@ def test_a_width_that_was_typed_keeps_a_model_that_has_it(here, opened, news, co
 def test_what_cannot_be_read_is_told_in_the_words_of_the_reader(here, opened, news):
     news.write_text("0 1:1\n1 2:x\n")
     panel = opened(lab.study(dataset="svmlight", path=str(news)))
-    until(panel, "failed")
+    wait_until(panel, "failed")
     assert "news.svm:2: " in panel.profile.text.value
 
 

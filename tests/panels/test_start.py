@@ -5,6 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.support import rows as made
+from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
 from workbench.analysis.recommendation import Said
 from workbench.panels import answers, lab
@@ -109,7 +110,7 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkey
     monkeypatch.setattr(advise, "advise", lambda settings, seconds, follow: asked.append((settings, seconds)) or answer)
     shown = start("advise", source="uniform", model="softmax", seconds=12)
     shown.view.button.click()
-    shown.view.thread.join(10)
+    shown.view.thread.join(SECONDS)
     assert asked == [({"dataset": "uniform", "model": "softmax"}, 12.0)]
     assert "<strong>Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
     assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value

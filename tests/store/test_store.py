@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from tests.support.clocks import SECONDS
 from workbench import store
 
 ROOT = Path(__file__).parents[2]
@@ -187,7 +188,7 @@ for i in range(count):
 def test_many_processes_append_whole_lines(tmp_path):
     path = tmp_path / "trials.jsonl"
     writers = [python(APPEND_MANY, path, name, 25) for name in "wxyz"]
-    assert [writer.wait(60) for writer in writers] == [0, 0, 0, 0]
+    assert [writer.wait(SECONDS) for writer in writers] == [0, 0, 0, 0]
     assert sorted(row["key"] for row in store.read(path)) == sorted(f"{name}{i}" for name in "wxyz" for i in range(25))
 
 
@@ -221,7 +222,7 @@ def test_a_full_disk_is_an_error_and_leaves_the_rows_before_it(tmp_path):
     path = tmp_path / "trials.jsonl"
     store.append(path, some("a"))
     writer = python(FULL_DISK, path, stderr=subprocess.PIPE, text=True)
-    told = writer.communicate(timeout=60)[1]
+    told = writer.communicate(timeout=SECONDS)[1]
     assert writer.returncode != 0
     assert "File too large, the row is lost" in told
     assert [row["key"] for row in store.read(path)] == ["a"], "and no part of the other"

@@ -7,11 +7,12 @@ import secrets
 import shutil
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+
+from tests.support.clocks import SECONDS, until
 
 ROOT = Path(__file__).parents[2]
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
@@ -57,6 +58,7 @@ def browser() -> Iterator:
 def open_page(opened, width: int = 1400, height: int = 1000):
     """A page that notes every request it made to elsewhere, all of which are refused, in `page.refused`."""
     page = opened.new_context(viewport={"width": width, "height": height}).new_page()
+    page.set_default_timeout(1000 * SECONDS)
     page.refused = []
 
     def decide(route) -> None:
@@ -107,12 +109,15 @@ def _environment(home: Path) -> dict[str, str]:
     return os.environ | {name: str(value) for name, value in own.items()}
 
 
-def _address(runtime: Path, server: subprocess.Popen, log: Path, seconds: float = 60.0) -> str:
+def _address(runtime: Path, server: subprocess.Popen, log: Path) -> str:
     """Where the server listens, once it says so."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end and server.poll() is None:
+
+    def said() -> str:
+        if server.poll() is not None:
+            raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
         for path in runtime.glob("jpserver-*.json"):
             with contextlib.suppress(ValueError, KeyError):  # half written
                 return json.loads(path.read_text())["url"]
-        time.sleep(0.1)
-    raise RuntimeError(f"JupyterLab did not start:\n{log.read_text()[-3000:]}")
+        return ""
+
+    return until(said)

@@ -1,8 +1,12 @@
 """What the children of test_child do: module:function names that a child imports."""
 
+import contextlib
 import os
 import signal
 import time
+from pathlib import Path
+
+from tests.support.clocks import SECONDS, until
 
 
 def echo(request):
@@ -49,7 +53,8 @@ def takes_memory(request):
 
 def lets_a_grandchild_hold_the_pipe(request):
     if os.fork() == 0:
-        time.sleep(3)
+        with contextlib.suppress(AssertionError):
+            until(Path(request["until"]).exists, 2 * SECONDS)
         os._exit(0)
     os.kill(os.getpid(), signal.SIGTERM)
     yield {}

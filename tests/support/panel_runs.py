@@ -12,16 +12,6 @@ from workbench.sweep import run_folder
 INPUTS = (widgets.Button, widgets.ToggleButton, widgets.ToggleButtons, widgets.Dropdown, widgets.Text, widgets.Checkbox)
 
 
-class Clock:
-    """Time that passes when told to."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 def write_run(folder: Path, rows: list[dict], state: str = "running", **known) -> None:
     """A run folder of the notebook's name with these rows."""
     folder.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from tests.support.clocks import SECONDS
 from workbench import formats
 from workbench.cluster import LocalTransport, Message, Shard, ShardedStore, Transport
 from workbench.formats import RowSparse
@@ -80,7 +81,7 @@ def network(shards: int, trainers: int, staleness: int = 0) -> LocalTransport:
 
 def sharded(transport: Transport, trainers: int, settings: Mapping, dtype=np.float64, **options) -> list[ShardedStore]:
     """The stores of all trainers."""
-    stores = [ShardedStore(transport, trainer, **({"seconds": 20} | options)) for trainer in range(trainers)]
+    stores = [ShardedStore(transport, trainer, **({"seconds": SECONDS} | options)) for trainer in range(trainers)]
     return [filled(store, settings, dtype) for store in stores]
 
 

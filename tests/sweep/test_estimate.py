@@ -2,7 +2,6 @@
 
 import random
 import re
-import time
 import tracemalloc
 
 import pytest
@@ -66,16 +65,14 @@ def test_the_values_tried_are_of_all_settings():
     assert set(estimate.FREE) <= set(Cell.model_fields)
 
 
-def test_a_million_cells_are_refused_at_once_in_little_memory():
+def test_a_million_cells_are_refused_without_being_made():
     axes = {"batch_rows": list(range(1, 101)), "seed": list(range(100)), "features": list(range(1, 101))}
     spec = spec_of(axes)
     tracemalloc.start()
-    begun = time.monotonic()
     with pytest.raises(SpecError, match=r"has 1,000,000 combinations, which would take .* days; .* at most 100,000"):
         estimate.size_of(spec)
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    assert time.monotonic() - begun < 2.0
     assert peak < 20e6
 
 

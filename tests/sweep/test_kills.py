@@ -12,6 +12,7 @@ from pathlib import Path
 import psutil
 import pytest
 
+from tests.support.clocks import until
 from tests.support.sweeps import swept
 from tests.sweep.test_sweep import QUICK, _cache, spec_of  # noqa: F401 - the fixture is used by being here
 from workbench import store
@@ -146,24 +147,25 @@ def test_kill_9_of_a_supervisor_ends_its_trial_frees_its_folder_and_resume_does_
     assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
 
 
-def wait_until_running(folder: Path, done: int, seconds: float = 60.0) -> int:
+def wait_until_running(folder: Path, done: int) -> int:
     """Until the supervisor that was just started is at a trial and has `done` rows; returns its pid."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+
+    def pid() -> int:
         state = run_folder.read(folder)
-        if state.state == "running" and state.current and state.done >= done:
-            return state.pid
         assert state.state in ("starting", "running"), state
-        time.sleep(0.01)
-    raise AssertionError(f"still {run_folder.read(folder)}")
+        return state.pid if state.state == "running" and state.current and state.done >= done else 0
+
+    return until(pid)
 
 
-def wait_until_free(folder: Path, seconds: float = 20.0) -> None:
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+def wait_until_free(folder: Path) -> None:
+    """Until the lock of a dead supervisor is freed."""
+
+    def is_free() -> bool:
         try:
             with run_folder.locked(folder):
-                return
+                return True
         except run_folder.RunError:
-            time.sleep(0.02)
-    raise AssertionError("the lock of a dead supervisor was not freed")
+            return False
+
+    until(is_free)

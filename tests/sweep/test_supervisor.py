@@ -5,11 +5,11 @@ import os
 import signal
 import subprocess
 import sys
-import time
 
 import psutil
 import pytest
 
+from tests.support.clocks import until
 from tests.support.sweeps import swept
 from tests.sweep.test_sweep import QUICK, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
 from workbench import store
@@ -18,17 +18,16 @@ from workbench.sweep import run_folder
 SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
 
 
-def child_at_work(folder, other_than: int = 0, seconds: float = 60.0) -> psutil.Process:
+def child_at_work(folder, other_than: int = 0) -> psutil.Process:
     """The process of the trial that the run is at."""
-    end = time.monotonic() + seconds
-    while time.monotonic() < end:
+
+    def found() -> psutil.Process | None:
         pid = run_folder.read(folder).pid
         processes = psutil.Process(pid).children(recursive=True) if pid else []
         trials = [each for each in processes if each.parent().pid != pid]  # the fork server's children
-        if trials and trials[0].pid != other_than:
-            return trials[0]
-        time.sleep(0.02)
-    raise AssertionError("no trial began")
+        return trials[0] if trials and trials[0].pid != other_than else None
+
+    return until(found)
 
 
 def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):

@@ -21,6 +21,8 @@ SECONDS_SILENT = 20.0
 """An agent that has not said a word for so long is lost; it says one every second."""
 SECONDS_LOOK = 0.2
 SECONDS_END = 10.0
+"""How long an agent may take to end with its input."""
+SECONDS_KILLED = 10.0
 BYTES_LINE = 2**24
 
 
@@ -122,6 +124,6 @@ class Link:
             self.process.wait(SECONDS_END)
         except subprocess.TimeoutExpired:
             os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(SECONDS_END)
+            self.process.wait(SECONDS_KILLED)
         self.waits.close()
         self.process.stdout.close()

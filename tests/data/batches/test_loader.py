@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 from kernels import plan, threads
+from tests.support.clocks import SECONDS, Clock, until
+from workbench.data.batches import loader
 from workbench.data.batches.loader import ahead
 
 every_depth = pytest.mark.parametrize("depth", [0, 1, 3])
@@ -36,10 +38,8 @@ def test_one_item_ahead_and_no_more() -> None:
     for ready in ahead(range(6), made.append, depth=1):
         asked.append(ready)
         expected = min(len(asked) + 1, 6)
-        patience = time.perf_counter() + 5
-        while len(made) < expected and time.perf_counter() < patience:
-            time.sleep(0.001)
-        time.sleep(0.005)
+        until(lambda least=expected: len(made) >= least)
+        time.sleep(0.005)  # in which one more would be made
         assert len(made) == expected
 
 
@@ -65,34 +65,55 @@ def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
     assert set(values(ahead(range(5), lambda _: threading.current_thread(), depth=0))) == {threading.current_thread()}
 
 
-def test_work_of_both_sides_overlaps() -> None:
-    made, waits = [threading.Event() for _ in range(8)], []
+class WatchedClock(Clock):
+    """Notes in `asked` that the caller's thread has read it, which it does before and after it waits."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked = threading.Event()
+
+    def __call__(self) -> float:
+        if threading.current_thread() is threading.main_thread():
+            self.asked.set()
+        return self.now
+
+
+@pytest.fixture
+def clock(monkeypatch) -> WatchedClock:
+    made = WatchedClock()
+    monkeypatch.setattr(loader, "perf_counter", made)
+    return made
+
+
+def test_the_first_is_waited_for_and_work_of_both_sides_overlaps_then(clock) -> None:
+    made = [threading.Event() for _ in range(8)]
 
     def prepare(item: int) -> int:
-        time.sleep(0.02)
+        assert clock.asked.wait(SECONDS)
+        clock.now += 1
         made[item].set()
         return item
 
+    times = []
     for ready in ahead(range(8), prepare):
-        waits.append(ready.seconds_wait)
-        assert ready.seconds_prepare >= 0.02
-        assert all(each.wait(60) for each in made[ready.value + 1 : ready.value + 2])  # while this one is in hand
-    assert waits[0] > 0.01
-    assert np.median(waits[1:]) < 0.01
+        times.append((ready.seconds_prepare, ready.seconds_wait))
+        assert all(each.wait(SECONDS) for each in made[ready.value + 1 : ready.value + 2])  # while this one is in hand
+    assert times == [(1, 1)] + [(1, 0)] * 7
 
 
-def test_without_overlap_all_preparation_is_waited_for() -> None:
-    ready = list(ahead(range(3), lambda _: time.sleep(0.01), depth=0))
-    assert all(one.seconds_wait == one.seconds_prepare >= 0.01 for one in ready)
-
-
-def test_time_to_take_an_item_is_part_of_its_preparation() -> None:
-    def slow_items():
+@pytest.mark.parametrize("depth", [0, 1])
+def test_taking_an_item_is_part_of_its_preparation_all_of_which_is_waited_for_without_overlap(depth, clock) -> None:
+    def items():
         for item in range(2):
-            time.sleep(0.01)
+            clock.now += 1
             yield item
 
-    assert all(ready.seconds_prepare >= 0.01 for depth in (0, 1) for ready in ahead(slow_items(), str, depth))
+    def prepare(item: int) -> None:
+        clock.now += 2
+
+    ready = list(ahead(items(), prepare, depth))
+    assert [one.seconds_prepare for one in ready] == [3, 3]
+    assert depth or [one.seconds_wait for one in ready] == [3, 3]
 
 
 def fails_at_two(item: int) -> int:

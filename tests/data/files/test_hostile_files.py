@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from tests.support.clocks import SECONDS
 from tests.support.hostile_files import (
     EXAMPLES,
     IN_PLACE_OF_A_FILE,
@@ -25,7 +26,6 @@ from workbench import data, formats
 from workbench.data import DataError
 from workbench.data.files import opened
 
-SECONDS = 60
 BYTES = 2**26
 READERS = [name for name in data.names() if "path" in data.get(name).parameters and name not in NOT_HELD_TO_IT]
 

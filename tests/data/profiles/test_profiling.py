@@ -1,12 +1,12 @@
 """The process that counts a profile: its answer, its errors in words, and that it ends when it is told to."""
 
-import time
 from dataclasses import asdict
 from pathlib import Path
 
 import psutil
 import pytest
 
+from tests.support.clocks import until
 from workbench import data
 from workbench.data.profiles import worker
 from workbench.data.profiles.worker import Counting
@@ -17,11 +17,9 @@ def _own_cache(tmp_path, monkeypatch):
     monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
 
 
-def ended(counting, seconds=60.0):
+def ended(counting):
     """What it answers in the end; its files are gone then."""
-    end = time.monotonic() + seconds
-    while (answer := counting.poll()) is None and time.monotonic() < end:
-        time.sleep(0.05)
+    answer = until(counting.poll)
     counting.stop()
     assert not Path(counting._folder.name).exists()
     return answer

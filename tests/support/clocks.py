@@ -1,0 +1,30 @@
+"""Time in tests: a clock that passes when told to, and waits that end on a condition, however fast the machine is."""
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+SECONDS = 120.0
+"""Longer than anything takes on a slow machine at work on other things: only what hangs uses it up."""
+
+Found = TypeVar("Found")
+
+
+class Clock:
+    """Seconds that pass when told to; called for the time, as `time.perf_counter` is."""
+
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def until(condition: Callable[[], Found], seconds: float = SECONDS) -> Found:
+    """What the condition gives once that is true, asked 50 times a second; `AssertionError` where it never is."""
+    end = time.monotonic() + seconds
+    while not (found := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"It is still {found!r} after {seconds:g} s.")
+        time.sleep(0.02)
+    return found
