@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.wrong_steps import with_wrong_weights
 from tests.sweep.test_sweep import _cache, trial_row  # noqa: F401 - the fixture is used by being there
 from tests.train.test_train import targets
 from workbench import data, train
@@ -90,14 +91,7 @@ def test_a_resumed_training_goes_on_with_the_same_bits_and_one_started_anew_repe
 
 def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch):
     assert check_step(run_of(made)).reason == ""
-    right = dual_steps.DualSteps.do
-
-    def wrong(self, *args):
-        losses = right(self, *args)
-        self.run.arrays["w"] *= 1.01
-        return losses
-
-    monkeypatch.setattr(dual_steps.DualSteps, "do", wrong)
+    with_wrong_weights(monkeypatch, dual_steps.DualSteps, "do")
     assert "update by" in check_step(run_of(made)).reason
 
 

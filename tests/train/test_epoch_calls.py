@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from tests.support.wrong_steps import with_wrong_weights
 from tests.train.test_train import targets
 from workbench import data, optimizers, train
 from workbench.optimizers import schedules
@@ -98,14 +99,7 @@ def test_calls_end_soon_at_whole_batches_and_tell_what_they_did(made, monkeypatc
 def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch):
     run = both(made, model, epochs=0)[1]
     assert check_step(run).reason == ""
-    right = epoch_calls.EpochCalls.call
-
-    def wrong(self, *args):
-        losses = right(self, *args)
-        self.run.arrays["w"] *= 1.01
-        return losses
-
-    monkeypatch.setattr(epoch_calls.EpochCalls, "call", wrong)
+    with_wrong_weights(monkeypatch, epoch_calls.EpochCalls, "call")
     assert "update by" in check_step(run).reason
 
 
