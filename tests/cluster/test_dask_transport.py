@@ -1,7 +1,5 @@
 """The installed version of `distributed` carries messages as it is asked to: by handlers, as bytes, within the time."""
 
-import threading
-
 import numpy as np
 import pytest
 
@@ -39,13 +37,7 @@ def test_trainers_on_threads_get_what_one_process_gets_bit_for_bit(client):
     run = place(client, shards=3, trainers=2)
     assert sorted(set(run.addresses)) == sorted(client.nthreads())
     stores = {}
-    threads = [
-        threading.Thread(target=lambda n=n: stores.update({n: train(run, n, pushed)}), daemon=True) for n in (0, 1)
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=SECONDS)
+    support.on_threads(lambda number: stores.update({number: train(run, number, pushed)}), 2)
     alone = support.local(OF)
     for own in pushed:
         alone.pull_into({"small": np.zeros(2)}, {"small": None})

@@ -1,7 +1,6 @@
 """Shards and trainers of any number are one store with as many workers, bit for bit, whatever happens to messages."""
 
 import itertools
-import threading
 
 import numpy as np
 import pytest
@@ -130,11 +129,7 @@ def test_trainers_on_threads_of_their_own_wait_for_each_other():
             stores[trainer].pull_into({"small": np.zeros(2)}, {"small": None})
             stores[trainer].push_all(own[trainer])
 
-    threads = [threading.Thread(target=train, args=(trainer,), daemon=True) for trainer in range(3)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=SECONDS)
+    support.on_threads(train, 3)
     assert support.same_bits(alone.state_dict(), stores[0].state_dict())
 
 

@@ -1,12 +1,9 @@
 """Modules train on shards as they do on a store of their own process: fitted, saved, restored and asked."""
 
-import threading
-
 import pytest
 
 from tests.support import shards as support
 from tests.support import small_modules as small
-from tests.support.clocks import SECONDS
 from workbench.cluster import ShardedStore
 from workbench.kvstore import LocalStore
 from workbench.module import Module, ModuleError
@@ -57,11 +54,7 @@ def test_the_same_script_on_two_trainers_is_one_module_with_two_workers(lazy, ou
     def train(trainer: int) -> None:
         metrics[trainer] = trainers[trainer].fit(feed, epochs=1, metric="mse")[0].metric
 
-    threads = [threading.Thread(target=train, args=(trainer,), daemon=True) for trainer in range(2)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=SECONDS)
+    support.on_threads(train, 2)
     assert small.same(alone.weights(), trainers[0].weights())
     assert sorted(metrics) == [0, 1]
     assert min(metrics.values()) < ended.metric < max(metrics.values())

@@ -1,7 +1,8 @@
 """Stores that trainers share, asked step by step what a `LocalStore` is asked; a network that loses messages."""
 
 import random
-from collections.abc import Mapping
+import threading
+from collections.abc import Callable, Mapping
 
 import numpy as np
 
@@ -77,6 +78,15 @@ def filled(store: Store, settings: Mapping | None = None, dtype=np.float64) -> S
 
 def network(shards: int, trainers: int, staleness: int = 0) -> LocalTransport:
     return LocalTransport([Shard(number, shards, trainers, staleness) for number in range(shards)])
+
+
+def on_threads(train: Callable[[int], object], trainers: int) -> None:
+    """Call `train` for each trainer, all at once; they may wait for each other."""
+    threads = [threading.Thread(target=train, args=(trainer,), daemon=True) for trainer in range(trainers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=SECONDS)
 
 
 def sharded(transport: Transport, trainers: int, settings: Mapping, dtype=np.float64, **options) -> list[ShardedStore]:
