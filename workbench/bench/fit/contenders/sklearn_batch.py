@@ -6,9 +6,8 @@ from functools import partial
 import numpy as np
 
 from workbench.bench.fit.contenders.sklearn_sgd import log_probabilities
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Value, grid, register
 
-STRENGTHS = grid(C=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
 BYTES_NUMBER = 8
 
 
