@@ -28,6 +28,16 @@ class View(Protocol):
         """End what it started, but for runs, which go on."""
 
 
+class Still:
+    """Of a view that changes only where its button is pressed: `paint` and `close` have nothing to do."""
+
+    def paint(self) -> None:
+        """Nothing changes by itself."""
+
+    def close(self) -> None:
+        """Nothing was started."""
+
+
 class Asked(traitlets.HasTraits):
     """What the questions are about: data, model, two runs, seconds for advice. What is typed once is there for all."""
 
@@ -80,4 +90,4 @@ def names() -> tuple[str, ...]:
     return tuple(sorted(_answers.names(), key=lambda name: get(name).place))
 
 
-__all__ = ["Answer", "AnswerError", "Asked", "View", "fields_of", "get", "grid_of", "names", "register"]
+__all__ = ["Answer", "AnswerError", "Asked", "Still", "View", "fields_of", "get", "grid_of", "names", "register"]

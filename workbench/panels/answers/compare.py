@@ -8,7 +8,7 @@ import ipywidgets as widgets
 from workbench.analysis import changes_told
 from workbench.analysis.changes import Changes, compared
 from workbench.panels import pages
-from workbench.panels.answers import Answer, Asked, grid_of, register
+from workbench.panels.answers import Answer, Asked, Still, grid_of, register
 from workbench.panels.answers.explore import NONE, runs
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
@@ -33,7 +33,7 @@ def of_runs(before: str, after: str) -> Shown:
     return page(compared(export.frame_of(before), export.frame_of(after)))
 
 
-class _Compare:
+class _Compare(Still):
     """Two runs are chosen, and a button compares them."""
 
     def __init__(self, asked: Asked, guard: Guard) -> None:
@@ -52,12 +52,6 @@ class _Compare:
 
     def _compare(self) -> None:
         self.answer.value = of_runs(self.first.value, self.second.value).html
-
-    def paint(self) -> None:
-        """Nothing changes by itself."""
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 def _shown(asked: Asked) -> Any:

@@ -8,7 +8,7 @@ import ipywidgets as widgets
 from workbench import train
 from workbench.advise import settings_of, suggested_model
 from workbench.analysis import words
-from workbench.panels.answers import Answer, Asked, fields_of, register
+from workbench.panels.answers import Answer, Asked, Still, fields_of, register
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown
 from workbench.sweep import grid
@@ -43,7 +43,7 @@ def _settings(source: str, model: str) -> dict[str, Any]:
     return {**settings, "model": model or suggested_model(make_problem(Cell(**settings)).dataset)}
 
 
-class _Inspect:
+class _Inspect(Still):
     """Data and model are typed, and a button shows them."""
 
     def __init__(self, asked: Asked, guard: Guard) -> None:
@@ -56,12 +56,6 @@ class _Inspect:
     def _inspect(self) -> None:
         self.answer.value = "<p>Reading the data.</p>"
         self.answer.value = inspected(self.asked.source, self.asked.model).html
-
-    def paint(self) -> None:
-        """Nothing changes by itself."""
-
-    def close(self) -> None:
-        """Nothing was started."""
 
 
 register(
