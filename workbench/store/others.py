@@ -15,9 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench import settings
-from workbench.json_text import parsed
-from workbench.store.kinds import KINDS
-from workbench.store.table import Column, RowError
+from workbench.store.table import Column, RowError, object_of
 
 SETTINGS = (*settings.columns("group"), *settings.columns("axis"))
 """Settings of ours that a row may state; of one it does not state it may be any."""
@@ -47,12 +45,7 @@ def read(path: str | Path) -> list[dict[str, Any]]:
 
 
 def _row(line: bytes, where: str) -> dict[str, Any]:
-    try:
-        row = parsed(line)
-    except ValueError as error:
-        raise RowError(f"{where} is not JSON ({error}).") from None
-    if not isinstance(row, dict):
-        raise RowError(f"{where} is a {type(row).__name__}; a row is an object with {', '.join(COLUMNS)}.")
+    row = object_of(line, where)
     for name, value in row.items():
         _refuse(name, value, where)
     if not row.get("who"):
@@ -68,7 +61,4 @@ def _refuse(name: str, value: Any, where: str) -> None:
     if name not in COLUMNS:
         near = "".join(f" (did you mean {one}?)" for one in difflib.get_close_matches(str(name), COLUMNS, n=1))
         raise RowError(f"{where} has the unknown column {name!r}{near}; known: {', '.join(COLUMNS)}.")
-    column = COLUMNS[name]
-    if value is not None and not KINDS[column.kind][0](value):
-        described = f"{type(value).__name__} {value!r:.80}"
-        raise RowError(f"{where}: {name} is of kind {column.kind} ({column.meaning}); {described} came.")
+    COLUMNS[name].check(value, f"{where}: ")

@@ -41,6 +41,12 @@ class Column(NamedTuple):
     part: str
     meaning: str
 
+    def check(self, value: Any, where: str = "") -> None:
+        """RowError for a value of another kind; `where` begins what is said. O(numbers in the value)."""
+        if value is not None and not KINDS[self.kind][0](value):
+            came = f"{type(value).__name__} {value!r:.80}"
+            raise RowError(f"{where}The column {self.name} is of kind {self.kind} ({self.meaning}); {came} came.")
+
 
 @dataclass(frozen=True)
 class Table:
@@ -164,24 +170,14 @@ class Table:
     def _check_kinds(self, row: Mapping[str, Any], where: str = "") -> None:
         """Refuse values of other kinds than the columns'; `where` begins what is said."""
         for name, value in row.items():
-            column = self.columns[name]
-            if value is not None and not KINDS[column.kind][0](value):
-                description = f"{type(value).__name__} {value!r:.80}"
-                raise RowError(
-                    f"{where}The column {name} is of kind {column.kind} ({column.meaning}); {description} came."
-                )
+            self.columns[name].check(value, where)
         if row.get("status") not in STATUSES:
             raise RowError(f"{where}status is {row.get('status')!r}; allowed: {', '.join(STATUSES)}.")
         if not row.get("key"):
             raise RowError(f"{where}key is {row.get('key')!r}; a key is needed.")
 
     def _decode(self, line: bytes, where: str) -> dict[str, Any]:
-        try:
-            row = parsed(line)
-        except ValueError as error:
-            raise RowError(f"{where} is not JSON ({error}); mend or remove that line.") from None
-        if not isinstance(row, dict):
-            raise RowError(f"{where} is a {type(row).__name__}; a row is an object.")
+        row = object_of(line, where)
         schema = row.get("schema")
         if isinstance(schema, int) and schema > self.schema:
             known = f"this version reads up to {self.schema}; update the workbench"
@@ -189,6 +185,17 @@ class Table:
         self._refuse_unknown(row, where)
         self._check_kinds(row, f"{where}: ")
         return dict.fromkeys(self.columns) | row
+
+
+def object_of(line: bytes, where: str) -> dict[str, Any]:
+    """The JSON object in a line of a file; RowError for anything else. `where` begins what is said. O(bytes)."""
+    try:
+        row = parsed(line)
+    except ValueError as error:
+        raise RowError(f"{where} is not JSON ({error}); mend or remove that line.") from None
+    if not isinstance(row, dict):
+        raise RowError(f"{where} is a {type(row).__name__}; a row is an object.")
+    return row
 
 
 def _plain(value: Any, lost: list) -> Any:
