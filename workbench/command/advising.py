@@ -57,17 +57,12 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
     )
     with Progress(*columns, console=terminal.stderr) as bar:
         task = bar.add_task(heading, total=budget or None, now="")
-        states = run_folder.watch(folder)
-        while True:
-            try:
-                state = next(states, None)
-                if state is None:
-                    return
-                now = f"{state.done} trials" if state.done else "starting"
-                bar.update(task, completed=spent + state.seconds, now=now)
-            except KeyboardInterrupt:
-                run_folder.stop(folder)
-                states = run_folder.watch(folder)
+
+        def show_spent(state: run_folder.Progress, _is_stopping: bool) -> None:
+            now = f"{state.done} trials" if state.done else "starting"
+            bar.update(task, completed=spent + state.seconds, now=now)
+
+        terminal.watch(folder, show_spent)
 
 
 def show(answer: Answer) -> None:

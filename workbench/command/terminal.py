@@ -1,6 +1,6 @@
 """What a run looks like in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from rich.console import Console
@@ -29,23 +29,30 @@ def follow(heading: str, folder: Path) -> None:
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
     )
-    stopping = False
     with Progress(*columns, console=console) as bar:
         task = bar.add_task(heading, total=None, left="")
-        states = run_folder.watch(folder)
-        while True:
-            try:
-                state = next(states, None)
-                if state is None:
-                    break
-                left = estimate.left(state.seconds_left, state.seconds_left_most)
-                shown = "stopping" if stopping else left
-                bar.update(task, total=state.total or None, completed=state.done, left=shown)
-            except KeyboardInterrupt:
-                stopping = True
-                run_folder.stop(folder)
-                states = run_folder.watch(folder)
+
+        def show(state: run_folder.Progress, is_stopping: bool) -> None:
+            left = "stopping" if is_stopping else estimate.left(state.seconds_left, state.seconds_left_most)
+            bar.update(task, total=state.total or None, completed=state.done, left=left)
+
+        watch(folder, show)
     summarize(folder)
+
+
+def watch(folder: Path, show: Callable[[run_folder.Progress, bool], None]) -> None:
+    """Call `show` with a run's progress, and whether it is to stop, until it is over; Ctrl-C asks it to stop."""
+    is_stopping, states = False, run_folder.watch(folder)
+    while True:
+        try:
+            state = next(states, None)
+            if state is None:
+                return
+            show(state, is_stopping)
+        except KeyboardInterrupt:
+            is_stopping = True
+            run_folder.stop(folder)
+            states = run_folder.watch(folder)
 
 
 def summarize(folder: Path) -> None:
