@@ -75,7 +75,7 @@ DATA = {
     "dataset": {"labels"},
     "contract": {"labels", "dataset"},
     "cache": {"labels", "dataset", "contract"},
-    "reader_options": {"contract"},
+    "reader_options": {"contract", "files"},
     "reading_like": {"dataset", "contract"},
     "synthetic": {"labels", "dataset"},
     "profiles": {"dataset"},

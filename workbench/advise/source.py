@@ -14,14 +14,12 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     `given` are labels, columns and kind, empty where nothing is said. Only the beginning of a file is read.
     `data.DataError` where there is no such file or data set, or where the data set takes no such setting.
     """
-    path = Path(source).expanduser()
-    options: dict[str, Any] = {}
-    why = ""
+    path, why = Path(source).expanduser(), ""
     if not dataset and source in data.names():
         settings: dict[str, Any] = {"dataset": source}
     elif path.exists():
         if not dataset:
-            dataset, options, why = data.guess(path)
+            dataset, reading, why = reader_options.guessed(path, reading)
         settings = {"dataset": dataset, "path": str(path)}
     else:
         names = ", ".join(data.names())
@@ -29,7 +27,7 @@ def settings_of(source: str, dataset: str = "", reading: str = "", **given: str)
     settings |= {name: _told(name, value) for name, value in given.items() if value}
     origin = data.get(settings["dataset"])
     origin.refuse_unknown(settings.keys() - {"dataset"})
-    options |= reader_options.of_source(origin, reading)
+    options = reader_options.of_source(origin, reading)
     return settings | ({"reading": option_text.written(options)} if options else {}), why
 
 

@@ -56,9 +56,9 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
     """The sweep that the panel would make of these choices, named after its data; a file's reader is guessed."""
     try:
         if "path" in chosen and "dataset" not in chosen:
-            guessed, why = files.guessed(chosen["path"])
+            guessed, why = files.guessed(chosen["path"], chosen.get("reading", ""))
             terminal.console.print(f"{chosen['path']} is read by the data set {guessed['dataset']}: {why}.")
-            chosen = {**guessed, **chosen}
+            chosen = {**chosen, **guessed}
         complete = suited.completed(chosen)
         files.refuse_unread(chosen, complete["dataset"])
         return spec_of(complete, _name_of(complete))

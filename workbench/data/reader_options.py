@@ -1,10 +1,12 @@
 """Parameters of a reader as one line of text: the setting `reading` of a spec, the panel and the command line."""
 
+import os
 from typing import Any
 
 from workbench import option_text
-from workbench.data.contract import Source
+from workbench.data.contract import Source, get
 from workbench.data.errors import DataError
+from workbench.data.files.types import guess
 
 
 def of_source(source: Source, text: str | None) -> dict[str, Any]:
@@ -15,3 +17,12 @@ def of_source(source: Source, text: str | None) -> dict[str, Any]:
         raise DataError(str(error)) from None
     source.refuse_unknown(options)
     return options
+
+
+def guessed(path: str | os.PathLike, text: str = "") -> tuple[str, str, str]:
+    """(data set that reads the file or folder, its options as a line, why), told from how it begins (`DataError`).
+
+    Options of `text` count before those that are guessed.
+    """
+    dataset, options, why = guess(path)
+    return dataset, option_text.written({**options, **of_source(get(dataset), text)}), why

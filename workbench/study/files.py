@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from workbench import data, option_text
+from workbench import data
 from workbench.analysis import words
+from workbench.data import reader_options
 from workbench.study.choices import BY_NAME, ChoiceError
 from workbench.study.suited import files_of
 from workbench.sweep.spec import FILES
@@ -23,13 +24,16 @@ def problems(choices: Mapping[str, Any]) -> dict[str, str]:
     return {name: f"{BY_NAME[name].label}: {text}" for name, text in faults.items() if text}
 
 
-def guessed(path: str) -> tuple[dict[str, str], str]:
-    """(choices that read the file or folder: data set, parameters of its reader; why), told from how it begins."""
+def guessed(path: str, reading: str = "") -> tuple[dict[str, str], str]:
+    """(choices that read the file or folder: data set, parameters of its reader; why), told from how it begins.
+
+    What `reading` says counts before what is guessed. `ChoiceError` where there is no such file, or nothing reads it.
+    """
     try:
-        dataset, options, why = data.guess(Path(path).expanduser())
+        dataset, reading, why = reader_options.guessed(Path(path).expanduser(), reading)
     except data.DataError as error:
         raise ChoiceError(f"{BY_NAME['path'].label}: {error}") from None
-    return {"dataset": dataset, "reading": option_text.written(options)}, why
+    return {"dataset": dataset, "reading": reading}, why
 
 
 def refuse_unread(given: Mapping[str, Any], dataset: str) -> None:
