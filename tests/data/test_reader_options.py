@@ -34,5 +34,5 @@ def test_a_cell_reads_its_file_with_the_options(tmp_path):
 def test_what_is_said_of_a_reader_counts_before_what_is_guessed_of_the_file(tmp_path):
     (tmp_path / "some.txt").write_text("only words and more of them\nother words stand here\n")
     dataset, options, why = reader_options.guessed(tmp_path / "some.txt", "lower=false")
-    assert (dataset, options, why) == ("text", "label=none, lower=false", "it looks like other text")
+    assert (dataset, options, why) == ("text", "label='none', lower=false", "it looks like other text")
     assert reader_options.guessed(tmp_path / "some.txt", "label=first")[1] == "label=first"
