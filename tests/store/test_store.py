@@ -82,8 +82,8 @@ def test_what_is_not_finite_becomes_null_and_is_named(tmp_path):
 
     row = json.loads(path.read_text(), parse_constant=refuse)
     assert row["not_finite"] == ["curve", "error", "loss_last"]
-    assert row["loss_last"] is None
     assert row["curve"] == [[0.1, None, 1]]
+    assert store.read(path)[0]["loss_last"] is None
 
 
 def test_numpy_values_become_plain_ones(tmp_path):
@@ -152,6 +152,13 @@ def test_rows_of_a_newer_schema_or_with_unknown_columns_are_refused_with_their_l
     path.write_text(json.dumps({"schema": store.SCHEMA, "speed": 1}) + "\n")
     with pytest.raises(store.RowError, match=r"line 1 has the unknown column 'speed'"):
         store.read(path)
+
+
+def test_a_line_has_no_column_that_is_null(tmp_path):
+    store.append(tmp_path / "trials.jsonl", row := some(width=None, reason=""))
+    line = json.loads((tmp_path / "trials.jsonl").read_text())
+    assert line == {name: value for name, value in row.items() if value is not None}
+    assert store.read(tmp_path / "trials.jsonl") == [row]
 
 
 def test_an_older_row_gets_null_for_a_column_it_lacks(tmp_path):

@@ -88,8 +88,8 @@ class Table:
     def append(self, path: str | os.PathLike, row: Mapping[str, Any]) -> None:
         """Add one row to the file, made when absent; returns when the row is on the disk.
 
-        NumPy values become plain ones, NaN and infinities null; the columns of those are named in `not_finite`. Any
-        number of processes may append. RowError where the row is not as in the table, OSError where the disk is full.
+        NumPy values become plain ones, NaN and infinities null; the columns of those are named in `not_finite`. Columns
+        that are null are left out of the line. Any number of processes may append. RowError where the row is not as in the table, OSError where the disk is full.
         """
         line = self._encode(row)
         existed = Path(path).exists()
@@ -165,7 +165,8 @@ class Table:
         self._check_kinds(plain)
         if plain["schema"] != self.schema:
             raise RowError(f"The row has schema {plain['schema']!r}; schema {self.schema} is needed.")
-        return json.dumps(plain, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
+        known = {name: value for name, value in plain.items() if value is not None}  # the rest is null when it is read
+        return json.dumps(known, allow_nan=False, separators=(",", ":")).encode("ascii") + b"\n"
 
     def _check_kinds(self, row: Mapping[str, Any], where: str = "") -> None:
         """Refuse values of other kinds than the columns'; `where` begins what is said."""
