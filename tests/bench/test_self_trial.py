@@ -261,3 +261,14 @@ def test_simulations_from_the_command_line_end_in_a_page(tmp_path, monkeypatch):
     assert "self.md" in done.output
     assert json.loads((tmp_path / "machine.json").read_text())["id"] == machine.machine_id()
     assert {row["part"] for row in store.SELF.read(tmp_path)} == {"coverage", "power"}
+
+
+def test_rows_are_kept_without_what_no_part_reads(tmp_path):
+    row = maker.trial(CELL, "there", 0, 1.0, samples=[1.0] * 20, seconds_update=0.5, versions={"numpy": "2"})
+    with trials.Trials(tmp_path / record.FILE, trials.experiment("noise")) as measured:
+        measured.supervisor.do = lambda task: row
+        assert measured.measure(trials.task_of(CELL, "there", 0)) is row
+    (kept,) = trials.read(tmp_path / record.FILE)
+    assert (kept["samples"], kept["versions"]) == (None, None)
+    assert {name: kept[name] for name in trials.KEPT} == {name: row[name] for name in trials.KEPT}
+    assert groups.group_of(kept) == groups.group_of(row)

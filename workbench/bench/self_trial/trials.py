@@ -1,6 +1,7 @@
 """Trials of the self-trial: measured by a sweep's own supervisor, each in a fresh process, and appended to a file.
 
-The rows are ordinary rows of trials; `experiment` says which part measured them, and beside which load.
+The rows are rows of trials without what no part reads, as these are thousands; `experiment` says which part measured
+them, and beside which load. Versions of libraries are in the rows of outcomes.
 """
 
 import tempfile
@@ -18,6 +19,12 @@ from workbench.sweep.runner import TRIAL, Supervisor
 from workbench.sweep.schedule import Task
 from workbench.sweep.spec import Cell, Measure, Spec
 
+KEPT = (
+    *store.SETTINGS,
+    *("schema", "key", "run", "experiment", "time", "round", "tries", "status", "reason", "not_finite"),
+    *("machine", "source", "busy_others", "seconds_step", "seconds_update"),
+)
+"""Columns of a trial that are appended: what was measured, where, and what the parts read."""
 Told = Callable[[str, float], None]
 """Hears what is done now, and how much of the part is over, 0 to 1."""
 
@@ -89,8 +96,7 @@ class Trials:
         return self._keep(self.supervisor.try_once(task))
 
     def _keep(self, row: dict[str, Any]) -> dict[str, Any]:
-        row |= {"curve": None}  # of losses, which nobody asks for here, and most of a row's bytes
-        store.append(self.file, row)
+        store.append(self.file, store.new_row(**{name: row[name] for name in KEPT}))
         return row
 
 
