@@ -89,7 +89,8 @@ class Table:
         """Add one row to the file, made when absent; returns when the row is on the disk.
 
         NumPy values become plain ones, NaN and infinities null; the columns of those are named in `not_finite`. Columns
-        that are null are left out of the line. Any number of processes may append. RowError where the row is not as in the table, OSError where the disk is full.
+        that are null are left out of the line. Any number of processes may append. RowError where the row is not as in
+        the table, OSError where the disk is full.
         """
         line = self._encode(row)
         existed = Path(path).exists()
