@@ -179,14 +179,36 @@ def build(indptr: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
 def _build_small(starts: np.ndarray, indices: np.ndarray, n_columns: int) -> BatchPlan:
     """The plan of a batch of few entries, by one compiled call."""
     kind = index_type(max(indices.size, starts.size))
-    found, columns, segments, rows, permutation = small_sort.sort(starts, indices, n_columns, kind)
+    found, *arrays = small_sort.sort(starts, indices, n_columns, kind)
     if found.fault == small_sort.WRONG_COLUMN:
         raise small_sort.wrong_column(indices, n_columns)
     if found.fault:
         raise _falling() if found.shortest_row < 0 else _wrong_length(starts, indices)
-    shape = starts.size - 1, n_columns
-    length = row_length(shape[0], indices.size, found.longest_row)
+    return _small((starts.size - 1, n_columns), found, *arrays)
+
+
+def _small(shape: tuple[int, int], found: small_sort.Found, columns, segments, rows, permutation) -> BatchPlan:
+    """A plan from what `small_sort` gives."""
+    length = row_length(shape[0], rows.size, found.longest_row)
     return BatchPlan(shape, columns, segments, rows, permutation, found.longest_run, length, found.longest_row)
+
+
+def build_each(indptr: np.ndarray, indices: np.ndarray, n_columns: int, batch_rows: int) -> list[BatchPlan] | None:
+    """The plans that `build` makes of every `batch_rows` rows of a CSR matrix, in one compiled call for all of them.
+
+    Where that does not suit, as for batches that are not small, None: `build` makes their plans, or says what is wrong.
+    """
+    starts, indices = _plain(_checked("indptr", indptr)), _plain(_checked("indices", indices))
+    if starts.size < 2 or starts[-1] - starts[0] != indices.size or not 0 < n_columns <= small_sort.COLUMNS:
+        return None
+    if max(indices.size, starts.size) >= INT32_LIMIT:
+        return None
+    sorted_batches = small_sort.sort_each(starts, indices, int(n_columns), batch_rows)
+    if sorted_batches is None:
+        return None
+    last = len(sorted_batches) - 1
+    heights = [batch_rows] * last + [starts.size - 1 - last * batch_rows]
+    return [_small((height, int(n_columns)), *each) for height, each in zip(heights, sorted_batches, strict=True)]
 
 
 def _wrong_length(starts: np.ndarray, indices: np.ndarray) -> KernelError:

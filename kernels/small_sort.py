@@ -125,6 +125,22 @@ def _sort(starts, keys, n_keys, words, of_entry, columns, segments, rows, permut
     return 0, touched, longest_run, shortest, longest
 
 
+@compiled
+def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segments, rows, permutation, found):
+    """`_sort` of every `batch_rows` rows: the results of batch b, of the entries from `first` on, stand from `first`
+    on, its segments from `first + b` on, and the fields of its `Found` in row b of `found`. False for one too large."""
+    for b in range(found.shape[0]):
+        part = starts[b * batch_rows : (b + 1) * batch_rows + 1]
+        first, last = part[0] - starts[0], part[part.size - 1] - starts[0]
+        if first < 0 or last > keys.size or not first <= last <= first + words.shape[1]:
+            return False
+        own, own_segments = slice(first, last), segments[first + b : last + b + 1]
+        results = columns[own], own_segments, rows[own], permutation[own]
+        fields = _sort(part, keys[own], n_keys, words, of_entry, *results)
+        found[b, 0], found[b, 1], found[b, 2], found[b, 3], found[b, 4] = fields
+    return True
+
+
 def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
     """What to raise for columns out of range."""
     found = f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}"
@@ -146,3 +162,26 @@ def sort(
     touched = found.touched
     segments = kept.segments[: touched + 1].astype(kind)
     return found, kept.columns[:touched].copy(), segments, rows, permutation
+
+
+def sort_each(
+    starts: np.ndarray, keys: np.ndarray, n_keys: int, batch_rows: int
+) -> list[tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] | None:
+    """What `sort` gives, int32, of every `batch_rows` of the rows that begin at `starts`, by one compiled call.
+
+    None where that does not suit one of these batches: it has more than `ENTRIES`, or something is wrong with it.
+    """
+    count, kind = -(-(starts.size - 1) // batch_rows), np.int32
+    columns, segments = np.empty(keys.size, np.int64), np.empty(keys.size + count, kind)
+    rows, permutation, found = np.empty(keys.size, kind), np.empty(keys.size, kind), np.empty((count, 5), np.int64)
+    kept = _kept
+    results = columns, segments, rows, permutation, found
+    if not _sort_each(starts, keys, n_keys, batch_rows, kept.words, kept.rows, *results) or found[:, 0].any():
+        return None
+    ends = [*(starts[batch_rows:-1:batch_rows] - starts[0]).tolist(), keys.size]
+    sorted_batches, first = [], 0
+    for number, (end, fields) in enumerate(zip(ends, map(Found._make, found.tolist()), strict=True)):
+        own = columns[first : first + fields.touched], segments[first + number : first + number + fields.touched + 1]
+        sorted_batches.append((fields, *own, rows[first:end], permutation[first:end]))
+        first = end
+    return sorted_batches

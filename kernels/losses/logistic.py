@@ -81,6 +81,8 @@ def _blocks(scores, targets, gradient, scale, length, sums):
 def cpu(scores, targets, gradient):
     """On the cores of this machine."""
     rows = max(scores.shape[0], 1)
+    if scores.size <= BLOCK:  # of few scores a region of threads takes longer than the work
+        return block(scores, targets, gradient, scores.dtype.type(1 / rows))[0] / rows
     sums = np.empty(-(-scores.size // BLOCK))
     flat = scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1)
     call_parallel(_blocks, 9 * scores.size, *flat, scores.dtype.type(1 / rows), BLOCK, sums)

@@ -47,6 +47,42 @@ def test_plan_of_a_slice_counts_from_its_first_entry() -> None:
         np.testing.assert_array_equal(getattr(piece, name), getattr(alone, name))
 
 
+FIELDS = ("columns", "segments", "rows", "permutation")
+FACTS = ("shape", "longest_run", "row_length", "longest_row")
+
+
+@pytest.mark.parametrize("first", [0, 3])
+@every_case
+def test_plans_made_together_are_those_made_one_by_one(case: Case, first: int) -> None:
+    indptr, indices = case.indptr[first:], case.indices[case.indptr[min(first, case.R)] :]
+    together = plan.build_each(indptr, indices, case.D, batch_rows=7)
+    if together is None:
+        assert indptr.size < 2 or case.D == 0 or indices.size > small_sort.ENTRIES
+        return
+    assert len(together) == -(-(indptr.size - 1) // 7)
+    for number, made in enumerate(together):
+        starts = indptr[7 * number : 7 * number + 8]
+        alone = plan.build(starts, indices[starts[0] - indptr[0] : starts[-1] - indptr[0]], case.D)
+        for name in FIELDS:
+            assert getattr(made, name).dtype == getattr(alone, name).dtype
+            np.testing.assert_array_equal(getattr(made, name), getattr(alone, name))
+        assert [getattr(made, name) for name in FACTS] == [getattr(alone, name) for name in FACTS]
+
+
+def test_batches_that_are_not_small_or_not_right_have_no_plans_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    case = CASES["plain"]
+    beyond, falling = case.indices.copy(), case.indptr.copy()
+    beyond[-1], falling[5] = case.D, falling[7] + 1
+    assert plan.build_each(case.indptr, case.indices, case.D, case.R) is not None
+    assert plan.build_each(case.indptr, beyond, case.D, 7) is None
+    assert plan.build_each(falling, case.indices, case.D, 7) is None
+    assert plan.build_each(case.indptr, case.indices[:-1], case.D, 7) is None
+    many = np.array([0, small_sort.ENTRIES + 1], np.int32)
+    assert plan.build_each(many, np.zeros(many[1], np.int32), 1, 1) is None
+    monkeypatch.setattr(plan, "INT32_LIMIT", 4)
+    assert plan.build_each(case.indptr, case.indices, case.D, 7) is None
+
+
 @every_case
 def test_plan_of_coordinates_keeps_the_order_given(case: Case) -> None:
     row = np.repeat(np.arange(case.R, dtype=case.indices.dtype), np.diff(case.indptr))

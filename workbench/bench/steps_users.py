@@ -1,9 +1,11 @@
-"""Our own steps as users take them: a training (`train.Run`) and a module, on batches cut from the rows of a data set.
+"""Our own steps as users take them: a training (`train.Run`) and a module, on the batches of shuffled epochs.
 
-The rows of all batches stand in one matrix in a random order, as they come where rows are shuffled: `new` batches are
-cut from it in their step, with their plan, and let go of after it, as the loops of both do.
+The rows of all batches stand in one matrix, so that a first epoch, shuffled, begins with the problem's batches: `new`
+ones are cut from it in their step, by the loader of both, with their plan, and let go of after it.
 """
 
+import itertools
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -14,18 +16,26 @@ import scipy.sparse
 from workbench import data, graph, module, ops, train
 from workbench.bench.steps import Phases, Problem
 
+ROWS = 16 * 1024
+"""Rows that an epoch has at least: those of the problem again and again, for what an epoch costs is not a step's."""
 
-def rows_of(problem: Problem) -> tuple[data.Batches, list[np.ndarray]]:
-    """(all rows of the problem as the data of a training, the rows of each of its batches)."""
+
+def rows_of(problem: Problem) -> data.Batches:
+    """The rows of the problem as the data of a training."""
     parts = [
         scipy.sparse.csr_array((batch.data, batch.indices, batch.indptr), shape=(batch.R, batch.D))
         for batch in problem.batches
     ]
-    count = sum(part.shape[0] for part in parts)
-    order = np.random.default_rng(0).permutation(count)
-    x, y = scipy.sparse.vstack(parts, format="csr")[order], np.concatenate(problem.targets)[order]
-    places = np.split(np.argsort(order), np.cumsum([part.shape[0] for part in parts])[:-1])
-    return data.Batches(x, y, rows=parts[0].shape[0], shuffle=True), places
+    height = parts[0].shape[0]
+    copies = max(ROWS // (height * len(parts)), 1)
+    x, y = scipy.sparse.vstack(parts * copies, format="csr"), np.concatenate(problem.targets * copies)
+    places = np.argsort(data.Batches(x, y, rows=height, shuffle=True).order())
+    return data.Batches(x[places], y[places], rows=height, shuffle=True)
+
+
+def coming(batches: data.Batches) -> Iterator[data.Batch]:
+    """The batches of one epoch after the other."""
+    return itertools.chain.from_iterable(map(batches.epoch, itertools.count()))
 
 
 @dataclass
@@ -36,7 +46,8 @@ class Training:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
-        problem, (self.batches, self.rows) = self.problem, rows_of(self.problem)
+        problem, self.batches = self.problem, rows_of(self.problem)
+        self.coming = coming(self.batches)
         setup = train.Setup(
             model="linear",
             optimizer=problem.optimizer,
@@ -50,10 +61,10 @@ class Training:
         self.run = train.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
 
     def prepare(self, number: int) -> Any:
-        """The batch cut from the rows, with its plan."""
+        """The next batch of an epoch, with its plan."""
         start = perf_counter()
-        batch = self.batches.of_rows(self.rows[number])
-        start = self.phases.lap("convert", start)
+        batch = next(self.coming)
+        start = self.phases.lap("slice", start)
         prepared = self.run.prepare(batch)
         self.phases.lap("plan", start)
         return prepared
@@ -67,6 +78,7 @@ class Training:
 
     def start(self) -> None:
         """Set everything back to the start."""
+        self.coming = coming(self.batches)
         self.run.reset()
         self.run.weights[self.problem.touched] = self.problem.weights
 
@@ -83,18 +95,19 @@ class Fitted:
     phases: Phases = field(default_factory=Phases)
 
     def __post_init__(self) -> None:
-        problem, (self.batches, self.rows) = self.problem, rows_of(self.problem)
+        problem, self.batches = self.problem, rows_of(self.problem)
+        self.coming = coming(self.batches)
         w = graph.variable("w", shape=problem.tables[0].shape)
         loss = ops.squared_loss(ops.dot(graph.variable("data"), w), graph.variable("label"))
         self.module = module.Module(loss).bind(self.batches, grad_formats={"w": "fused"}).initialise("zeros")
         self.table = self.module.workers[0].weights["w"]
 
     def prepare(self, number: int) -> Any:
-        """The batch cut from the rows, with its plan."""
+        """The next batch of an epoch, with its plan."""
         start = perf_counter()
-        batch = self.batches.of_rows(self.rows[number])
-        start = self.phases.lap("convert", start)
-        prepared = self.module.prepare(batch)
+        batch = next(self.coming)
+        start = self.phases.lap("slice", start)
+        prepared = self.module.prepare(batch, is_own=True)
         self.phases.lap("plan", start)
         return prepared
 
@@ -110,6 +123,7 @@ class Fitted:
 
     def start(self) -> None:
         """Set everything back to the start."""
+        self.coming = coming(self.batches)
         self.module.set_optimizer(self.problem.optimizer, **self.problem.options)
         self.table[...] = 0
         self.table[self.problem.touched] = self.problem.weights

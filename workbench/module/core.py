@@ -135,9 +135,8 @@ class Module:
 
     def _put(self, name: str, weight: Any, value: Any) -> None:
         if tuple(value.shape) != weight.shape:
-            raise ModuleError(
-                f"The value of {name} has the shape {tuple(value.shape)}; the parameter's is {weight.shape}."
-            )
+            came = f"The value of {name} has the shape {tuple(value.shape)}"
+            raise ModuleError(f"{came}; the parameter's is {weight.shape}.")
         formats.assign(weight, value)
 
     def set_optimizer(self, optimizer: str | Updater, **settings: Any) -> "Module":
@@ -160,19 +159,20 @@ class Module:
         if self.store is not None:
             self.store.set_optimizer(optimizer)
 
-    def prepare(self, batch: Batch, plans: bool = True, whole: bool = False) -> Prepared:
-        """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans."""
+    def prepare(self, batch: Batch, plans: bool = True, whole: bool = False, is_own: bool = False) -> Prepared:
+        """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans. One
+        that `is_own`, held by nobody else, is not checked again if it was cut of checked rows."""
         self._need("bound", "bind(batches)")
         arrays = self.layout.arrays(batch, self.workers[0].executor.known)
-        rows = len(batch.rows_index)
+        rows, is_own = len(batch.rows_index), is_own and batch.is_copy
         borders = own_slices(rows, self.count, None if whole else self.store)
         parts = [arrays] if borders == [(0, rows)] else cut(arrays, borders, self.workers[0].executor.known)
-        plans = plans or self.store is not None or self._lags
-        worker_plans = [
-            worker.plans(part) if plans else None for worker, part in zip(self.workers, parts, strict=False)
-        ]
+        planned = batch.planned if is_own and parts[0] is arrays else None
+        plans = plans or planned is not None or self.store is not None or self._lags
+        each = zip(self.workers, parts, strict=False)
+        worker_plans = [worker.plans(part, planned) if plans else None for worker, part in each]
         shares = [(stop - start) / rows if rows else 1.0 for start, stop in borders]
-        return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]))
+        return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]), is_own)
 
     @property
     def _lags(self) -> bool:
@@ -198,7 +198,7 @@ class Module:
         for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
             self._refresh(worker, part, plans)
         outputs = [
-            worker.forward(part, training, plans, wanted)
+            worker.forward(part, training, plans, wanted, ready.is_own)
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False)
         ]
         self.ready, self.state = ready, "forward" if training else "idle"

@@ -35,6 +35,8 @@ class Prepared:
     plans: list[Mapping[str, Any] | None]
     shares: list[float]
     rows: slice
+    is_own: bool = False
+    """Whether the arrays were cut for it of checked ones, and nobody else holds them."""
 
 
 @dataclass(frozen=True, eq=False)

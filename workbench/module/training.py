@@ -1,5 +1,6 @@
 """The loops over batches: training with callbacks, scores, predictions. Methods of `Module`."""
 
+import functools
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -8,6 +9,7 @@ import numpy as np
 
 from workbench import formats, metrics
 from workbench.data.batches.feed import Batch, Feed
+from workbench.data.batches.in_memory import Batches
 from workbench.data.batches.loader import ahead as loaded_ahead
 from workbench.metrics import Accumulator
 from workbench.module.initialisers import ModuleError
@@ -95,7 +97,9 @@ def fit(
 
 def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: list[Callable], ahead: bool) -> None:
     epoch, first = self.position
-    prepared = loaded_ahead(train.epoch(epoch, first), lambda batch: self.prepare(batch, ahead), depth=int(ahead))
+    is_own = type(train) is Batches  # which hands each batch out once, to us
+    prepare = functools.partial(self.prepare, plans=ahead, is_own=is_own)
+    prepared = loaded_ahead(train.epoch(epoch, first), prepare, depth=int(ahead))
     batches = train.count(epoch) if callbacks else 0
     number = first - 1
     for ready in prepared:

@@ -1,7 +1,7 @@
 """A worker: one executor with its own copies of the parameters, on its slice of every batch."""
 
 import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -35,11 +35,17 @@ class Worker:
         self.whole: dict[str, int] = {}
         """Version of the store at which all rows of a parameter were pulled."""
 
-    def plans(self, arrays: Mapping[str, Any]) -> Plans:
-        """The batch plans that a slice needs, by argument; none for data that is converted first."""
-        known = self.executor.known
-        read = [name for name in self.executor.reads_plan if name in arrays]
-        return {n: make_plan(arrays[n]) for n in read if formats.format_of(arrays[n]) == known[n].format}
+    def plans(self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None) -> Plans:
+        """The batch plans that a slice needs, by argument; none for data that is converted first.
+
+        `planned` gives, or not, that of the first array, which was made with those of other batches.
+        """
+        known, first = self.executor.known, next(iter(arrays))
+        plans = {}
+        for name in self.executor.reads_plan:
+            if name in arrays and formats.format_of(arrays[name]) == known[name].format:
+                plans[name] = (planned() if planned and name == first else None) or make_plan(arrays[name])
+        return plans
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
         """The rows of a parameter that a slice reads, sorted and unique, int64; None for all of them."""
@@ -47,10 +53,15 @@ class Worker:
         return None if sources is None else reading.rows(sources, arrays, plans)
 
     def forward(
-        self, arrays: Mapping[str, Any], training: bool, plans: Plans | None, wanted: Sequence[int] | None
+        self,
+        arrays: Mapping[str, Any],
+        training: bool,
+        plans: Plans | None,
+        wanted: Sequence[int] | None,
+        is_own: bool = False,
     ) -> list[Any]:
-        """Outputs of a slice, those not `wanted` None; the next call overwrites them."""
-        return self.executor.forward(training, plans, wanted=wanted, **arrays)
+        """Outputs of a slice, those not `wanted` None; the next call overwrites them. `is_own` is as in `Executor`."""
+        return self.executor.forward(training, plans, wanted=wanted, is_own=is_own, **arrays)
 
     def backward(self, heads: list[Any] | None = None) -> dict[str, Any]:
         """Gradients by parameter; the next call overwrites them."""

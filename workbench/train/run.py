@@ -192,8 +192,9 @@ class Run(Training):
         x = batch.x if is_own else formats.to_format(batch.x, self.setup.format)
         others = self._others(batch) if self.reads_others else {}
         converted = perf_counter()
-        plan = plan_of(x) if self.reads_plan else None
-        if plan:
+        plan = None
+        if self.reads_plan:
+            plan = (batch.planned() if is_own and batch.planned else None) or plan_of(x)
             plan.in_order(x.data)
         seconds = {"convert": converted - start, "plan": perf_counter() - converted}
         made = () if x is batch.x and not others else (x, *others.values())

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+from kernels import plan
 from workbench import formats
 from workbench.data import Batches, DataError
+from workbench.data.batches import stretches
 from workbench.data.batches.feed import LAST
 
 RNG = np.random.default_rng(0)
@@ -45,6 +47,33 @@ def test_each_batch_holds_the_rows_that_it_names(kind, shuffle, last, rows):
         order = np.concatenate([batch.rows_index for batch in parts])
         assert len(order) == len(batches) * rows
         np.testing.assert_array_equal(order, np.resize(order[:11], len(order)))  # filled with the epoch's first rows
+
+
+@pytest.mark.parametrize("last", LAST)
+def test_batches_that_are_cut_together_are_those_cut_alone_and_bring_their_plans(last, monkeypatch):
+    x = matrix(50)
+    batches = Batches(x, np.arange(50), rows=4, shuffle=True, last=last)
+    together = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
+    monkeypatch.setattr(stretches, "NUMBERS", 0)
+    alone = [batch for number in range(3) for batch in batches.epoch(number, first=number)]
+    assert len(together) == len(alone)
+    assert sum(batch.planned is not None for batch in together) > 30
+    for one, other in zip(together, alone, strict=True):
+        assert (one.rows_index.tolist(), one.rolled, one.pad) == (other.rows_index.tolist(), other.rolled, other.pad)
+        assert (one.y.tolist(), one.is_copy, other.planned) == (other.y.tolist(), True, None)
+        for name in ("indptr", "indices", "data"):
+            assert getattr(one.x, name).dtype == getattr(other.x, name).dtype
+            np.testing.assert_array_equal(getattr(one.x, name), getattr(other.x, name))
+        if one.planned is not None:
+            built = plan.build(other.x.indptr, other.x.indices, 7)
+            np.testing.assert_array_equal(one.planned().permutation, built.permutation)
+            np.testing.assert_array_equal(one.planned().columns, built.columns)
+
+
+def test_batches_of_which_one_is_not_small_bring_no_plan():
+    x = sp.csr_array((np.ones(4299, np.float32), [*range(4200), *[0] * 99], [0, *range(4200, 4300)]), shape=(100, 4200))
+    parts = epoch(Batches(x, np.zeros(100), rows=10, shuffle=True))
+    assert [batch.planned() for batch in parts] == [None] * 10
 
 
 def test_contiguous_batches_share_memory_and_shuffled_ones_do_not():

@@ -1,12 +1,13 @@
 """What a training loop asks of its data: the batches of an epoch, from any of them on, the same ones each time."""
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.data.errors import DataError
 
@@ -30,6 +31,8 @@ class Batch:
     rolled: int = 0
     others: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
+    planned: Callable[[], BatchPlan | None] | None = None
+    """Of a batch that was cut with others: gives the batch plan of `x`, made with theirs, or None (`stretches`)."""
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()
@@ -49,7 +52,7 @@ class Batch:
     def with_x(self, x: Any, others: Mapping[str, Any] | None = None) -> "Batch":
         """The batch with another X in the place of its own, and `others` beside it."""
         (name,) = self.data
-        return replace(self, data={name: x}, others=others or {}, is_copy=False)
+        return replace(self, data={name: x}, others=others or {}, is_copy=False, planned=None)
 
     @property
     def real_rows(self) -> int:

@@ -9,6 +9,7 @@ import numpy as np
 from workbench import formats
 from workbench.data.batches import cut
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.stretches import Stretches
 from workbench.data.errors import DataError
 
 Held = tuple[str, str, Any]
@@ -117,7 +118,7 @@ class Batches(Feed):
         for name, _, array in (*self.data, *self.labels):
             cut.check(array, name)
         start, stop = self._span(number)
-        order = _Order(self.total, self.seed) if self.shuffle else None
+        order, stretches = _Order(self.total, self.seed) if self.shuffle else None, Stretches(self)
         for at in range(first, self.count(number)):
             begin = start + at * self.rows
             end = min(begin + self.rows, stop)
@@ -129,7 +130,7 @@ class Batches(Feed):
                 if order is None:
                     yield self._ranged(begin, end, rolled)
                 else:
-                    yield self.of_rows(order.of_epoch(whole)[begin:end], 0, rolled)
+                    yield stretches.batch(whole, order.of_epoch(whole), begin, end, rolled)
                 continue
             places = np.arange(begin, end)
             if pad:
