@@ -157,7 +157,8 @@ def ready(learner: Learner, problem: Problem, batches: str, expected: np.ndarray
     """The learner's turn as a call, batches that repeat prepared beforehand."""
     numbers = range(len(problem.batches))
     start = perf_counter()
-    kept = [learner.prepare(number) for number in numbers] if batches == "repeat" else None
+    keep = getattr(learner, "keep", learner.prepare)
+    kept = [keep(number) for number in numbers] if batches == "repeat" else None
     once = perf_counter() - start if kept else 0.0
 
     def turn() -> None:

@@ -15,6 +15,7 @@ import scipy.sparse
 
 from workbench import data, graph, module, ops, train
 from workbench.bench.steps import Phases, Problem
+from workbench.ops.products import plan_of
 
 ROWS = 16 * 1024
 """Rows that an epoch has at least: those of the problem again and again, for what an epoch costs is not a step's."""
@@ -69,6 +70,12 @@ class Training:
         self.phases.lap("plan", start)
         return prepared
 
+    def keep(self, number: int) -> Any:
+        """The next batch as one that comes again: the training plans it for that."""
+        prepared = self.prepare(number)
+        prepared.plan = prepared.plan or plan_of(prepared.x)
+        return prepared
+
     def step(self, prepared: Any) -> None:
         """One step."""
         self.phases.steps += 1
@@ -107,9 +114,13 @@ class Fitted:
         start = perf_counter()
         batch = next(self.coming)
         start = self.phases.lap("slice", start)
-        prepared = self.module.prepare(batch, is_own=True)
+        prepared = self.module.prepare(batch, plans=False, once=True, is_own=True)
         self.phases.lap("plan", start)
         return prepared
+
+    def keep(self, number: int) -> Any:
+        """The next batch as one that comes again, with its plan."""
+        return self.module.prepare(next(self.coming), is_own=True)
 
     def step(self, prepared: Any) -> None:
         """One step."""

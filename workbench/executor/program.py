@@ -3,6 +3,7 @@
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 import numpy as np
 
@@ -61,6 +62,8 @@ class Program:
     """Slots of slopes, which losses write, and their buffers."""
     plans: dict[int, int] = field(default_factory=dict)
     """Slots of arrays whose batch plan is read, and of their plans."""
+    widths: dict[int, float] = field(default_factory=dict)
+    """Columns of the widest X.T @ slope that reads such a plan, by the slot of X; infinite where others read it too."""
     reads_again: bool = False
     """Whether steps backward follow indices of sparse values that stood there before, and not a batch plan alone."""
     written: dict[str, int] = field(default_factory=dict)
@@ -91,6 +94,11 @@ class Writer:
     def write(self) -> Program:
         """The whole."""
         forward, backward = self.training.forward, self.training.backward
+        for node in (*forward, *backward):
+            if (facts := self.facts[node]).rule.plan:
+                slot, is_sum = self.training.slots[node.inputs[0]], node.kind == "dot" and facts.format == "row_sparse"
+                width = math.prod(facts.shape[1:]) if is_sum else math.inf
+                self.program.widths[slot] = max(width, self.program.widths.get(slot, 0))
         buffers = self._buffers([*forward, *backward])
         for loss, slope in self.training.slopes.items():
             if slope in buffers and loss in self.facts:
@@ -130,8 +138,9 @@ class Writer:
         self.planned.add(x)
         slot, plan = self.training.slots[x], self.training.slots["plan", x]
         self.program.plans[slot] = plan
+        call = partial(steps.plan_of, width=self.program.widths[slot])
         for entries in lists:
-            entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", steps.plan_of, (slot, plan), plan))
+            entries.append(Step(f"plan of {self.training.names[x]}", None, "plan", call, (slot, plan), plan))
 
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
         slots = self.training.slots

@@ -16,6 +16,7 @@ from workbench.executor.steps import Step
 from workbench.graph import Facts, Graph, Inference
 from workbench.graph.explanation import Explanation
 from workbench.graph.inference import infer
+from workbench.ops import products
 from workbench.ops.products import Unsummed
 
 PROGRAMS = 64
@@ -86,6 +87,10 @@ class Executor:
     def reads_plan(self) -> list[str]:
         """Arguments whose batch plan is read."""
         return [name for name, slot in self.slots.items() if slot in self.program.plans]
+
+    def new_plan(self, name: str, x: Any) -> BatchPlan | None:
+        """The batch plan of an array for an argument of `reads_plan`, or None where its one step does without."""
+        return products.plan_for(x, self.program.widths[self.slot_of(name)])
 
     @property
     def outputs(self) -> dict[str, Any]:

@@ -48,9 +48,12 @@ def with_plan(call: Callable[..., Any]) -> Callable[..., Any]:
     return planned
 
 
-def plan_of(x: Any, plan: Any, out: None) -> Any:
-    """The plan that was given, else a new one: the array was checked when it came, and its indices are once more."""
-    return products.plan_of(x) if plan is None else plan
+def plan_of(x: Any, plan: Any, out: None, width: float) -> Any:
+    """The plan that was given, else a new one for products of so many columns, or None where they do without.
+
+    The array was checked when it came, and its indices are once more.
+    """
+    return products.plan_for(x, width) if plan is None else plan
 
 
 def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
@@ -96,10 +99,12 @@ def added(value: Any, before: Any, out: None) -> Any:
     return formats.to_format(ops.get("add")(before, value), formats.format_of(before))
 
 
-def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed]:
-    """A product X.T @ slope left as its factors."""
+def unsummed(shape: tuple[int, ...]) -> Callable[..., Unsummed | formats.RowSparse]:
+    """A product X.T @ slope left as its factors; summed where there is no plan to sum it by later."""
 
-    def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed:
+    def factors(x: Any, slope: np.ndarray, plan: Any, out: None) -> Unsummed | formats.RowSparse:
+        if plan is None:
+            return products.rule(x.format, True, "row_sparse")(x, slope)
         return Unsummed(x, slope, plan, shape)
 
     return factors

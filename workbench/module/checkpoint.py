@@ -31,7 +31,7 @@ def save(self: "Module", path: str | os.PathLike) -> None:
     """Write a checkpoint to one file, in place of an older one there, which stays until the new one is complete."""
     self._need("initialised", "initialise(...)")
     arrays = {f"parameter:{name}": weight for name, weight in self.raw_weights().items()}
-    arrays |= {f"current:{name}": weight for name, weight in self.weights().items()} if self._lags else {}
+    arrays |= {f"current:{name}": weight for name, weight in self.weights().items()} if self.lags else {}
     if self.updater is not None:
         arrays |= {f"optimizer:{name}": array for name, array in written(self.optimizer_state()).items()}
     if self.position.batch:

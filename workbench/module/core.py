@@ -16,7 +16,7 @@ from workbench.metrics import Accumulator
 from workbench.module import checkpoint, initialisers, reads, training
 from workbench.module.initialisers import ModuleError, Spec
 from workbench.module.layout import Layout, Position, Prepared
-from workbench.module.worker import Worker, cut, own_slices
+from workbench.module.worker import Worker
 from workbench.optimizers import Updater
 
 SLICES = ("mean", "sum")
@@ -159,23 +159,8 @@ class Module:
         if self.store is not None:
             self.store.set_optimizer(optimizer)
 
-    def prepare(self, batch: Batch, plans: bool = True, whole: bool = False, is_own: bool = False) -> Prepared:
-        """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans. One
-        that `is_own`, held by nobody else, is not checked again if it was cut of checked rows."""
-        self._need("bound", "bind(batches)")
-        arrays = self.layout.arrays(batch, self.workers[0].executor.known)
-        rows, is_own = len(batch.rows_index), is_own and batch.is_copy
-        borders = own_slices(rows, self.count, None if whole else self.store)
-        parts = [arrays] if borders == [(0, rows)] else cut(arrays, borders, self.workers[0].executor.known)
-        planned = batch.planned if is_own and parts[0] is arrays else None
-        plans = plans or planned is not None or self.store is not None or self._lags
-        each = zip(self.workers, parts, strict=False)
-        worker_plans = [worker.plans(part, planned) if plans else None for worker, part in each]
-        shares = [(stop - start) / rows if rows else 1.0 for start, stop in borders]
-        return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]), is_own)
-
     @property
-    def _lags(self) -> bool:
+    def lags(self) -> bool:
         """Whether rows are behind until they are read."""
         return self.updater is not None and self.updater.lazy == "exact"
 
@@ -209,7 +194,7 @@ class Module:
         """What the slice reads, as it is now."""
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
-        elif self._lags:
+        elif self.lags:
             rows = {name: worker.rows_read(name, part, plans) for name in self.trained}
             caught_up(self.updater, worker.weights, rows)
 
@@ -270,7 +255,7 @@ class Module:
         """Copies of all parameters by name, in their formats, every row up to date. Training is not touched by it."""
         self._need("initialised", "initialise(...)")
         weights = self.raw_weights()
-        if self._lags:
+        if self.lags:
             another = Updater.from_settings(self.updater.settings)
             another.load_state_dict(self.optimizer_state())
             another.catch_up({name: weights[name] for name in self.trained})
@@ -291,7 +276,8 @@ class Module:
         if not reached:
             raise ModuleError(f"The module is not {state} yet; call {call} first.")
 
-    fit, score, predict, predictions = training.fit, training.score, training.predict, training.predictions
+    prepare, fit, score = training.prepare, training.fit, training.score
+    predict, predictions = training.predict, training.predictions
     save, restore = checkpoint.save, checkpoint.restore
 
 

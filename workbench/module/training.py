@@ -13,7 +13,8 @@ from workbench.data.batches.in_memory import Batches
 from workbench.data.batches.loader import ahead as loaded_ahead
 from workbench.metrics import Accumulator
 from workbench.module.initialisers import ModuleError
-from workbench.module.layout import Position
+from workbench.module.layout import Position, Prepared
+from workbench.module.worker import cut, own_slices
 
 if TYPE_CHECKING:
     from workbench.module.core import Module
@@ -95,11 +96,32 @@ def fit(
     return history
 
 
+def prepare(
+    self: "Module", batch: Batch, plans: bool = True, whole: bool = False, once: bool = False, is_own: bool = False
+) -> Prepared:
+    """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans.
+
+    Of one that is for `once`, for a step, they may be left out where that costs less. One that `is_own`, held by
+    nobody else, is not checked again if it was cut of checked rows.
+    """
+    self._need("bound", "bind(batches)")
+    arrays = self.layout.arrays(batch, self.workers[0].executor.known)
+    rows, is_own = len(batch.rows_index), is_own and batch.is_copy
+    borders = own_slices(rows, self.count, None if whole else self.store)
+    parts = [arrays] if borders == [(0, rows)] else cut(arrays, borders, self.workers[0].executor.known)
+    planned = batch.planned if is_own and parts[0] is arrays else None
+    plans, always = plans or planned is not None, self.store is not None or self.lags or (plans and not once)
+    each = zip(self.workers, parts, strict=False)
+    worker_plans = [worker.plans(part, planned, always) if plans or always else None for worker, part in each]
+    shares = [(stop - start) / rows if rows else 1.0 for start, stop in borders]
+    return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]), is_own)
+
+
 def _epoch(self: "Module", train: Feed, metric: Accumulator | None, callbacks: list[Callable], ahead: bool) -> None:
     epoch, first = self.position
     is_own = type(train) is Batches  # which hands each batch out once, to us
-    prepare = functools.partial(self.prepare, plans=ahead, is_own=is_own)
-    prepared = loaded_ahead(train.epoch(epoch, first), prepare, depth=int(ahead))
+    prepare = functools.partial(self.prepare, plans=ahead, once=True, is_own=is_own)
+    prepared = loaded_ahead(train.epoch(epoch, first), prepare, int(ahead), train.at_once)
     batches = train.count(epoch) if callbacks else 0
     number = first - 1
     for ready in prepared:

@@ -14,7 +14,7 @@ from workbench.kvstore import Store
 from workbench.module import reads as reading
 from workbench.module.initialisers import ModuleError
 from workbench.module.reads import Reads
-from workbench.ops.products import make_plan
+from workbench.ops.products import plan_of
 
 Plans = Mapping[str, BatchPlan]
 
@@ -35,16 +35,22 @@ class Worker:
         self.whole: dict[str, int] = {}
         """Version of the store at which all rows of a parameter were pulled."""
 
-    def plans(self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None) -> Plans:
+    def plans(
+        self, arrays: Mapping[str, Any], planned: Callable[[], BatchPlan | None] | None = None, always: bool = True
+    ) -> Plans:
         """The batch plans that a slice needs, by argument; none for data that is converted first.
 
-        `planned` gives, or not, that of the first array, which was made with those of other batches.
+        `planned` gives, or not, that of the first array, which was made with those of other batches. With `always`
+        there are plans also where the graph does without.
         """
-        known, first = self.executor.known, next(iter(arrays))
-        plans = {}
+        known, first, plans = self.executor.known, next(iter(arrays)), {}
         for name in self.executor.reads_plan:
             if name in arrays and formats.format_of(arrays[name]) == known[name].format:
-                plans[name] = (planned() if planned and name == first else None) or make_plan(arrays[name])
+                plan = planned() if planned and name == first else None
+                if plan is None:
+                    x = formats.enter(arrays[name])[1]
+                    plan = plan_of(x) if always else self.executor.new_plan(name, x)
+                plans |= {} if plan is None else {name: plan}
         return plans
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:

@@ -191,11 +191,13 @@ class Run(Training):
         is_own = batch.is_copy and formats.format_of(batch.x) == self.setup.format
         x = batch.x if is_own else formats.to_format(batch.x, self.setup.format)
         others = self._others(batch) if self.reads_others else {}
-        converted = perf_counter()
-        plan = None
+        converted, plan = perf_counter(), None
         if self.reads_plan:
-            plan = (batch.planned() if is_own and batch.planned else None) or plan_of(x)
-            plan.in_order(x.data)
+            plan = batch.planned() if is_own and batch.planned else None
+            is_read_again = self.keeps or self.setup.update == "exact"  # by a later epoch, by what catches up
+            plan = plan or (plan_of(x) if is_read_again else self.executor.new_plan("x", x))
+            if plan:
+                plan.in_order(x.data)
         seconds = {"convert": converted - start, "plan": perf_counter() - converted}
         made = () if x is batch.x and not others else (x, *others.values())
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)

@@ -82,7 +82,8 @@ class Training(ABC):
                 yield self.do_step(batch, epoch, {}, 0.0)
             return
         keeps, kept = self.keeps, dict[int, Any]()
-        prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, depth=int(self.setup.ahead))
+        at_once = self.feed.at_once if self.setup.device == "cpu" else 1
+        prepared = loader.ahead(self.feed.epoch(epoch), self.prepare, int(self.setup.ahead), at_once)
         try:
             for ready in prepared:
                 if keeps:

@@ -58,6 +58,23 @@ def test_a_result_that_the_caller_let_go_of_is_gone_before_the_next_is_made() ->
     assert lived == [False, False, False]
 
 
+def test_small_items_are_prepared_one_right_after_the_other_and_come_in_their_order() -> None:
+    made: list[int] = []
+
+    def prepare(item: int) -> int:
+        if item == 5:
+            raise ValueError("item 5")
+        made.append(item)
+        return item
+
+    prepared = ahead(range(9), prepare, depth=0, at_once=3)
+    taken = [(next(prepared).value, len(made)) for _ in range(5)]
+    with pytest.raises(ValueError, match="item 5"):
+        next(prepared)
+    assert taken == [(0, 3), (1, 3), (2, 3), (3, 5), (4, 5)]
+    assert values(ahead(range(7), str, depth=0, at_once=3)) == list("0123456")
+
+
 def test_preparation_runs_beside_the_caller_on_one_other_thread() -> None:
     seen = set(values(ahead(range(5), lambda _: threading.current_thread())))
     assert len(seen) == 1

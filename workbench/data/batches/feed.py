@@ -74,6 +74,11 @@ class Feed(ABC):
     def count(self, number: int = 0) -> int:
         """Batches of that epoch."""
 
+    @property
+    def at_once(self) -> int:
+        """Batches that a loader had best prepare one right after the other, since they are small."""
+        return 1
+
     @abstractmethod
     def settings(self) -> dict[str, int | str | bool]:
         """What batches depend on: with equal settings and equal data, all batches are equal."""

@@ -102,6 +102,11 @@ class Batches(Feed):
         start, stop = self._span(number)
         return (stop - start) // self.rows if self.last in ("discard", "roll_over") else -(-(stop - start) // self.rows)
 
+    @property
+    def at_once(self) -> int:
+        """Those of a stretch, which are cut in one call."""
+        return max(Stretches(self).rows // self.rows, 1) if self.shuffle else 1
+
     def settings(self) -> dict[str, int | str | bool]:
         """What the rows of a batch depend on."""
         shared = {"total": self.total, "rows": self.rows, "last": self.last, "shuffle": self.shuffle}

@@ -3,7 +3,7 @@
 `calls.py` has the ways to compute, `blocks.py` the parts that they are made of.
 """
 
-from workbench.ops.products.calls import make_plan, plan_of
+from workbench.ops.products.calls import make_plan, plan_for, plan_of
 from workbench.ops.products.methods import ENGINES, METHODS, Method
 from workbench.ops.products.product import NoRuleError, Unsummed, by_format, default_engine, dot, multiply, rule
 from workbench.ops.products.sampled import sampled_dot
@@ -19,6 +19,7 @@ __all__ = [
     "dot",
     "make_plan",
     "multiply",
+    "plan_for",
     "plan_of",
     "rule",
     "sampled_dot",

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import kernels
-from kernels import reused
+from kernels import reused, unsorted
 from kernels.plan import BatchPlan, build, build_coo
 from workbench import formats
 from workbench.ops.products.blocks import (
@@ -35,6 +35,13 @@ def plan_of(x: Any) -> BatchPlan:
     if x.format == "coo":
         return build_coo(*x.coords, x.shape)
     return build(x.indptr, x.indices, x.shape[1])
+
+
+def plan_for(x: Any, width: float) -> BatchPlan | None:
+    """`plan_of` an array that comes once, or None where X.T @ Y of so many columns costs less without a plan."""
+    if x.format == "csr" and unsorted.suits(x.indices.size, x.shape[1], width):
+        return None
+    return plan_of(x)
 
 
 def turned(y: Any, transposed: bool) -> np.ndarray:
@@ -64,8 +71,13 @@ def coordinates(kernel, x, y, transpose_a, result, out, plan):
 
 
 def planned(kernel, x, y, transpose_a, result, out, plan):
-    """The touched columns of a csr or coo matrix, transposed, and a dense one, through the batch plan."""
-    plan = plan or make_plan(x)
+    """The touched columns of a csr or coo matrix, transposed, and a dense one: through the batch plan, or without."""
+    if plan is None and result == "row_sparse":
+        plan = plan_for(x, y.shape[1])
+        if plan is None:
+            columns, sums = unsorted.gradient(x.indptr, x.indices, x.data, y, x.shape[1])
+            return formats.RowSparse.assemble(sums, columns, (x.shape[1], y.shape[1]))
+    plan = plan or plan_of(x)
     values = reused.empty(plan.touched * y.shape[1], y.dtype).reshape(plan.touched, y.shape[1])  # [U, N]
     kernel(plan.segments, plan.rows, plan.in_order(x.data), y, values)
     shape = x.shape[1], y.shape[1]

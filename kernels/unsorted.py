@@ -1,0 +1,162 @@
+"""The gradient of a weight on the touched columns of a CSR batch that has no plan: (columns, (A.T @ g)[columns]).
+
+A plan sorts the entries of a batch. Where a row of g is a few numbers, the sort takes several times as long as all else
+in a step, and pays only for a batch that comes again. Here each entry is added to sums that have a place for every
+column, and sets a bit for its column; the bits then tell which columns were touched, in their order. Sums and bits are
+memory that a thread keeps and that a call leaves clear; as there is a place for every column, `suits` takes batches
+with about as many entries as columns.
+
+Two halves of the rows have sums of their own, however many threads there are: a sum has one order, and so the same bits
+on every run and thread count.
+"""
+
+import threading
+
+import numpy as np
+from numba import prange
+
+from kernels import reused, small_sort
+from kernels.plain import plain
+from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, equal_count
+
+NUMBERS = 2
+"""Widest row of g, in numbers: of wider ones a column's sum costs less in the order of a plan."""
+
+PLACES = 8
+"""Sums for each entry of a batch, at most: beyond, memory and time would be that of the features."""
+
+WORK = 4
+"""What an entry counts for in the measure of `threads.is_serial`."""
+
+BLOCKS = 64
+"""Ranges of columns that are looked through side by side."""
+
+BITS = np.zeros(64, np.int64)
+"""The place of the only bit of a word, by the upper six bits of the word times `DE_BRUIJN`."""
+DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+for _bit in range(64):
+    BITS[(int(DE_BRUIJN) << _bit & (1 << 64) - 1) >> 58] = _bit
+
+
+class _Kept(threading.local):
+    """Sums of the two halves [2, places] by type, and the bits of their columns [2, words]: all zero between calls."""
+
+    def __init__(self) -> None:
+        self.sums: dict[np.dtype, np.ndarray] = {}
+        self.bits = np.zeros((2, 0), np.uint64)
+
+    def take(self, columns: int, width: int, dtype: np.dtype) -> tuple[np.ndarray, np.ndarray]:
+        """Memory for so many columns; whoever takes it leaves it clear."""
+        sums = self.sums.pop(dtype, None)
+        if sums is None or sums.shape[1] < columns * width:
+            sums = np.zeros((2, columns * width), dtype)
+        bits, words = self.bits, -(-columns // 64)
+        self.bits = np.zeros((2, 0), np.uint64)
+        return sums, bits if bits.shape[1] >= words else np.zeros((2, words), np.uint64)
+
+    def give_back(self, sums: np.ndarray, bits: np.ndarray) -> None:
+        """Keep it for the next call, once it is clear."""
+        self.sums[sums.dtype], self.bits = sums, bits
+
+
+_kept = _Kept()
+
+
+def suits(entries: int, columns: int, width: float) -> bool:
+    """Whether the gradient of so wide a weight costs less without a plan, for a batch that comes once."""
+    return entries > small_sort.ENTRIES and width <= NUMBERS and columns * width <= PLACES * entries
+
+
+@compiled
+def _add(starts, indices, data, g, first, last, limit, sums, bits):
+    """Add the entries of some rows; False where a column is out of range, which is left out."""
+    width, one, is_right = np.uint64(g.shape[1]), np.uint64(1), True
+    for r in range(np.uint64(first), np.uint64(last)):
+        slope = g[r, 0]
+        for k in range(np.uint64(starts[r] - starts[0]), np.uint64(starts[r + one] - starts[0])):
+            column = np.uint64(indices[k])
+            if column >= limit:
+                is_right = False
+                continue
+            bits[column >> np.uint64(6)] |= one << (column & np.uint64(63))
+            place = column * width
+            sums[place] += data[k] * slope
+            if width > one:
+                sums[place + one] += data[k] * g[r, 1]
+    return is_right
+
+
+@compiled_parallel
+def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
+    for half in prange(2):
+        is_right[half] = _add(starts, indices, data, g, bounds[half], bounds[half + 1], limit, sums[half], bits[half])
+
+
+@compiled
+def _count(bits, first, last):
+    """Bits of some words of both halves together."""
+    total = 0
+    for word in range(np.uint64(first), np.uint64(last)):
+        left = bits[0, word] | bits[1, word]
+        while left:
+            left &= left - np.uint64(1)
+            total += 1
+    return total
+
+
+@compiled
+def _collect(sums, bits, first, last, columns, values):
+    """Columns and sums of some words, which are left clear."""
+    width, u = np.uint64(values.shape[1]), np.uint64(0)
+    for word in range(np.uint64(first), np.uint64(last)):
+        left = bits[0, word] | bits[1, word]
+        bits[0, word] = bits[1, word] = np.uint64(0)
+        while left:
+            rest = left & (left - np.uint64(1))
+            column = word * np.uint64(64) + np.uint64(BITS[((left ^ rest) * DE_BRUIJN) >> np.uint64(58)])
+            columns[u] = column
+            for n in range(width):
+                place = column * width + n
+                values[u, n] = sums[0, place] + sums[1, place]
+                sums[0, place] = sums[1, place] = 0
+            u, left = u + np.uint64(1), rest
+
+
+@compiled_parallel
+def _count_parts(bits, bounds, counts):
+    for part in prange(counts.size):
+        counts[part] = _count(bits, bounds[part], bounds[part + 1])
+
+
+@compiled_parallel
+def _collect_parts(sums, bits, bounds, ends, columns, values):
+    for part in prange(ends.size - 1):
+        own = slice(ends[part], ends[part + 1])
+        _collect(sums, bits, bounds[part], bounds[part + 1], columns[own], values[own])
+
+
+def gradient(
+    indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, g: np.ndarray, columns: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """(touched columns, sorted, int64 [U]; the sums of their entries' values times rows of g [U, N]).
+
+    The batch is `indptr` [R + 1], `indices` and `data` [z] in CSR form, whose starts of rows were checked, with so many
+    features; g is [R, N]. O(z N + features / 64). A `KernelError` for a column out of range.
+    """
+    starts, indices, data, g = map(plain, (indptr, indices, data, g))
+    width, work = g.shape[1], WORK * indices.size * g.shape[1]
+    sums, bits = _kept.take(columns, width, g.dtype)
+    is_right = np.ones(2, np.bool_)
+    halves = equal_cost(starts, 2)
+    call_parallel(_add_halves, work, starts, indices, data, g, halves, np.uint64(columns), sums, bits, is_right)
+    if not is_right.all():
+        raise small_sort.wrong_column(indices, columns)  # the memory is not clear, and goes
+    bounds, counts = equal_count(-(-columns // 64), BLOCKS), np.empty(BLOCKS, np.int64)
+    call_parallel(_count_parts, columns // 16, bits, bounds, counts)
+    ends = np.concatenate(([0], np.cumsum(counts)))
+    touched = int(ends[-1])
+    found = reused.empty(touched, np.int64)
+    values = reused.empty(touched * width, g.dtype).reshape(touched, width)
+    call_parallel(_collect_parts, WORK * touched, sums, bits, bounds, ends, found, values)
+    _kept.give_back(sums, bits)
+    return found, values
