@@ -192,8 +192,12 @@ class Phases:
     def lap(self, phase: str, start: float) -> float:
         """Add the time since `start` to a phase; gives the time now."""
         now = perf_counter()
-        self.seconds[phase] = self.seconds.get(phase, 0.0) + now - start
+        self.add(phase, now - start)
         return now
+
+    def add(self, phase: str, seconds: float) -> None:
+        """Add seconds to a phase."""
+        self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
 
     def __call__(self) -> dict[str, float]:
         """Means a step since the last time this was asked."""

@@ -4,8 +4,9 @@ The rows of all batches stand in one matrix, so that a first epoch, shuffled, be
 ones are cut from it in their step, by the loader of both, with their plan, and let go of after it.
 """
 
+import functools
 import itertools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
@@ -15,6 +16,7 @@ import scipy.sparse
 
 from workbench import data, graph, module, ops, train
 from workbench.bench.steps import Phases, Problem
+from workbench.data.batches import loader
 from workbench.ops.products import plan_of
 
 ROWS = 16 * 1024
@@ -34,9 +36,10 @@ def rows_of(problem: Problem) -> data.Batches:
     return data.Batches(x[places], y[places], rows=height, shuffle=True)
 
 
-def coming(batches: data.Batches) -> Iterator[data.Batch]:
-    """The batches of one epoch after the other."""
-    return itertools.chain.from_iterable(map(batches.epoch, itertools.count()))
+def coming(batches: data.Batches, prepare: Callable[[data.Batch], Any]) -> Iterator[loader.Ready]:
+    """The batches of one epoch after the other, prepared as both loops have it done."""
+    epochs = map(batches.epoch, itertools.count())
+    return loader.ahead(itertools.chain.from_iterable(epochs), prepare, 0, batches.at_once)
 
 
 @dataclass
@@ -48,7 +51,6 @@ class Training:
 
     def __post_init__(self) -> None:
         problem, self.batches = self.problem, rows_of(self.problem)
-        self.coming = coming(self.batches)
         setup = train.Setup(
             model="linear",
             optimizer=problem.optimizer,
@@ -60,15 +62,14 @@ class Training:
             intercept=False,
         )
         self.run = train.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
+        self.coming = coming(self.batches, self.run.prepare)
 
     def prepare(self, number: int) -> Any:
-        """The next batch of an epoch, with its plan."""
-        start = perf_counter()
-        batch = next(self.coming)
-        start = self.phases.lap("slice", start)
-        prepared = self.run.prepare(batch)
-        self.phases.lap("plan", start)
-        return prepared
+        """The next batch of an epoch."""
+        ready = next(self.coming)
+        for phase, seconds in self.run.phases_before(ready)[0].items():
+            self.phases.add(phase, seconds)
+        return ready.value
 
     def keep(self, number: int) -> Any:
         """The next batch as one that comes again: the training plans it for that."""
@@ -81,11 +82,11 @@ class Training:
         self.phases.steps += 1
         for phase, seconds in self.run.do_step(prepared, 0, {}, 0.0).seconds.items():
             if seconds:
-                self.phases.seconds[phase] = self.phases.seconds.get(phase, 0.0) + seconds
+                self.phases.add(phase, seconds)
 
     def start(self) -> None:
         """Set everything back to the start."""
-        self.coming = coming(self.batches)
+        self.coming = coming(self.batches, self.run.prepare)
         self.run.reset()
         self.run.weights[self.problem.touched] = self.problem.weights
 
@@ -103,24 +104,22 @@ class Fitted:
 
     def __post_init__(self) -> None:
         problem, self.batches = self.problem, rows_of(self.problem)
-        self.coming = coming(self.batches)
         w = graph.variable("w", shape=problem.tables[0].shape)
         loss = ops.squared_loss(ops.dot(graph.variable("data"), w), graph.variable("label"))
         self.module = module.Module(loss).bind(self.batches, grad_formats={"w": "fused"}).initialise("zeros")
         self.table = self.module.workers[0].weights["w"]
+        self.once = functools.partial(self.module.prepare, plans=False, once=True, is_own=True)
+        self.coming = coming(self.batches, self.once)
 
     def prepare(self, number: int) -> Any:
-        """The next batch of an epoch, with its plan."""
-        start = perf_counter()
-        batch = next(self.coming)
-        start = self.phases.lap("slice", start)
-        prepared = self.module.prepare(batch, plans=False, once=True, is_own=True)
-        self.phases.lap("plan", start)
-        return prepared
+        """The next batch of an epoch."""
+        ready = next(self.coming)
+        self.phases.add("slice", ready.seconds_prepare)
+        return ready.value
 
     def keep(self, number: int) -> Any:
         """The next batch as one that comes again, with its plan."""
-        return self.module.prepare(next(self.coming), is_own=True)
+        return self.module.prepare(self.prepare(number).batch, is_own=True)
 
     def step(self, prepared: Any) -> None:
         """One step."""
@@ -134,7 +133,7 @@ class Fitted:
 
     def start(self) -> None:
         """Set everything back to the start."""
-        self.coming = coming(self.batches)
+        self.coming = coming(self.batches, self.once)
         self.module.set_optimizer(self.problem.optimizer, **self.problem.options)
         self.table[...] = 0
         self.table[self.problem.touched] = self.problem.weights

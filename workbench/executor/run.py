@@ -17,7 +17,6 @@ from workbench.graph import Facts, Graph, Inference
 from workbench.graph.explanation import Explanation
 from workbench.graph.inference import infer
 from workbench.ops import products
-from workbench.ops.products import Unsummed
 
 PROGRAMS = 64
 """Tuples of shapes whose programs are kept."""
@@ -188,7 +187,7 @@ class Executor:
         for slot in self.program.plans.values():
             self.values[slot] = None
         for name, slot in self.program.written.items():
-            if isinstance(self.values[slot], Unsummed):
+            if isinstance(self.values[slot], products.Unsummed):
                 self.values[slot] = None
                 self.grads.pop(name, None)
 
@@ -217,12 +216,13 @@ class Executor:
         arrays = {}
         for name, value in new_args.items():
             slot = self.slot_of(name)
-            last = self.values[slot]
             if not (isinstance(value, np.ndarray) or is_own):
                 value = self.outside.enter(slot, value, name)
-            like = type(value) is type(last) and value.dtype == last.dtype and len(value.shape) == len(last.shape)
-            if not like or value.shape[1:] != last.shape[1:]:
-                value = binding.accepted(self.known[name], value, self.convert, name in self.resizable)
+            facts, last, shape = self.known[name], self.values[slot], value.shape
+            expected = last.shape if name in self.resizable else facts.shape
+            like = type(value) is type(last) and value.dtype == facts.dtype and len(shape) == len(expected)
+            if not like or shape[1:] != expected[1:]:
+                value = binding.accepted(facts, value, self.convert, name in self.resizable)
             arrays[slot] = value
         return arrays
 

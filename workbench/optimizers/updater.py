@@ -137,8 +137,9 @@ class Updater:
             gradients = {name: summed(gradient) for name, gradient in gradients.items()}
             squares = square_norms(gradients) if squares is None else squares
             rescale *= shrink(self.clip_global_norm, self.options["rescale"], squares)
-        steps = self.steps
-        numbers = {name: self.numbers(name, steps.get(name, 0) + 1, rescale) for name in gradients}
+        parameters = self.parameters
+        steps = {name: parameters[name].step + 1 if name in parameters else 1 for name in gradients}
+        numbers = {name: self.numbers(name, step, rescale) for name, step in steps.items()}
         for name, gradient in gradients.items():
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 

@@ -12,6 +12,9 @@ PHASES = ("slice", "convert", "transfer", "plan", "wait", "forward", "loss", "gr
 graph has `graph`, and one of an epoch that is done in few calls `batches`."""
 
 
+_NOTHING = dict.fromkeys(PHASES, 0.0)
+
+
 @dataclass(frozen=True)
 class StepEvent:
     """One step that was done: its loss before the update, and the seconds of each phase.
@@ -46,7 +49,7 @@ class Laps:
     """Seconds since the last lap, filed under a phase; `known` are phases that were timed elsewhere."""
 
     def __init__(self, known: Mapping[str, float] | None = None) -> None:
-        self.seconds = dict.fromkeys(PHASES, 0.0) | (known or {})
+        self.seconds = {**_NOTHING, **known} if known else {**_NOTHING}
         self.last = perf_counter()
 
     def lap(self, phase: str) -> None:
