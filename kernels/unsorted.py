@@ -93,15 +93,16 @@ def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
 
 
 @compiled
-def _count(bits, first, last):
-    """Bits of some words of both halves together."""
-    total = 0
-    for word in range(np.uint64(first), np.uint64(last)):
-        left = bits[0, word] | bits[1, word]
-        while left:
-            left &= left - np.uint64(1)
-            total += 1
-    return total
+def _count(bits, bounds, counts):
+    """Bits of both halves together, of each range of words."""
+    for part in range(counts.size):
+        total = 0
+        for word in range(np.uint64(bounds[part]), np.uint64(bounds[part + 1])):
+            left = bits[0, word] | bits[1, word]
+            while left:
+                left &= left - np.uint64(1)
+                total += 1
+        counts[part] = total
 
 
 @compiled
@@ -120,12 +121,6 @@ def _collect(sums, bits, first, last, columns, values):
                 values[u, n] = sums[0, place] + sums[1, place]
                 sums[0, place] = sums[1, place] = 0
             u, left = u + np.uint64(1), rest
-
-
-@compiled_parallel
-def _count_parts(bits, bounds, counts):
-    for part in prange(counts.size):
-        counts[part] = _count(bits, bounds[part], bounds[part + 1])
 
 
 @compiled_parallel
@@ -152,7 +147,7 @@ def gradient(
     if not is_right.all():
         raise small_sort.wrong_column(indices, columns)  # the memory is not clear, and goes
     bounds, counts = equal_count(-(-columns // 64), BLOCKS), np.empty(BLOCKS, np.int64)
-    call_parallel(_count_parts, columns // 16, bits, bounds, counts)
+    _count(bits, bounds, counts)
     ends = np.concatenate(([0], np.cumsum(counts)))
     touched = int(ends[-1])
     found = reused.empty(touched, np.int64)
