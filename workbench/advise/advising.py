@@ -150,7 +150,7 @@ class _Advising:
         measure: dict[str, Any],
     ) -> None:
         self.settings, self.folder, self.clock, self.follow, self.lazy = dict(settings), folder, clock, follow, lazy
-        self.measure = {"race": True, "seconds_quiet": clock.budget / 10, **measure}
+        self.measure = {"race": True, "roofs": False, "seconds_quiet": clock.budget / 10, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
         affordable = max(2, int(self.first_share * clock.left / SECONDS_TRIAL / 2))

@@ -11,6 +11,7 @@ import numpy as np
 from kernels import Kernel, Sizes
 from workbench.bench.shapes import Batch
 from workbench.measure import bandwidth
+from workbench.measure.roofs import table_bytes, touched_bytes
 
 
 @dataclass(frozen=True)
@@ -28,18 +29,12 @@ UNKNOWN = Traffic()
 
 def traffic_of(kernel: Kernel, sizes: Sizes, batch: Batch) -> Traffic:
     """The traffic of a kernel on a batch: a gradient gathers the rows of g, the others those of x."""
-    row = sizes.N * sizes.value
     if "g" in (name for name, _, _ in kernel.parsed):
-        table, counts = sizes.R * row, np.diff(batch.indptr)
+        counts = np.diff(batch.indptr)
     else:
-        table, counts = touched_bytes(sizes), np.bincount(np.unique(batch.indices, return_inverse=True)[1])
-    return Traffic(row, table, lines(kernel, sizes), cold(counts, table))
-
-
-def touched_bytes(sizes: Sizes) -> int:
-    """Bytes of the lines that U rows of a [D, N] table lie in."""
-    row = sizes.N * sizes.value
-    return min(sizes.U * max(row, bandwidth.LINE), sizes.D * row)
+        counts = np.bincount(np.unique(batch.indices, return_inverse=True)[1])
+    table = table_bytes(kernel, sizes)
+    return Traffic(sizes.N * sizes.value, table, lines(kernel, sizes), cold(counts, table))
 
 
 def lines(kernel: Kernel, sizes: Sizes) -> int:

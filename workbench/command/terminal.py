@@ -33,8 +33,10 @@ def follow(heading: str, folder: Path) -> None:
         task = bar.add_task(heading, total=None, left="")
 
         def show(state: run_folder.Progress, is_stopping: bool) -> None:
-            left = "stopping" if is_stopping else estimate.left(state.seconds_left, state.seconds_left_most)
-            bar.update(task, total=state.total or None, completed=state.done, left=left)
+            left = estimate.left(state.seconds_left, state.seconds_left_most)
+            known = filter(None, (estimate.spent(state.seconds, state.seconds_budget), left))
+            shown = "stopping" if is_stopping else ", ".join(known)
+            bar.update(task, total=state.total or None, completed=state.done, left=shown)
 
         watch(folder, show)
     summarize(folder)

@@ -91,6 +91,11 @@ def save(figure: Figure, path: Path) -> None:
         figure.savefig(path, dpi=150, metadata={"Date": None} if is_svg else None)
 
 
+def is_drawn(figure: Figure) -> bool:
+    """Whether a chart has more to see than its sentence."""
+    return any(axes.axison for axes in figure.axes)
+
+
 def inline(figure: Figure, place: str, heading: str, sentence: str) -> Markup:
     """The figure as an <svg> that can share a page with others: own ids, a title and a description, no metadata."""
     buffer = io.StringIO()

@@ -19,7 +19,7 @@ from workbench.analysis import cells, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.reports import answer, cell_rows, method
-from workbench.reports.page import Table, flat, inline, table_of, templates
+from workbench.reports.page import Table, flat, inline, is_drawn, table_of, templates
 from workbench.reports.texts import LONGEST, written, written_frame
 
 SECTIONS = {
@@ -27,6 +27,7 @@ SECTIONS = {
     "Memory": ("memory_density",),
     "Phases of a step": ("phases",),
     "Quality": ("loss_seconds", "frontier"),
+    "Roofline": ("bounds",),
 }
 """Charts by the section of the page that they are in; others follow in one of their own."""
 ELSEWHERE = "Other charts"
@@ -48,7 +49,7 @@ def html(
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine) | {"spec": written(spec, None)}
-    charts = [_svg_chart(*chart) for chart in _charts(frame)]
+    charts = [_svg_chart(*chart) for chart in charts_of(frame)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
     path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
@@ -70,7 +71,7 @@ def markdown(
     Long lists and texts are cut where needed, and say so. With `pictures` each chart is a PNG file beside it.
     """
     path, frame = Path(path), written_frame(frame)
-    charts = [_png_chart(path, *chart) for chart in _charts(frame)] if pictures else []
+    charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
     content = _content(frame, title, command, machine) | {"spec": written(spec, None), "charts": charts}
     plain = [answer.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
@@ -203,7 +204,7 @@ def _shown(groups: Sequence[cells.Group]) -> Sequence[cells.Group]:
     return (known or groups[:1])[:GROUPS_DRAWN]
 
 
-def _charts(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
+def charts_of(frame: pd.DataFrame) -> list[tuple[str, pd.DataFrame, dict[str, str]]]:
     """(name, pooled frame, controls) of each picture: charts against density for several groups, the others for one."""
     pooled = cells.latest(frame)
     order = sorted(plots.names(), key=lambda name: FIRST.index(name) if name in FIRST else len(FIRST))
@@ -229,11 +230,14 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
 def _svg_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
     place = re.sub(r"\W+", "-", f"{name}-{controls.get('group', '')}").strip("-").lower()
-    return chart | {"id": place, "svg": inline(figure, place, chart["heading"], chart["sentence"])}
+    svg = inline(figure, place, chart["heading"], chart["sentence"]) if is_drawn(figure) else ""
+    return chart | {"id": place, "svg": svg}
 
 
 def _png_chart(path: Path, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
+    if not is_drawn(figure):
+        return chart | {"picture": ""}
     group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower()
     picture = path.with_name("_".join(filter(None, (path.stem, name, group))) + ".png")
     figure.savefig(picture, dpi=110)

@@ -31,6 +31,8 @@ _TABLE = {
         threads_used integer threads that our kernels ran on in some of the timed steps; BLAS decides for itself
         steps_epoch integer steps an epoch
         kernels mapping kernel that computes each phase of the step, by the phase: forward, loss, gradient, update
+        bounds records of phases whose kernel's cost is known: phase, kernel, least seconds that the machine allows, \
+what sets them (by: stream, gather, instructions, operations), bytes and bytes_gather that move, flops
         samples numbers seconds a step, one number a sample
         seconds_step number lower quartile of samples, seconds; of schema 1 the median
         seconds_step_low number lower end of the 95 % rank interval of that quartile within the trial, seconds

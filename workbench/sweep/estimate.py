@@ -139,6 +139,15 @@ def left(seconds: float | None, most: float | None) -> str:
     return f"about {lasting(seconds)} left" + (f", at most {longest}" if longest != lasting(seconds) else "")
 
 
+def spent(seconds: float, budget: float | None) -> str:
+    """How much of its budget a sweep has taken; "" for one without.
+
+    >>> spent(87.4, 150.0), spent(87.4, None)
+    ('87 of 150 s spent', '')
+    """
+    return f"{seconds:.0f} of {budget:.0f} s spent" if budget else ""
+
+
 def sight(spec: Spec) -> str:
     """The smallest difference that a run of the spec can tell, as a sentence."""
     factor = visible(spec.measure.rounds)

@@ -53,7 +53,7 @@ class Progress:
     `current` says what it does now, `current_key` is the key of the cell at work, empty between trials.
 
     `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
-    last round.
+    last round. `seconds_budget` is what the sweep may take, None for as long as it takes.
     """
 
     name: str
@@ -69,6 +69,7 @@ class Progress:
     seconds: float = 0.0
     seconds_left: float | None = None
     seconds_left_most: float | None = None
+    seconds_budget: float | None = None
     message: str = ""
     heartbeat: float = 0.0
     host: str = field(default_factory=platform.node)

@@ -26,6 +26,7 @@ from workbench import store
 from workbench.measure import child, machine, memory
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import grid, run_folder
+from workbench.sweep.bounds import Bounds
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
 from workbench.sweep.spec import Cell, Spec
@@ -51,11 +52,11 @@ class Supervisor:
     ) -> None:
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
-        self.state = run_folder.Progress(spec.name, pid=os.getpid())
+        self.state = run_folder.Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started, self.run_name = time.monotonic(), run_folder.identity(folder)
         self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
-        self.beaten = 0.0
+        self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
 
     @functools.cached_property
     def context(self) -> ForkServerContext:
@@ -239,7 +240,7 @@ class Supervisor:
         seconds = time.monotonic() - started
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
-        row |= {"source": grid.source_hash(task.cell)}
+        row |= {"source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}
         if (measured := row.pop("seconds_measured", None)) is not None:
             row["seconds_overhead"] = seconds - measured
         return store.new_row(**row)

@@ -99,7 +99,9 @@ class Measure(pydantic.BaseModel):
     Rounds are added up to `rounds` where a comparison is not decided before; fewer than four decide nothing. A sweep
     waits `seconds_quiet` in all for other programs to leave the cores alone. In a `race` contenders that are surely
     slower than the fastest leave, and rounds go on until the fastest of all is known. With `until`, a share such as
-    0.1, densities are added around each break-even until its interval is narrower.
+    0.1, densities are added around each break-even until its interval is narrower. With `roofs` the sweep measures what
+    this machine's memory and cores allow, about two seconds, and rows have the bounds of their kernels; not with fewer
+    rounds than decide.
     """
 
     model_config = STRICT
@@ -113,10 +115,11 @@ class Measure(pydantic.BaseModel):
     seconds_quiet: Annotated[float, pydantic.Field(ge=0)] = 20.0
     race: bool = False
     until: Annotated[float, pydantic.Field(gt=0)] | None = None
+    roofs: bool = True
 
     def policy(self) -> Policy:
         """The policy that the clock takes."""
-        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "race", "until"}))
+        return Policy(**self.model_dump(exclude={"rounds", "seconds_quiet", "race", "until", "roofs"}))
 
 
 class Limits(pydantic.BaseModel):

@@ -1,0 +1,150 @@
+"""How near the phases of a step come to what the machine allows: a bar a phase, as the share of its kernel's bound.
+
+A bound is the least time that the kernel's bytes and operations take at the rates that the run measured here. It counts
+the kernel's own work: what a call costs before it begins is what keeps short phases far from their bounds.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple
+
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter
+
+from workbench.analysis import cells, words
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+from workbench.plots.phases import PHASES, phases_of
+
+NONE = "not known: steps that are not kernel by kernel on the CPU, other models than X @ W, or a run that measured none"
+HEIGHT = 0.8
+"""Of the bars of a configuration together, of 1."""
+MEANINGS = {
+    "stream": "the memory read in order",
+    "gather": "rows read in no order",
+    "instructions": "what the cores do with data at hand",
+    "operations": "BLAS at its best",
+}
+"""What sets a bound, in words."""
+ROOM = 1.25
+"""Length of the axis by the longest bar, for the words at its end."""
+COLUMNS = ("phase", "kernel", "time", "bound", "share of the bound", "bound by", "moves", "computes")
+FASTER = 1.05
+"""Share of a bound above which the machine was faster in the trial than where it was measured."""
+
+
+class Reached(NamedTuple):
+    """A phase of a row: its kernel, its seconds, the bound and what sets it, bytes and operations of a step."""
+
+    phase: str
+    kernel: str
+    seconds: float
+    seconds_bound: float
+    by: str
+    bytes_moved: float
+    operations: float
+
+    @property
+    def share(self) -> float:
+        """Share of the bound, 1 for a kernel that is as fast as the machine allows."""
+        return self.seconds_bound / self.seconds
+
+
+def reached(row: cells.Row) -> list[Reached]:
+    """Every phase of a row that has a time and a bound, in the order of the step."""
+    times = phases_of(row)
+    return [_reached(bound, times[bound["phase"]]) for bound in row["bounds"] or () if times.get(bound["phase"])]
+
+
+def _reached(bound: Mapping[str, Any], seconds: float) -> Reached:
+    moved = max(bound["bytes"], bound["bytes_gather"])
+    return Reached(bound["phase"], bound["kernel"], seconds, bound["seconds"], bound["by"], moved, bound["flops"])
+
+
+def draw(frame: pd.DataFrame, figure: Figure, *, group: str | None, density: str | None) -> str:
+    """Horizontal bars at one density, dense first, then the fastest; a line where the bound is."""
+    shown = style.pick(frame, group)
+    rows = [row for row in style.at_density(shown, density) if reached(row)]
+    if not rows:
+        return message(figure, f"Bounds of kernels are {NONE}.")
+    axes = figure.add_subplot()
+    for place, row in enumerate(rows):
+        _bars(axes, place, reached(row))
+    longest = max(one.share for row in rows for one in reached(row))
+    axes.axvline(1.0, color=style.DENSE, linewidth=1.2, linestyle=(0, (4, 2)), label="the bound")
+    used = [name for name in PHASES if any(one.phase == name for row in rows for one in reached(row))]
+    for name in used:
+        axes.barh([0], [0], color=PHASES[name], label=name)
+    axes.set_yticks(range(len(rows)), [style.name(row, rows) for row in rows])
+    axes.set_ylim(max(len(rows), 3) - 0.5, -0.6)
+    axes.set_xlim(0, max(ROOM * longest, 1.08))
+    axes.set_xlabel("share of the bound (more is better)", fontsize=style.NORMAL)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda at, _: f"{100 * at:.0f} %"))
+    title, sentence = _finding(rows, density)
+    note = f"{style.at(rows, density)}; the bound: a kernel's own work, without the cost of its call"
+    style.finish(figure, axes, title, shown, note, columns=len(used) + 1, room=0.75)
+    axes.grid(visible=False, axis="y")
+    return sentence
+
+
+def _bars(axes: Axes, place: int, known: Sequence[Reached]) -> None:
+    height = HEIGHT / max(len(known), 2)
+    for number, one in enumerate(known):
+        at = place + (number - (len(known) - 1) / 2) * height
+        look: dict[str, Any] = {"color": PHASES[one.phase], "edgecolor": "white", "linewidth": 0.8}
+        axes.barh(at, one.share, height=height, label=f"_{one.phase}", **look)
+        text = f"{_percent(one.share)}, {one.by}"
+        axes.text(one.share, at, f" {text}", va="center", fontsize=style.SMALL)
+
+
+def _percent(share: float) -> str:
+    return f"{words.number(100 * share, 2)} %"
+
+
+def _mean(row: cells.Row) -> float:
+    """The share of the bound of all phases together: their bounds over their times."""
+    known = reached(row)
+    return math.fsum(one.seconds_bound for one in known) / math.fsum(one.seconds for one in known)
+
+
+def _finding(rows: Sequence[cells.Row], density: str | None) -> tuple[str, str]:
+    """The title, and the sentence: what the fastest of each side reaches, and what is furthest from its bound."""
+    sides = [[row for row in rows if cells.is_dense(row) == is_dense] for is_dense in (False, True)]
+    best = [min(side, key=lambda row: row["seconds_step"]) for side in sides if side]
+    said = [f"{words.line(row)} reaches {_percent(_mean(row))}" for row in best]
+    title = f"{words.short_line(best[0])} reaches {_percent(_mean(best[0]))} of what the machine allows"
+    least, row = min(((one, row) for row in best for one in reached(row)), key=lambda pair: pair[0].share)
+    far = f"furthest from its bound is the {least.phase} of {words.line(row)}, {_percent(least.share)} ({least.by})"
+    over = any(one.share > FASTER for row in rows for one in reached(row))
+    note = " Over 100 % the machine was faster in the trial than where it was measured." if over else ""
+    kinds = {one.by for row in rows for one in reached(row)}
+    meant = "; ".join(f"{kind}, {meaning}" for kind, meaning in MEANINGS.items() if kind in kinds)
+    sentence = f"{style.where(density)} {words.join(said)} of the bound of its phases together; {far}."
+    return title, f"{sentence} What sets a bound: {meant}.{note}"
+
+
+def table(frame: pd.DataFrame, *, group: str | None, density: str | None) -> pd.DataFrame:
+    """Kernel, time, bound, share, what sets the bound, bytes and operations a second, of each phase."""
+    rows = style.at_density(style.pick(frame, group), density)
+    return pd.DataFrame([line for row in rows for line in _described(row)])
+
+
+def _described(row: cells.Row) -> list[dict[str, str]]:
+    configuration = {"configuration": words.line(row)}
+    known = [configuration | dict(zip(COLUMNS, _told(one), strict=True)) for one in reached(row)]
+    why = NONE if row["status"] == "ok" else f"{row['status']}: {row['reason']}"
+    return known or [configuration | dict.fromkeys(COLUMNS, "") | {"kernel": why}]
+
+
+def _told(one: Reached) -> tuple[str, ...]:
+    times = (words.seconds(one.seconds, 2), words.seconds(one.seconds_bound, 2), _percent(one.share), one.by)
+    moved = f"{words.bytes_(one.bytes_moved / one.seconds, 2)}/s"
+    return (one.phase, one.kernel, *times, moved, f"{words.number(one.operations / one.seconds / 1e9, 2)} Gflop/s")
+
+
+register(
+    Chart("bounds", "How near each phase comes to what the machine allows", draw, table,
+          (style.group_control(), style.density_control()))
+)  # fmt: skip
