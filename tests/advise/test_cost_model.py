@@ -99,5 +99,5 @@ def test_too_few_rows_and_failed_ones_make_no_model():
 
 
 def test_rows_are_predicted_from_the_others_within_their_noise():
-    assert cost_model.error_within(swept(noise=0.05)) < 0.15
-    assert cost_model.error_within(swept()[:2]) is None
+    assert cost_model.error(cost_model.predictions_within(swept(noise=0.05))) < 0.15
+    assert cost_model.error(cost_model.predictions_within(swept()[:2])) is None

@@ -2,7 +2,9 @@
 
 import pytest
 
+from workbench import store
 from workbench.bench.advice import cases, runner
+from workbench.reports import advice
 from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import SpecError
 
@@ -33,5 +35,23 @@ def test_a_suite_that_is_stopped_has_no_row_of_the_case_at_work(tmp_path, monkey
     monkeypatch.setattr(runner.run_folder, "start", lambda spec, folder: folder)
     monkeypatch.setattr(runner.run_folder, "read", lambda folder: run_folder.Progress("x", state="stopped"))
     [case] = cases.chosen(["thick logistic"])
-    assert runner.run([case], tmp_path, follow=lambda *_: None) is False
+    assert runner.run([case], tmp_path, tmp_path / "runs", follow=lambda *_: None) is False
     assert not list(tmp_path.glob("*.jsonl"))
+
+
+def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tried_again(tmp_path, monkeypatch):
+    def fails(case, *_):
+        tried.append(case.name)
+        raise run_folder.RunError("The disk is full.")
+
+    monkeypatch.setattr(runner, "_measured", fails)
+    both, tried = cases.chosen(["thick logistic", "half linear"]), []
+    assert runner.run(both, tmp_path, tmp_path / "runs") is True
+    rows = store.ADVICE.read(tmp_path)
+    assert [(row["case"], row["status"], row["reason"]) for row in rows] == [
+        ("thick logistic", "failed", "The disk is full."),
+        ("half linear", "failed", "The disk is full."),
+    ]
+    assert runner.run(both, tmp_path, tmp_path / "runs") is True
+    assert tried == ["thick logistic", "half linear"] * 2
+    assert "The disk is full." in advice.write(tmp_path).read_text(encoding="utf-8")

@@ -5,7 +5,7 @@ The four coefficients are fitted for each configuration on each machine, none ne
 errors (Lawson and Hanson 1974, non-negative least squares): a step of 10 us counts as much as one of 10 ms.
 
 Only rows are looked at. What the model says outside of the sizes that it was fitted on is marked as extrapolated, and
-`errors` predicts each data set by a model of the others.
+`predictions` predicts each data set by a model of the others.
 """
 
 import math
@@ -65,6 +65,20 @@ class Crossing:
     factor: float
     density: float | None
     is_extrapolated: bool
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """The seconds of a step of a row, predicted without it; `is_extrapolated` beyond the sizes of what was fitted."""
+
+    row: Row
+    seconds: float
+    is_extrapolated: bool
+
+    @property
+    def error(self) -> float:
+        """|log(predicted / measured)|: 0.1 is a tenth off, one way or the other."""
+        return abs(math.log(self.seconds / self.row["seconds_step"]))
 
 
 def terms(settings: Row, sizes: Sizes) -> np.ndarray:
@@ -136,33 +150,47 @@ def data_of(row: Row) -> tuple:
     return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
 
 
-def errors(rows: Iterable[Row]) -> dict[tuple, float]:
-    """For each data set the median of |log(predicted / measured)|, predicted by a fit of the other data sets.
+def predictions(rows: Iterable[Row]) -> list[Prediction]:
+    """Every row of each data set predicted by a fit of the other data sets, where there is one of its configuration.
 
-    Empty where there is one data set alone, or too little of the others.
+    Empty where there is one data set alone, or too little of the others. O(data sets * rows).
     """
     rows = [row for row in rows if is_usable(row)]
-    found = {}
+    found = []
     for left_out in dict.fromkeys(map(data_of, rows)):
         others = {tuple(one.settings.values()): one for one in fit(row for row in rows if data_of(row) != left_out)}
-        missed = [
-            abs(math.log(one.seconds(sizes_of(row)) / row["seconds_step"]))
-            for row in rows
-            if data_of(row) == left_out and (one := others.get(tuple(row[name] for name in ALIKE)))
-        ]
-        if missed:
-            found[left_out] = float(np.median(missed))
+        own = [(row, others.get(tuple(row[name] for name in ALIKE))) for row in rows if data_of(row) == left_out]
+        found += [_predicted(row, one) for row, one in own if one]
     return found
 
 
-def error_within(rows: Iterable[Row]) -> float | None:
-    """The median of |log(predicted / measured)| where each row is predicted from the others; None for too few rows."""
-    missed = []
-    for alike in _alike(rows):
-        for place, row in enumerate(alike) if len(alike) > LEAST else ():
-            one = _fitted([*alike[:place], *alike[place + 1 :]])
-            missed.append(abs(math.log(max(one.seconds(sizes_of(row)), 1e-12) / row["seconds_step"])))
-    return float(np.median(missed)) if missed else None
+def predictions_within(rows: Iterable[Row]) -> list[Prediction]:
+    """Every row predicted by a fit of the other rows of its configuration, of its own data set too."""
+    return [
+        _predicted(row, _fitted([*alike[:place], *alike[place + 1 :]]))
+        for alike in _alike(rows)
+        if len(alike) > LEAST
+        for place, row in enumerate(alike)
+    ]
+
+
+def _predicted(row: Row, one: Fitted) -> Prediction:
+    sizes = sizes_of(row)
+    at = replace(sizes, z=_inside(one)) if row["format"] == "dense" else sizes
+    return Prediction(row, max(one.seconds(sizes), 1e-12), not one.is_inside(at))
+
+
+def error(found: Iterable[Prediction]) -> float | None:
+    """The median of |log(predicted / measured)|; None without a prediction."""
+    return float(np.median(missed)) if (missed := [one.error for one in found]) else None
+
+
+def errors(rows: Iterable[Row]) -> dict[tuple, float]:
+    """The error of each data set, predicted by a fit of the others; empty where `predictions` is."""
+    by_data: dict[tuple, list[Prediction]] = {}
+    for one in predictions(rows):
+        by_data.setdefault(data_of(one.row), []).append(one)
+    return {data: error(found) or 0.0 for data, found in by_data.items()}
 
 
 def columns_in_use(sizes: Sizes) -> float:

@@ -47,6 +47,12 @@ def latest(frame: pd.DataFrame) -> list[Row]:
     return list({row["case"]: row for row in records(frame) if row["status"] == "ok"}.values())
 
 
+def failed(frame: pd.DataFrame) -> list[Row]:
+    """The newest row of each case that has no good one."""
+    good = {row["case"] for row in latest(frame)}
+    return list({row["case"]: row for row in records(frame) if row["case"] not in good}.values())
+
+
 def scores(frame: pd.DataFrame) -> list[Score]:
     """Every rule in every case, cases in the order written."""
     rows = latest(frame)

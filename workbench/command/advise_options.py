@@ -44,20 +44,24 @@ def bench_advise(
     quick: Annotated[bool, typer.Option("--quick", help="Six cases, some seven minutes.")] = False,
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     results: Annotated[
-        Path, typer.Option(help="Folder of rows and runs; cases that it has are not measured again.")
+        Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
     ] = Path("runs/bench-advise"),
+    runs: Annotated[Path, typer.Option(help="Folder of the trials, gone on with.")] = Path("runs/bench-advise"),
 ) -> None:
     """Judge `advise` by full sweeps, beside always sparse, always dense, the bytes rule and a fitted density."""
     from workbench.command import advice_suite
 
-    if not advice_suite.run(tuple(case or ()), quick, results, exits.typed(ctx)):
+    if not advice_suite.run(tuple(case or ()), quick, results, runs, exits.typed(ctx)):
         exits.interrupted(ctx, "Stopped")
 
 
 def predict(
     runs: Annotated[list[Path], typer.Argument(metavar="RUN...", help="Run folders, or .jsonl files of rows.")],
+    out: Annotated[
+        Path | None, typer.Option(help="A chart of measured against predicted, .svg or .png, or its numbers, .csv.")
+    ] = None,
 ) -> None:
     """Fit a cost model on rows: how well it predicts, and how break-evens move with width, batch, features and skew."""
     from workbench.command import predicting
 
-    predicting.predict(runs)
+    predicting.predict(runs, out)

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+import pandas as pd
 import typer
 from rich.table import Table
 
@@ -12,13 +13,16 @@ from workbench.advise import cost_model
 from workbench.advise.cost_model import Crossing, Fitted
 from workbench.analysis import cells, words
 from workbench.command import terminal
+from workbench.reports import predictions
 
 FACTOR = 4.0
 WHAT = {"width": "width", "batch": "rows of a batch", "features": "features", "skew": "columns in use"}
 
 
-def predict(runs: Sequence[Path]) -> None:
-    """Fit the rows of these runs and show the model, its error and the crossings."""
+def predict(runs: Sequence[Path], out: Path | None = None) -> None:
+    """Fit the rows of these runs and show the model, its error and the crossings; `out` is a picture or a .csv."""
+    if out is not None:
+        predictions.refuse_unknown(out)
     rows = cells.records(cells.latest(store.frame([row for run in runs for row in store.read(run)])))
     fits = cost_model.fit(rows)
     if not fits:
@@ -29,6 +33,31 @@ def predict(runs: Sequence[Path]) -> None:
         terminal.console.print(line, markup=False, highlight=False)
     for title, crossings in _crossings(rows, fits):
         terminal.console.print(_crossing_table(title, crossings))
+    if out is not None:
+        terminal.console.print(predictions.write(predicted(rows), out), markup=False, highlight=False)
+        terminal.console.print(f"Measured against predicted: {out}", markup=False, highlight=False, soft_wrap=True)
+
+
+def predicted(rows: Sequence[cells.Row]) -> pd.DataFrame:
+    """What the chart of predictions reads: data sets left out, or rows where there is one data set alone."""
+    found, left_out = cost_model.predictions(rows), "data set"
+    if not found:
+        found, left_out = cost_model.predictions_within(rows), "row"
+    shown = (*cost_model.ALIKE, "batch_rows", "width")
+    return pd.DataFrame(
+        [
+            {name: one.row[name] for name in shown}
+            | {"data": _data_told(cost_model.data_of(one.row)), "density": one.row["density_measured"]}
+            | {"seconds": one.row["seconds_step"], "seconds_predicted": one.seconds}
+            | {"is_extrapolated": one.is_extrapolated, "left_out": left_out}
+            for one in found
+        ]
+    )
+
+
+def _data_told(data: tuple) -> str:
+    dataset, path, total, features = data
+    return f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
 
 
 def _model_table(fits: Sequence[Fitted]) -> Table:
@@ -50,10 +79,10 @@ def _rate(seconds_each: float, unit: str) -> str:
 
 def _errors(rows: Sequence[cells.Row]) -> Iterator[str]:
     by_data = cost_model.errors(rows)
-    for (dataset, path, total, features), error in by_data.items():
-        name = f"{Path(path).name if path else dataset}, {total:,} rows x {features:,}"
+    for data, error in by_data.items():
+        name = _data_told(data)
         yield f"Error where {name} was left out: {words.density(error, 2)}, the median of |log(predicted / measured)|."
-    within = cost_model.error_within(rows)
+    within = cost_model.error(cost_model.predictions_within(rows))
     if within is not None:
         yield f"Error where one row was left out: {words.density(within, 2)}."
     if not by_data:

@@ -23,6 +23,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "self": self_trial.latest,
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,
+    "predictions": lambda frame: frame,
 }
 """What makes one row a cell, by the kind of rows that a chart reads."""
 

@@ -30,6 +30,7 @@ def write(folder: str | Path, command: str = "") -> Path:
             ("case", *advice.RULES),
             ([row["case"], *(_told(score) for score in found if score.case == row["case"])] for row in rows),
         ),
+        "failed": page.table_of(("case", "why"), ([row["case"], row["reason"]] for row in advice.failed(frame))),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
         "command": command or f"workbench bench advise --results {folder}",
     }

@@ -22,23 +22,35 @@ from workbench.sweep.spec import Cell, Spec, validate
 Follow = Callable[[str, Path, float, float], None]
 
 
-def run(cases: Iterable[Case], folder: Path, follow: Follow = wait) -> bool:
-    """Measure the cases that have no row in the folder yet; False where somebody stopped it before all were."""
-    folder.mkdir(parents=True, exist_ok=True)
+def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait) -> bool:
+    """Measure the cases that have no good row in `results` yet; False where somebody stopped it.
+
+    Trials are in run folders below `runs`. A case whose sweep or advice fails has a row that says why, and is tried
+    again by the next start.
+    """
+    results.mkdir(parents=True, exist_ok=True)
     for case in cases:
-        spec = full_sweep(case)
-        by_key = {grid.key(cell): cell for cell in grid.expand(spec).cells}
+        by_key = {grid.key(cell): cell for cell in grid.expand(full_sweep(case)).cells}
         key = hashlib.sha256(" ".join(by_key).encode()).hexdigest()[:20]
-        if key in store.ADVICE.done_keys(folder / store.ADVICE.file):
+        if key in store.ADVICE.done_keys(results / store.ADVICE.file, again=("failed",)):
             continue
-        place = folder / case.name.replace(" ", "-")
-        seconds = _swept(case, spec, place / "sweep", follow)
-        answer = _advised(case, seconds, place / "advice", follow) if seconds else None
-        if answer is None or answer.is_stopped:
+        try:
+            row = _measured(case, key, by_key, runs / case.name.replace(" ", "-"), follow)
+        except run_folder.RunError as error:
+            row = store.ADVICE.new_row(**_named(case, key), status="failed", reason=str(error))
+        if row is None:
             return False
-        rows = run_folder.rows(place / "sweep")
-        store.ADVICE.append(folder / store.ADVICE.file, row_of(case, key, by_key, rows, answer, seconds))
+        store.ADVICE.append(results / store.ADVICE.file, row)
     return True
+
+
+def _measured(case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
+    """The row of a case that is swept and advised on; None where somebody stopped it."""
+    seconds = _swept(case, full_sweep(case), place / "sweep", follow)
+    answer = _advised(case, seconds, place / "advice", follow) if seconds else None
+    if answer is None or answer.is_stopped:
+        return None
+    return row_of(case, key, by_key, run_folder.rows(place / "sweep"), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:
@@ -48,7 +60,7 @@ def full_sweep(case: Case) -> Spec:
             "name": case.name.replace(" ", "-"),
             "axes": dict(case.settings),
             "contenders": every_contender(case.settings),
-            "measure": {"rounds": LOOKS[0]},
+            "measure": {"rounds": LOOKS[0], "roofs": False},
             "limits": {"seconds_cell": 30.0},
         }
     )
@@ -93,16 +105,9 @@ def row_of(
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
     return store.ADVICE.new_row(
-        key=key,
-        time=time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        **_named(case, key),
         status="ok" if known else "failed",
         reason="" if known else answer.recommendation.headline.text,
-        case=case.name,
-        data=_data_of(case),
-        dataset=case.settings["dataset"],
-        model=case.settings["model"],
-        optimizer=case.settings["optimizer"],
-        batch_rows=case.settings.get("batch_rows", Cell().batch_rows),
         rows=problem.x.shape[0],
         features=problem.x.shape[1],
         width=problem.width,
@@ -116,9 +121,23 @@ def row_of(
         seconds_advice=answer.seconds,
         trials_sweep=len(rows),
         trials_advice=answer.trials,
-        machine=machine.machine_id(),
-        versions=machine.versions(),
     )
+
+
+def _named(case: Case, key: str) -> dict[str, Any]:
+    """What a row says of its case, whatever came of it."""
+    return {
+        "key": key,
+        "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        "case": case.name,
+        "data": _data_of(case),
+        "dataset": case.settings["dataset"],
+        "model": case.settings["model"],
+        "optimizer": case.settings["optimizer"],
+        "batch_rows": case.settings.get("batch_rows", Cell().batch_rows),
+        "machine": machine.machine_id(),
+        "versions": machine.versions(),
+    }
 
 
 def _data_of(case: Case) -> str:

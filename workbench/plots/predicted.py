@@ -1,0 +1,112 @@
+"""Measured against predicted seconds of a step, each row predicted by a cost model that never saw it."""
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+import pandas as pd
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from workbench.analysis import cells, pool, words
+from workbench.plots import style
+from workbench.plots.chart import Chart, message, register
+
+BAND = 1.25
+"""The band around the diagonal is this factor wide, each way."""
+LEFT_OUT = {"data set": "other data sets", "row": "the other rows of its configuration"}
+"""What a row was predicted from, by what was left out."""
+
+
+def draw(frame: pd.DataFrame, figure: Figure) -> str:
+    """Both axes logarithmic, a mark a row, crossed where it is extrapolated; on the diagonal it came as predicted."""
+    rows = _rows(frame)
+    if not rows:
+        return message(figure, "No row could be predicted from others.")
+    axes = figure.add_subplot()
+    for alike in _lines(rows):
+        look = style.look(alike[0]) | {"linestyle": "none"}
+        x, y = ([row[name] for row in alike] for name in ("seconds_predicted", "seconds"))
+        axes.plot(x, y, label=words.short_line(alike[0]), alpha=0.85, **look)
+    beyond = [row for row in rows if row["is_extrapolated"]]
+    if beyond:
+        places = [[row[name] for row in beyond] for name in ("seconds_predicted", "seconds")]
+        label = "extrapolated: sizes beyond those of the fit"
+        axes.plot(*places, "x", color="#222222", markersize=9, markeredgewidth=1.2, label=label)
+    _diagonal(axes, rows)
+    style.log_axis(axes.xaxis, words.seconds, "predicted time a step")
+    style.log_axis(axes.yaxis, words.seconds, "measured time a step")
+    title, sentence = _finding(rows)
+    below = f"each row predicted from {LEFT_OUT[rows[0]['left_out']]}; band: within {words.number(BAND)} times"
+    style.framed(figure, axes, title, below)
+    return sentence
+
+
+def _rows(frame: pd.DataFrame) -> list[cells.Row]:
+    return pool.records(frame) if len(frame) else []
+
+
+def _lines(rows: Sequence[cells.Row]) -> Iterable[list[cells.Row]]:
+    """Rows of each configuration."""
+    found: dict[tuple, list[cells.Row]] = {}
+    for row in rows:
+        found.setdefault((words.short_line(row),), []).append(row)
+    return found.values()
+
+
+def _diagonal(axes: Axes, rows: Sequence[cells.Row]) -> None:
+    known = [row[name] for row in rows for name in ("seconds_predicted", "seconds")]
+    ends = np.array([min(known) / 1.5, max(known) * 1.5])
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    axes.plot(ends, ends, color=style.GREY, linewidth=1.2, label="as predicted", zorder=1)
+    axes.fill_between(ends, ends / BAND, ends * BAND, color=style.GREY, alpha=0.15, linewidth=0)
+    axes.set_xlim(*ends)
+    axes.set_ylim(*ends)
+
+
+def _finding(rows: Sequence[cells.Row]) -> tuple[str, str]:
+    """The title, and the sentence: half of the predictions are nearer than so much, with those extrapolated apart."""
+    near = [row for row in rows if not row["is_extrapolated"]]
+    beyond = [row for row in rows if row["is_extrapolated"]]
+    said = [_median(some, what) for some, what in ((near, "within the sizes fitted"), (beyond, "extrapolated")) if some]
+    title = f"Half of {words.plural(len(rows), 'prediction')} are within {_times(rows)} of what was measured"
+    worst = max(rows, key=_off)
+    far = f"the worst is {words.line(worst)} on {worst['data']}, {words.number(math.exp(_off(worst)), 2)} times off"
+    return title, f"Predicted from {LEFT_OUT[rows[0]['left_out']]}, {words.join(said)}; {far}."
+
+
+def _median(rows: Sequence[cells.Row], what: str) -> str:
+    return f"half of the {len(rows)} {what} are within {_times(rows)}"
+
+
+def _times(rows: Sequence[cells.Row]) -> str:
+    """The factor that half of the rows are within, either way."""
+    return f"{words.number(math.exp(statistics.median(map(_off, rows))), 3)} times"
+
+
+def _off(row: cells.Row) -> float:
+    return abs(math.log(row["seconds_predicted"] / row["seconds"]))
+
+
+def table(frame: pd.DataFrame) -> pd.DataFrame:
+    """Measured and predicted time of every row, and their ratio, the worst first."""
+    return pd.DataFrame([_described(row) for row in sorted(_rows(frame), key=_off, reverse=True)])
+
+
+def _described(row: cells.Row) -> dict[str, str]:
+    return {
+        "configuration": words.line(row),
+        "data": row["data"],
+        "density": words.density(row["density"], 2),
+        "width": str(row["width"]),
+        "rows a batch": f"{row['batch_rows']:,}",
+        "measured": words.seconds(row["seconds"]),
+        "predicted": words.seconds(row["seconds_predicted"]),
+        "predicted / measured": words.number(row["seconds_predicted"] / row["seconds"]),
+        "": "extrapolated" if row["is_extrapolated"] else "",
+    }
+
+
+register(Chart("predicted", "Measured against predicted time", draw, table, rows="predictions"))
