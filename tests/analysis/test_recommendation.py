@@ -112,7 +112,9 @@ def test_of_batches_nearly_as_fast_the_smallest_is_taken_and_a_much_faster_one_i
     assert said(small + alike).settings["batch_rows"] == 256
     came = said(small + quicker)
     assert came.settings["batch_rows"] == 1024
-    assert any(str(one).startswith("An epoch takes") for one in came.grounds)
+    [of_batches] = [str(one) for one in came.grounds if str(one).startswith("An epoch takes")]
+    assert "by seconds an epoch alone: its epochs have fewer updates, which trains another model" in of_batches
+    assert "--batch-rows 256 keeps to the smaller one" in of_batches
 
 
 def test_another_density_says_what_would_change_the_answer():

@@ -210,8 +210,18 @@ def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
         f"{words.on_device(row)}" + ("" if cells.line_of(row) == cells.line_of(best) else f" ({words.line(row)})")
         for row in leaders
     ]
-    why = "" if best is min(leaders, key=seconds_a_row) else "; a smaller batch has more updates an epoch"
-    return Said(f"An epoch takes {words.join(parts)}{why}.", _keys(*leaders))
+    return Said(f"An epoch takes {words.join(parts)}{_why_that_batch(best, leaders)}.", _keys(*leaders))
+
+
+def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
+    """What speaks for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
+    least = min(row["batch_rows"] for row in leaders)
+    if best["batch_rows"] > least:
+        return (
+            ". The larger batch is taken by seconds an epoch alone: its epochs have fewer updates, which trains "
+            f"another model, maybe a worse one after as many epochs; --batch-rows {least} keeps to the smaller one"
+        )
+    return "" if best is min(leaders, key=seconds_a_row) else "; a smaller batch has more updates an epoch"
 
 
 def _would_change(
