@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import cells
-from workbench.reports import cell_rows, export, hover, pdf, report
+from workbench.reports import cell_rows, export, hover, pdf, report, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -101,3 +101,29 @@ def test_without_a_browser_a_pdf_says_what_is_missing(tmp_path, stored, monkeypa
     monkeypatch.setattr(pdf.shutil, "which", lambda name: None)
     with pytest.raises(pdf.PrintError, match=r"none of chromium, .* is on the PATH"):
         export.write_report(stored, tmp_path / "a.pdf")
+
+
+def test_a_run_is_put_into_a_folder_of_results_and_another_machines_is_refused(tmp_path):
+    run, folder = tmp_path / "run", tmp_path / "results"
+    run.mkdir()
+    rows = maker.sweep(densities=(0.01, 0.1))
+    for row in rows:
+        store.append(run / "trials.jsonl", row)
+    (run / "spec.json").write_text('{"name": "tiny"}')
+    (run / "plan.json").write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
+    (run / "machine.json").write_text('{"id": "bench-1"}')
+    names = {path.name for path in results.put(run, folder)}
+    assert {"tiny.jsonl", "machine.json", "tiny-report.html", "tiny-report.md", "tiny-time_density.svg"} <= names
+    assert "tiny-bounds.svg" not in names, "a chart that has nothing to show is no file"
+    assert store.read(folder / "tiny.jsonl") == store.read(run)
+    (run / "machine.json").write_text('{"id": "bench-2"}')
+    with pytest.raises(export.ExportError, match="has results of the machine bench-1; this run is of bench-2"):
+        results.put(run, folder)
+    with pytest.raises(export.ExportError, match="is no run folder"):
+        results.put(folder, tmp_path / "other")
+
+
+def test_a_chart_that_has_nothing_to_show_is_a_sentence(tmp_path, stored):
+    page = export.write_report(stored, tmp_path / "a.html").read_text()
+    assert "<p>Bounds of kernels are not known" in page
+    assert 'id="bounds-title"' not in page

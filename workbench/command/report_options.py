@@ -20,8 +20,17 @@ def report(
         ),
     ] = None,
     markdown: Markdown = False,
+    results: Annotated[
+        Path | None,
+        typer.Option(help="Put rows, report and charts of each run into this folder, such as results/MACHINE."),
+    ] = None,
 ) -> None:
     """Write the report of runs: headline, verdict table, charts, words, tables, every row with its samples."""
     from workbench.reports import export
+    from workbench.reports import results as kept
 
-    typer.echo(export.write_report(runs, out, markdown=markdown))
+    if results is not None:
+        export.refuse_options(out, markdown)
+    written = [file for run in runs for file in kept.put(run, results)] if results else []
+    for path in written or [export.write_report(runs, out, markdown=markdown)]:
+        typer.echo(path)

@@ -83,6 +83,12 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
     return write(frame_of(paths), path, **given)
 
 
+def refuse_options(out: Path | None, markdown: bool) -> None:
+    """`ExportError` where a folder of results is to have one file alone."""
+    if out is not None or markdown:
+        raise ExportError("--results writes all files of a run into a folder; leave out --out and --markdown.")
+
+
 def _given(paths: Sequence[Path], command: str) -> dict[str, Any]:
     """Title, command, machine and spec of a report: those of one run, or of several together."""
     if len(paths) == 1:

@@ -1,0 +1,51 @@
+"""A run put into a folder of results: its rows, its report as HTML and Markdown, its charts as SVG, the machine."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from workbench import plots
+from workbench.analysis import cells
+from workbench.reports import export, page, report
+from workbench.reports.export import ExportError
+from workbench.sweep import run_folder
+
+
+def put(run: str | Path, folder: str | Path) -> list[Path]:
+    """Write the rows that answer the run's spec, report and charts into a folder, named after the run; their files.
+
+    Files of the same run are replaced. `ExportError` where the folder is another machine's, or `run` is no run folder.
+    """
+    run, folder = Path(run), Path(folder)
+    if not (run / run_folder.SPEC).exists():
+        raise ExportError(f"{run} is no run folder; there is no spec.json in it.")
+    folder.mkdir(parents=True, exist_ok=True)
+    name, machine = run_folder.read_spec(run).name, export.machine_of(run)
+    _refuse_other_machine(folder, machine)
+    files = [folder / f"{name}.jsonl", folder / run_folder.MACHINE]
+    run_folder.replace_file(files[0], "".join(json.dumps(row) + "\n" for row in run_folder.rows(run)))
+    run_folder.replace_file(files[1], json.dumps(machine, indent=1))
+    files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]
+    return [*files, *_charts(run, folder, name)]
+
+
+def _refuse_other_machine(folder: Path, machine: dict[str, Any]) -> None:
+    known = export.machine_of(folder).get("id")
+    if known not in (None, machine.get("id")):
+        raise ExportError(f"{folder} has results of the machine {known}; this run is of {machine.get('id')}.")
+
+
+def _charts(run: Path, folder: Path, name: str) -> list[Path]:
+    files, rows = [], export.frame_of(run)
+    are_several = len(cells.groups(rows)) > 1
+    for chart, frame, controls in report.charts_of(rows):
+        figure = Figure(figsize=report.FIGURE_INCHES, facecolor="white")
+        plots.draw(chart, frame, figure, **controls)
+        if page.is_drawn(figure):
+            group = re.sub(r"\W+", "-", controls.get("group", "")).strip("-").lower() if are_several else ""
+            files.append(folder / ("-".join(filter(None, (name, chart, group))) + ".svg"))
+            page.save(figure, files[-1])
+    return files
