@@ -31,6 +31,20 @@ def test_cases_of_the_same_data_are_told_so_whatever_their_model():
     assert data["words softmax"] == data["words logistic adam"] != data["narrow softmax"]
 
 
+@pytest.mark.parametrize(
+    ("statuses", "why"),
+    [
+        ("ok ok ok disturbed", ""),
+        ("ok disturbed ok disturbed", "Other programs were at work beside 2 of 4 cells"),
+        ("failed failed memory failed", "No cell of the full sweep has a time."),
+    ],
+)
+def test_a_sweep_that_other_programs_disturbed_judges_nothing(statuses, why):
+    judged = [{"is_faithful": True, "status": status} for status in statuses.split()]
+    assert runner.why_not_judged([*judged, {"is_faithful": False, "status": "disturbed"}]).startswith(why)
+    assert bool(runner.why_not_judged(judged)) == bool(why)
+
+
 def test_a_suite_that_is_stopped_has_no_row_of_the_case_at_work(tmp_path, monkeypatch):
     monkeypatch.setattr(runner.run_folder, "start", lambda spec, folder: folder)
     monkeypatch.setattr(runner.run_folder, "read", lambda folder: run_folder.Progress("x", state="stopped"))

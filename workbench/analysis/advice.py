@@ -43,8 +43,9 @@ Rule = Callable[[Row, Sequence[Row]], Row]
 
 
 def latest(frame: pd.DataFrame) -> list[Row]:
-    """The newest good row of each case."""
-    return list({row["case"]: row for row in records(frame) if row["status"] == "ok"}.values())
+    """The newest good row of each case: one of whose cells has a time."""
+    good = (row for row in records(frame) if row["status"] == "ok" and _able(row))
+    return list({row["case"]: row for row in good}.values())
 
 
 def failed(frame: pd.DataFrame) -> list[Row]:

@@ -1,6 +1,7 @@
 """A case is swept in full, then advised on within a share of the time that took; one row says what came of both."""
 
 import hashlib
+import shutil
 import time
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
@@ -20,6 +21,8 @@ from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell, Spec, validate
 
 Follow = Callable[[str, Path, float, float], None]
+MOST_DISTURBED = 0.25
+"""Of the cells of a full sweep that other programs may have disturbed in all rounds: the fastest may be among them."""
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait) -> bool:
@@ -86,6 +89,8 @@ def _seconds_of_trials(folder: Path) -> float:
 
 
 def _advised(case: Case, seconds_sweep: float, folder: Path, follow: Follow) -> Answer:
+    """Advice that begins anew, since it is judged by its time, too."""
+    shutil.rmtree(folder, ignore_errors=True)
     settings = {"batch_rows": Cell().batch_rows, "device": "cpu", **case.settings}
     told: Follow = lambda _, run, spent, budget: follow(f"{case.name}: advice", run, spent, budget)  # noqa: E731
     return advise(settings, max(SHARE * seconds_sweep, SECONDS_LEAST), folder=folder, follow=told)
@@ -104,17 +109,19 @@ def row_of(
     problem = make_problem(next(iter(by_key.values())))
     sizes = (*problem.x.shape, problem.x.nnz, problem.x.dtype, "int32")
     known = answer.recommendation.settings
+    judged = [_cell(row, by_key[row["key"]]) for row in pooled]
+    reason = why_not_judged(judged) or ("" if known else answer.recommendation.headline.text)
     return store.ADVICE.new_row(
         **_named(case, key),
-        status="ok" if known else "failed",
-        reason="" if known else answer.recommendation.headline.text,
+        status="failed" if reason else "ok",
+        reason=reason,
         rows=problem.x.shape[0],
         features=problem.x.shape[1],
         width=problem.width,
         density=problem.x.nnz / max(problem.x.shape[0] * problem.x.shape[1], 1),
         bytes_csr=formats.predicted_bytes("csr", *sizes),
         bytes_dense=formats.predicted_bytes("dense", *sizes),
-        cells=[_cell(row, by_key[row["key"]]) for row in pooled],
+        cells=judged,
         recommended={name: known[name] for name in LINE} if known else {},
         verdict=answer.recommendation.verdict,
         seconds_sweep=seconds_sweep,
@@ -122,6 +129,16 @@ def row_of(
         trials_sweep=len(rows),
         trials_advice=answer.trials,
     )
+
+
+def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
+    """Why these cells of a full sweep tell too little of which is the fastest; empty where they tell it."""
+    able = [cell for cell in judged if cell["is_faithful"]]
+    busy = sum(cell["status"] == "disturbed" for cell in able)
+    if busy > MOST_DISTURBED * len(able):
+        among = f"{busy} of {len(able)} cells of the full sweep"
+        return f"Other programs were at work beside {among}; start again to measure these anew."
+    return "" if any(cell["status"] == "ok" for cell in able) else "No cell of the full sweep has a time."
 
 
 def _named(case: Case, key: str) -> dict[str, Any]:
