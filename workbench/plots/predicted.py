@@ -44,7 +44,7 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
 
 
 def _rows(frame: pd.DataFrame) -> list[cells.Row]:
-    return pool.records(frame) if len(frame) else []
+    return [*pool.records(frame)] if len(frame) else []
 
 
 def _lines(rows: Sequence[cells.Row]) -> Iterable[list[cells.Row]]:
