@@ -136,6 +136,17 @@ def test_a_batch_of_all_nodes_in_order_holds_the_adjacency_once(format):
     np.testing.assert_allclose(run.predict(x), shuffled.predict(x), rtol=1e-6)
 
 
+@pytest.mark.parametrize(
+    ("batch_rows", "options", "kept"),
+    [(ROWS, "", 1), (ROWS - 1, "", 0), (ROWS, "dropout=0.5", 0), (ROWS, "neighbors=2", 0)],
+)
+def test_a_shuffled_batch_of_all_nodes_is_kept_where_nothing_of_it_is_drawn(batch_rows, options, kept):
+    run, *_ = training_of(GCN, rows=ROWS, batch_rows=batch_rows, model_options=options)
+    for _ in run.events(1):
+        pass
+    assert len(run.kept) == kept
+
+
 @pytest.mark.parametrize("length", [0, 1, 15, 16, 17, 999, 1000, 12345])
 def test_lengths_are_rounded_up_by_less_than_an_eighth(length):
     assert length <= rounded(length, 10**6) <= max(length, 1.125 * length)

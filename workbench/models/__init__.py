@@ -142,10 +142,11 @@ class Model:
     jumps, as that of rectified units, it `has_kinks`: at a jump float32 and float64 may stand on different sides.
 
     The `sampler(given, x)` of a model gives of all rows X trained on what completes a batch before a step,
-    `complete(batch, generator)`. `inputs(given, rows)` are what the graph of its scores takes besides X and parameters,
-    which a completed batch has in `others`. Where the scores of a row depend on other rows too, `rows_apart` is False:
-    a batch is never cut to check it, X has other rows than y, about `reads(given, rows)`, and predictions are made on
-    batches that were completed without a generator, by all that they depend on.
+    `complete(batch, generator)`; `draws(given)` says whether that reads the generator. `inputs(given, rows)` are what
+    the graph of its scores takes besides X and parameters, which a completed batch has in `others`. Where the scores of
+    a row depend on other rows too, `rows_apart` is False: a batch is never cut to check it, X has other rows than y,
+    about `reads(given, rows)`, and predictions are made on batches that were completed without a generator, by all that
+    they depend on.
 
     A model that orders items for users has no intercept (`has_intercept`), which changes no order. Its
     `rank(given, arrays)` gives of its parameters `scores_of(users)`, of all items, on which measures are taken then.
@@ -173,6 +174,7 @@ class Model:
     has_kinks: bool = False
     has_intercept: bool = True
     sampler: Callable[[Given, Any], Complete] | None = None
+    draws: Callable[[Given], bool] = lambda given: True
     inputs: Callable[[Given, int], tuple[Input, ...]] = lambda given, rows: ()
     reads: Callable[[Given, int], int] = lambda given, rows: rows
     rank: Callable[[Given, Mapping[str, np.ndarray]], Callable[[np.ndarray], np.ndarray]] | None = None

@@ -8,7 +8,8 @@ A step reads what its batch depends on: rows within two edges, all of them or as
 drawn (GraphSAGE, Hamilton et al. 2017); with a batch of all rows and all neighbours it is the paper's full batch.
 Predictions read all neighbours. `dropout` leaves that share of the entries of X and of the hidden units out of a step.
 The paper has rows_of_x=sum_1, dropout=0.5, adam with rate 0.01 and decay 0.0005, and 200 epochs. Shuffled, as by
-default, batches are completed anew each epoch; in order they repeat, with what was drawn for the first one.
+default, batches are completed anew each epoch, but for a full batch in which nothing is drawn; in order they repeat,
+with what was drawn for the first one.
 
 A batch of R rows with f neighbours a node reads R f^2 rows at most, and no more than there are: with z entries each a
 step takes O(R f^2 (z + 1) hidden) time and O(R f^2 (z + hidden)) memory, whatever the size of the graph.
@@ -103,6 +104,7 @@ register(
         rows_apart=False,
         has_kinks=True,
         sampler=sampler,
+        draws=lambda given: bool(given.options["neighbors"] or given.options["dropout"]),
         inputs=inputs,
         reads=reads,
     )

@@ -43,17 +43,17 @@ class Setup(_Setup):
 
     With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
     done for the next batch on a thread beside the step, which then pays for what it waits. Without `shuffle`, batches
-    repeat and are kept as prepared in the first epoch, at the price of their memory. A `fused` gradient is applied to
-    the rows it touches while it is summed, and never held. A `lazy` update leaves the other rows alone; an `exact` one
-    lets them catch up when they are next touched, and trains as the `standard` one does. On the `device` cuda batches
-    are cut on the host and copied; weights and states stay there. With `launch` graph the forward pass, loss and update
-    of a step are one launch, for csr batches and a fused gradient on cuda. With `launch` epoch all batches of an epoch,
-    or of 50 ms of it, are one compiled call, which reads csr rows where they stand, on cpu. With `launch` dual so are
-    rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an `exact`
-    update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows a loss is
-    told. With `intercept`, None for
-    yes on cpu, a number for each output is added to the scores: its gradient is the column sums of the slope, and the
-    optimizer steps all of it every time, without weight decay.
+    repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows in any
+    case. A `fused` gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
+    leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
+    `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
+    With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused gradient
+    on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call, which reads csr rows
+    where they stand, on cpu. With `launch` dual so are rows one by one, each by a step of dual variables
+    (`kernels.epochs.dual`): it trains to what `sgd` with an `exact` update and this decay comes to, without a learning
+    rate, and `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a number
+    for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps all of
+    it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)

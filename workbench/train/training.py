@@ -17,9 +17,11 @@ from workbench.train.events import StepEvent
 from workbench.train.setup import Setup, SetupError, refuse_impossible
 
 
-def batches_of(setup: Setup, x: Any, y: np.ndarray) -> data.Batches | data.StoredBatches:
-    """The rows of X and y in batches as the setup says."""
-    return data.batches_of(x, y, setup.batch_rows, shuffle=setup.shuffle, seed=setup.seed, last=setup.last)
+def batches_of(setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False) -> data.Batches | data.StoredBatches:
+    """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn."""
+    is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
+    shuffle = setup.shuffle and (is_drawn or not is_whole)
+    return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last)
 
 
 def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
@@ -57,7 +59,9 @@ class Training(ABC):
     @final
     def hold(self, x: Any, y: Any) -> None:
         """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
-        self.batches = batches_of(self.setup, x, y)
+        self.batches = batches_of(
+            self.setup, x, y, is_drawn=self.model.sampler is not None and self.model.draws(self.given)
+        )
         self.feed = feed_of(self.batches, self.model, self.given)
         self.kept: dict[int, Any] = {}
 
@@ -104,7 +108,7 @@ class Training(ABC):
     @property
     def keeps(self) -> bool:
         """Whether the batches of an epoch are kept for those after it, as prepared; never those of stored rows."""
-        return not self.setup.shuffle and not isinstance(self.batches.x, data.StoredRows)
+        return not self.batches.shuffle and not isinstance(self.batches.x, data.StoredRows)
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
