@@ -19,7 +19,7 @@ from workbench.cluster import states
 from workbench.cluster.messages import DTYPES
 from workbench.cluster.partition import Move, Partition
 from workbench.json_text import is_whole, parsed
-from workbench.kvstore import Key, StoreError
+from workbench.kvstore import Drawn, Key, StoreError
 
 MANIFEST = "manifest.json"
 KIND = "sparse-workbench shards"
@@ -32,7 +32,8 @@ PREFIX = re.compile(r"step-\d+-\w+")
 class Manifest:
     """What a checkpoint holds: `values` are key, shape and dtype of each; files of the shards begin with `prefix`.
 
-    `settings` are those of the optimizer, None without one; `about` is what the training says of itself.
+    `settings` are those of the optimizer, None without one; `about` is what the training says of itself. `drawn` has
+    key and `Drawn.about` of values whose rows are drawn when first touched; files hold those that were.
     """
 
     prefix: str
@@ -41,6 +42,7 @@ class Manifest:
     values: Sequence[Sequence[Any]]
     settings: Mapping[str, Any] | None
     about: Mapping[str, Any]
+    drawn: Sequence[Sequence[Any]] = ()
     kind: str = KIND
     version: int = VERSION
 
@@ -94,8 +96,10 @@ def _check_values(path: Path, manifest: Manifest) -> None:
         for key, shape, dtype in manifest.values:
             if dtype not in DTYPES or not isinstance(key, int | str) or not all(map(is_whole, shape)):
                 raise ValueError(f"{key!r:.40} of shape {shape!r:.40}, {dtype!r:.40}")
+        for _, about in manifest.drawn:
+            Drawn.of(about)
         manifest.partitions(manifest.shards, manifest.spread)
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, LookupError) as error:
         raise StoreError(f"{path} lists values that are none: {error}.") from None
 
 

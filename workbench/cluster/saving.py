@@ -12,6 +12,7 @@ from workbench.cluster import checkpoints
 from workbench.cluster.channel import Content
 from workbench.cluster.checkpoints import Manifest
 from workbench.cluster.held import Held
+from workbench.kvstore import Drawn
 from workbench.optimizers import Updater
 
 if TYPE_CHECKING:
@@ -31,7 +32,9 @@ def save_shards(self: "ShardedStore", folder: str | os.PathLike, about: Mapping[
     self.number += 1
     self.after(self.step, "save", number=self.number, step=self.step, path=str(folder / prefix))
     values = [[key, held.shape, held.dtype.name] for key, held in self.held.items()]
-    checkpoints.write(folder, Manifest(prefix, self.shards, self.spread, values, self.settings, dict(about or {})))
+    drawn = [[key, one.about] for key, one in self.drawn.items()]
+    said = Manifest(prefix, self.shards, self.spread, values, self.settings, dict(about or {}), drawn)
+    checkpoints.write(folder, said)
 
 
 def load_shards(self: "ShardedStore", folder: str | os.PathLike) -> dict[str, Any]:
@@ -46,6 +49,7 @@ def load_shards(self: "ShardedStore", folder: str | os.PathLike) -> dict[str, An
     partitions = manifest.partitions(self.shards, self.spread)
     shapes = {key: (tuple(shape), np.dtype(dtype)) for key, shape, dtype in manifest.values}
     self.held = {key: Held(*shapes[key], partitions[key]) for key in partitions}
+    self.drawn = {key: Drawn.of(said) for key, said in manifest.drawn}
     saved = {"folder": str(Path(folder).resolve()), "spread": self.spread}
     self.begin([Content({}, [])] * self.shards, saved=saved)
     return dict(manifest.about)

@@ -16,8 +16,9 @@ from typing import Any, final
 import numpy as np
 
 from workbench import formats
-from workbench.cluster import checkpoints
+from workbench.cluster import checkpoints, drawing
 from workbench.cluster.messages import Message, packed, unpacked
+from workbench.formats import RowSparse
 from workbench.json_text import is_whole
 from workbench.kvstore import Key, LocalStore, StoreError
 from workbench.optimizers import Updater
@@ -48,6 +49,7 @@ class Shard:
     def _begin(self, store: LocalStore) -> None:
         """Start at step 0 with these values."""
         self.store, self.step, self.failure = store, 0, ""
+        self.drawn: dict[Key, drawing.Source] = {}
         self.pushes: dict[int, dict[int, dict[Key, Any]]] = {}
         """What was pushed, by step and trainer."""
         self.pushed = [0] * self.trainers
@@ -117,6 +119,16 @@ class Shard:
     def _init(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
         for key, value in _values(about, arrays).items():
             self.store.init(key, value)
+        if "drawn" in about:
+            self.drawn |= drawing.sources(about["drawn"], about["spread"], self.number, self.shards)
+            for key, _ in about["drawn"]:
+                if key in self.drawn:
+                    self.store.init(key, self.drawn[key].nothing)
+
+    def _draw(self, rows: Mapping[Key, np.ndarray | None]) -> None:
+        """See that these rows are there, None for all, where they are drawn when first touched."""
+        for key in rows.keys() & self.drawn.keys():
+            self.drawn[key].draw(self.store.values[key], rows[key])
 
     def _optimizer(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> None:
         self.store.set_optimizer(Updater.from_settings(about["settings"]))
@@ -139,6 +151,9 @@ class Shard:
             state = _values(about, arrays) if saved is None else checkpoints.state_of(saved, self.number, self.shards)
             store.load_state_dict(state)
             self._begin(store)
+            if saved is not None:
+                drawn = checkpoints.read(saved["folder"]).drawn
+                self.drawn = drawing.sources(drawn, saved["spread"], self.number, self.shards)
             self.generation = about["generation"]
         return DONE
 
@@ -177,7 +192,9 @@ class Shard:
         """Do the steps that can be done. One that cannot be done ends this generation, with words for every trainer."""
         while self._is_complete(step := self.step + 1) and not (self._clips and step not in self.totals):
             try:
-                self.store.take(self._sums(step), self.totals.pop(step, None))
+                sums = self._sums(step)
+                self._draw({key: one.indices if isinstance(one, RowSparse) else None for key, one in sums.items()})
+                self.store.take(sums, self.totals.pop(step, None))
             except ValueError as error:
                 self.failure = f"Shard {self.number} cannot do step {step}: {error}"
                 raise StoreError(self.failure) from None
@@ -209,6 +226,7 @@ class Shard:
     def _pull(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
         self._reach(about, lag=self.staleness)
         rows = self._rows(about, arrays)
+        self._draw(rows)
         if about["current"]:
             self.store.catch_up(rows)
         names: list[list] = []
@@ -224,6 +242,7 @@ class Shard:
 
     def _state(self, about: Mapping[str, Any], arrays: Sequence[np.ndarray]) -> Message:
         self._reach(about, lag=0)
+        self._draw(dict.fromkeys(self.drawn))
         state = self.store.state_dict()
         names, values = packed(state)
         return Message("done", {"names": names, "shapes": [list(array.shape) for array in state.values()]}, values)

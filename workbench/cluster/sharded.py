@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from workbench import formats
-from workbench.cluster import parts, saving, states
+from workbench.cluster import drawing, parts, saving, states
 from workbench.cluster.channel import Channel, Content
 from workbench.cluster.held import Held
 from workbench.cluster.messages import Message, narrowed, packed, unpacked
@@ -31,6 +31,7 @@ from workbench.formats import RowSparse
 from workbench.formats.row_parts import row_numbers
 from workbench.kvstore import (
     VALUE,
+    Drawn,
     Key,
     LocalStore,
     Store,
@@ -65,6 +66,7 @@ class ShardedStore(Store):
         self.shards = transport.shards
         self.traffic, self.staleness = self.channel.traffic, Counter[int]()
         self.held: dict[Key, Held] = {}
+        self.drawn: dict[Key, Drawn] = {}
         self.updater: Updater | None = None
         self.settings: dict[str, Any] | None = None
         self.step = self.number = self.settled = 0
@@ -91,12 +93,22 @@ class ShardedStore(Store):
         return list(self.held)
 
     def init(self, key: Key, value: Any) -> None:
-        """Give each shard its rows of the value."""
+        """Give each shard its rows of the value, or what it draws them of when they are first touched."""
         check_new_key(key, self.held)
+        if isinstance(value, Drawn):
+            self._init_drawn(key, value)
+            return
         value = computed(admitted(key, value))
         self._hold(key, value)
         pieces = parts.cut(value, self.held[key].partition)
         self._do_once("init", [_shaped({} if piece is None else {key: piece}) for piece in pieces])
+
+    def _init_drawn(self, key: Key, drawn: Drawn) -> None:
+        drawing.check_lazy(self.updater, [key])
+        self._hold(key, drawn)
+        self.drawn[key] = drawn
+        listed = {"drawn": [[key, drawn.about]], "spread": self.spread, "names": [], "shapes": []}
+        self._do_once("init", [Content(listed, [])] * self.shards)
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
         """Send each shard its rows of what this trainer adds to the step, summed where it has several workers.
@@ -143,6 +155,7 @@ class ShardedStore(Store):
         """Let each shard make an optimizer of these settings, without steps; `updater` itself stays without any."""
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
+        drawing.check_lazy(updater, self.drawn)
         self.updater, self.settings = updater, updater.settings
         self._do_once("optimizer", settings=self.settings)
 
@@ -164,7 +177,7 @@ class ShardedStore(Store):
         if self.settings is not None:
             checked.set_optimizer(Updater.from_settings(self.settings))
         checked.load_state_dict(state)
-        self.held = {}
+        self.held, self.drawn = {}, {}
         for name in (name for name in state if name.startswith(VALUE)):
             self._hold(key_of(name[len(VALUE) :]), state[name])
         self.begin([_shaped(own) for own in states.cut(state, self._partitions, self.shards)])
@@ -188,7 +201,7 @@ class ShardedStore(Store):
         rows = value.shape[0] if value.ndim else 1
         if not rows:
             raise StoreError(f"The value of {key!r} has the shape {value.shape}; shards share 1 row or more.")
-        self.held[key] = Held(tuple(value.shape), value.dtype, Partition(rows, self.shards, self.spread))
+        self.held[key] = Held(tuple(value.shape), np.dtype(value.dtype), Partition(rows, self.shards, self.spread))
 
     def _of(self, key: Key) -> Held:
         if key not in self.held:

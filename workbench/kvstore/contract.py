@@ -38,7 +38,7 @@ class Store(ABC):
 
     @abstractmethod
     def init(self, key: Key, value: Any) -> None:
-        """Set a key for the first and only time, to a dense or row_sparse array."""
+        """Set a key for the first and only time, to a dense or row_sparse array, or to rows that are `Drawn`."""
 
     @abstractmethod
     def push_all(self, values: Mapping[Key, Any]) -> None:

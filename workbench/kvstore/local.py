@@ -13,6 +13,7 @@ from workbench.formats.row_parts import row_numbers
 from workbench.json_text import parsed
 from workbench.kvstore.admission import admitted, check_new_key, check_pushed
 from workbench.kvstore.contract import OPTIMIZER, VALUE, Key, Store, StoreError
+from workbench.kvstore.drawn import Drawn
 from workbench.kvstore.sums import added, caught_up, computed, put_rows
 from workbench.optimizers import Updater
 from workbench.optimizers.norms import square_norms
@@ -36,9 +37,9 @@ class LocalStore(Store):
         return list(self.values)
 
     def init(self, key: Key, value: Any) -> None:
-        """Set a key to a copy of the value."""
+        """Set a key to a copy of the value; rows that are to be drawn are drawn now, all of them."""
         check_new_key(key, self.values)
-        self.values[key] = formats.copy(admitted(key, value))
+        self.values[key] = value.whole() if isinstance(value, Drawn) else formats.copy(admitted(key, value))
 
     def push_all(self, values: Mapping[Key, Any]) -> None:
         """Sum what came for each key; then a step of the optimizer, or the sum in place of the value."""

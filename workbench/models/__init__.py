@@ -203,12 +203,18 @@ class Model:
         b = Parameter("b", (self.outputs or given.width,), decays=False)
         return (*self.parameters(given), b) if intercept else self.parameters(given)
 
-    def graph(self, given: Given, engine: str = "ours", intercept: bool = False) -> tuple[Symbol, Symbol]:
-        """The symbols of the scores, plus b where there is an intercept, and of the mean loss on y."""
-        scores = self.scores(variable("x"), engine, given)
+    def graph(
+        self, given: Given, engine: str = "ours", intercept: bool = False, names: tuple[str, str] = ("x", "y")
+    ) -> tuple[Symbol, Symbol]:
+        """The symbols of the scores, plus b where there is an intercept, and of the mean loss on y.
+
+        `names` are those of X and y in the graph.
+        """
+        x, y = map(variable, names)
+        scores = self.scores(x, engine, given)
         if intercept:
             scores = ops.get("add")(scores, variable("b"), name="scores")
-        return scores, ops.get(f"{self.loss}_loss")(scores, variable("y"), name="loss")
+        return scores, ops.get(f"{self.loss}_loss")(scores, y, name="loss")
 
 
 _models: Registry[Model] = Registry("model", (__name__,), ModelError)

@@ -9,17 +9,17 @@ from numpy.typing import DTypeLike
 from workbench import formats, ops
 from workbench.data.batches.feed import Batch, Feed
 from workbench.executor.binding import zeros
-from workbench.formats import RowSparse
 from workbench.graph import Graph
 from workbench.kvstore import LocalStore, Store, caught_up
 from workbench.metrics import Accumulator
-from workbench.module import checkpoint, initialisers, reads, training
-from workbench.module.initialisers import ModuleError, Spec
+from workbench.module import checkpoint, reads, starting, training
+from workbench.module.initialisers import ModuleError
 from workbench.module.layout import Layout, Position, Prepared
 from workbench.module.worker import Worker
 from workbench.optimizers import Updater
 
 SLICES = ("mean", "sum")
+SHARES = ("batches", "rows")
 
 
 @final
@@ -35,6 +35,9 @@ class Module:
     of one number, such as a loss, are taken for means over rows with `slices="mean"`, so that the slices count by their
     rows, and for sums with "sum"; output layers and outputs with a row for each sample need no such choice.
 
+    Of several trainers on one store each takes its slices of batches that all of them are given, with
+    `share="batches"`; with "rows" each is given batches of rows of its own, all as high as those of the others.
+
     `prediction` is the place of the output that is scored and predicted, `target` the label it is compared with.
     """
 
@@ -48,6 +51,7 @@ class Module:
         workers: int = 1,
         store: Store | None = None,
         slices: str = "mean",
+        share: str = "batches",
         prediction: int = 0,
         target: str | None = None,
     ) -> None:
@@ -59,8 +63,10 @@ class Module:
             raise ModuleError(f"workers is {workers}; it is the number of slices of a batch, 1 or more.")
         if slices not in SLICES:
             raise ModuleError(f"slices is {slices!r}; it is one of {', '.join(SLICES)}.")
+        if share not in SHARES:
+            raise ModuleError(f"share is {share!r}; it is one of {', '.join(SHARES)}.")
         self.trained = [name for name in self.layout.parameters if name not in fixed]
-        self.count, self.slices = workers, slices
+        self.count, self.slices, self.share = workers, slices, share
         self.store: Store | None = LocalStore() if store is None and workers > 1 else store
         self.workers: list[Worker] = []
         self.updater: Updater | None = None
@@ -104,40 +110,6 @@ class Module:
             weights = {name: zeros(facts.arguments[name]) for name in self.layout.parameters}
             self.workers.append(Worker(self.layout.symbol, arrays, weights, row_reads, **options))
         return self
-
-    def initialise(self, default: Spec = "uniform", seed: int = 0, values: Mapping[str, Any] | None = None) -> "Module":
-        """Give the parameters their first values; returns the module.
-
-        In this order: `values` by name, arrays of any format; the `init` that its variable declares; `default`. Specs
-        and their numbers are in `workbench.module.initialisers`. Each parameter is drawn from the seed and its name
-        alone. Row_sparse parameters get all their rows, but for those in `values`.
-        """
-        self._need("bound", "bind(batches)")
-        if self.initialised:
-            raise ModuleError("The module is initialised already; make another one to start over.")
-        values = dict(values or {})
-        if unknown := sorted(set(values) - set(self.layout.parameters)):
-            known = ", ".join(self.layout.parameters)
-            raise ModuleError(f"values has {', '.join(unknown)}; the parameters are {known}.")
-        variables = self.layout.symbol.variables()
-        specs = {name: variables[name].attributes["init"] for name in self.layout.parameters}
-        specs = {name: default if spec is None else spec for name, spec in specs.items() if name not in values}
-        initialisers.checked(specs)
-        for name, weight in self.workers[0].weights.items():
-            start = values[name] if name in values else _drawn(specs[name], name, weight, seed)
-            self._put(name, weight, start)
-        if self.store is not None:
-            for name, weight in self.workers[0].weights.items():
-                self.store.init(name, weight)
-            self.version += 1
-        self.initialised = True
-        return self
-
-    def _put(self, name: str, weight: Any, value: Any) -> None:
-        if tuple(value.shape) != weight.shape:
-            came = f"The value of {name} has the shape {tuple(value.shape)}"
-            raise ModuleError(f"{came}; the parameter's is {weight.shape}.")
-        formats.assign(weight, value)
 
     def set_optimizer(self, optimizer: str | Updater, **settings: Any) -> "Module":
         """Train by an optimizer: an `Updater`, or the name of one with its settings; returns the module.
@@ -276,11 +248,7 @@ class Module:
         if not reached:
             raise ModuleError(f"The module is not {state} yet; call {call} first.")
 
+    initialise = starting.initialise
     prepare, fit, score = training.prepare, training.fit, training.score
     predict, predictions = training.predict, training.predictions
     save, restore = checkpoint.save, checkpoint.restore
-
-
-def _drawn(spec: Spec, name: str, weight: Any, seed: int) -> Any:
-    values = initialisers.draw(spec, name, weight.shape, weight.dtype, seed)
-    return RowSparse(values, np.arange(len(values)), weight.shape) if isinstance(weight, RowSparse) else values

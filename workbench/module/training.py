@@ -107,13 +107,15 @@ def prepare(
     self._need("bound", "bind(batches)")
     arrays = self.layout.arrays(batch, self.workers[0].executor.known)
     rows, is_own = len(batch.rows_index), is_own and batch.is_copy
-    borders = own_slices(rows, self.count, None if whole else self.store)
+    has_own_rows = self.share == "rows" and self.store is not None and not whole
+    borders = own_slices(rows, self.count, None if whole or has_own_rows else self.store)
     parts = [arrays] if borders == [(0, rows)] else cut(arrays, borders, self.workers[0].executor.known)
     planned = batch.planned if is_own and parts[0] is arrays else None
     plans, always = plans or planned is not None, self.store is not None or self.lags or (plans and not once)
     each = zip(self.workers, parts, strict=False)
     worker_plans = [worker.plans(part, planned, always) if plans or always else None for worker, part in each]
-    shares = [(stop - start) / rows if rows else 1.0 for start, stop in borders]
+    all_rows = rows * (self.store.trainers if has_own_rows else 1)
+    shares = [(stop - start) / all_rows if rows else 1.0 for start, stop in borders]
     return Prepared(batch, parts, worker_plans, shares, slice(borders[0][0], borders[-1][1]), is_own)
 
 
