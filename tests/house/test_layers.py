@@ -56,7 +56,10 @@ ALLOWED = {
         *("store", "analysis", "plots", "reports", "sweep", "study", "advise", "train"),
         *("formats", "ops", "data", "models", "optimizers", "advise"),
     },
-    "workbench.cluster": {"formats", "ops", "optimizers", "kvstore", "json_text", "measure", "sweep", "store"},
+    "workbench.cluster": {
+        *("formats", "ops", "graph", "models", "optimizers", "data", "kvstore", "module", "train", "measure", "sweep"),
+        *("store", "json_text"),
+    },
     "workbench.command": {
         *("formats", "ops", "data", "measure", "train", "store", "analysis", "sweep", "bench", "reports", "metrics"),
         "study",

@@ -36,7 +36,7 @@ def test_every_setting_but_the_axis_and_what_is_repeated_tells_rows_apart():
 
 
 def test_the_command_train_has_an_option_for_each_setting():
-    assert list(inspect.signature(cli.train).parameters) == NAMES
+    assert list(inspect.signature(cli.train).parameters)[-len(NAMES) :] == NAMES
 
 
 def test_choices_of_the_panel_are_controls_of_the_table_and_how_to_measure():

@@ -20,6 +20,10 @@ class RolledBackError(StoreError):
     """The shards went on with another generation, from a state that was loaded: begin from there, or end."""
 
 
+class GoneError(StoreError):
+    """The process of a shard was started anew, or the shards of the run were removed."""
+
+
 class Content(NamedTuple):
     """What the message to one shard says beside what all of them say."""
 

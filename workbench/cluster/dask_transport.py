@@ -7,9 +7,12 @@ then one message each way, and a worker answers many at once. They are bytes, so
     store = ShardedStore(DaskTransport(run), 0)     # in each trainer: a task of the cluster, or a process with a client
 
 A worker that is lost takes its shards along: messages to them time out, and training begins again from a checkpoint.
+Trainers are started by a handler, too: a task would be started anew elsewhere when its worker is lost, on its own.
 """
 
 import asyncio
+import contextlib
+import threading
 import uuid
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -22,6 +25,8 @@ try:
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
+from workbench.cluster import remote
+from workbench.cluster.channel import GoneError
 from workbench.cluster.messages import Message
 from workbench.cluster.security import check_encrypted
 from workbench.cluster.shard import Shard
@@ -50,6 +55,11 @@ class Run:
     def operation(self) -> str:
         """The workers' name of the handler; shards of another run do not answer to it."""
         return f"workbench_shard_{self.name}"
+
+    @property
+    def training(self) -> str:
+        """The workers' name of the handler that runs a trainer, and of the topic of what trainers tell."""
+        return f"workbench_trainer_{self.name}"
 
 
 def place(
@@ -87,10 +97,32 @@ class ShardPlugin(WorkerPlugin):
         count = len(self.run.addresses)
         self.served = {number: Served(Shard(number, count, self.trainers, self.staleness)) for number in own}
         worker.handlers[self.run.operation] = self.receive
+        worker.handlers[self.run.training] = self.train
+        self.worker = worker
 
     def teardown(self, worker: Worker) -> None:
-        """Answer no longer."""
+        """Answer no longer; who waits is told at once."""
         worker.handlers.pop(self.run.operation, None)
+        worker.handlers.pop(self.run.training, None)
+        for served in self.served.values():
+            served.end()
+        self.served = {}
+
+    async def train(self, trainer: int, work: str, request: str) -> str:
+        """The handler: run a trainer to its end on a thread; its answer, or what went wrong, as JSON."""
+        transport = DaskTransport(self.run, self.worker)
+        loop, future = asyncio.get_running_loop(), asyncio.get_running_loop().create_future()
+
+        def tell(said: Mapping[str, Any]) -> None:
+            self.worker.log_event(self.run.training, dict(said))
+
+        def act() -> None:
+            answer = remote.answer(work, transport, trainer, request, tell)
+            with contextlib.suppress(RuntimeError):  # the worker has ended
+                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(answer))
+
+        threading.Thread(target=act, name=f"trainer {trainer}", daemon=True).start()
+        return await future
 
     async def receive(self, shard: int, frames: list[bytes], seconds: float) -> list[bytes] | None:
         """The handler: the answer to one message; None where the shard is not here."""
@@ -103,14 +135,19 @@ class Served:
     """A shard with what wakes the messages that wait for it."""
 
     def __init__(self, shard: Shard) -> None:
-        self.shard, self.changed = shard, asyncio.Event()
+        self.shard, self.changed, self.is_over = shard, asyncio.Event(), False
 
-    async def answer(self, frames: list[bytes], seconds: float) -> list[bytes]:
-        """What the shard answers, within `seconds`; `wait` if it could not do more by then."""
+    def end(self) -> None:
+        """Answer nobody any more."""
+        self.is_over = True
+        self.changed.set()
+
+    async def answer(self, frames: list[bytes], seconds: float) -> list[bytes] | None:
+        """What the shard answers, within `seconds`; `wait` if it could not do more by then, None when it has ended."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         message = Message.from_frames(frames)
-        while True:
+        while not self.is_over:
             changed = self.changed
             reply = await loop.run_in_executor(COMPUTING, self.shard.handle, message)
             if reply.kind != "wait":
@@ -122,6 +159,7 @@ class Served:
                 await asyncio.wait_for(changed.wait(), left)
             except TimeoutError:
                 end = loop.time()  # the last time it is asked
+        return None
 
 
 @final
@@ -159,5 +197,5 @@ class DaskTransport(Transport):
             await asyncio.sleep(min(SECONDS_PAUSE, seconds))
             return None
         if reply is None:
-            raise StoreError(f"The worker {address} has no shard {shard} of this run: it was started anew, or removed.")
+            raise GoneError(f"The worker {address} has no shard {shard} of this run: it was started anew, or removed.")
         return Message.from_frames(reply)

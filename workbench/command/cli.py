@@ -8,9 +8,9 @@ import typer
 from workbench.command import advise_options, data_commands, exits
 from workbench.command.compare_options import compare
 from workbench.command.fit_options import bench_fit
-from workbench.command.options import with_settings
 from workbench.command.report_options import Markdown, report
 from workbench.command.sweep_options import sweep
+from workbench.command.train_options import train
 
 app = typer.Typer(
     cls=exits.Commands,
@@ -102,13 +102,7 @@ app.command("report")(report)
 app.command("compare")(compare)
 
 
-@app.command()
-@with_settings
-def train(**options: Any) -> None:
-    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
-    from workbench.command import training
-
-    training.train({name: value for name, value in options.items() if value is not None})
+app.command()(train)
 
 
 @app.command()

@@ -13,8 +13,9 @@ COMPLETED = {"engine": "the format", "gradient": "the format", "update": "the gr
 
 
 def with_settings(command: Callable[..., None]) -> Callable[..., None]:
-    """Give `command`, which takes keywords, an option for each setting, as typer reads them from a signature."""
-    parameters = [_parameter(setting) for setting in SETTINGS]
+    """Give `command` an option for each setting in place of its last parameter, which takes the rest."""
+    *own, _ = inspect.signature(command, eval_str=True).parameters.values()
+    parameters = [*own, *(_parameter(setting) for setting in SETTINGS)]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command

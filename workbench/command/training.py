@@ -28,13 +28,16 @@ EPOCHS_SHOWN = 20
 """The last ones, of more: the table stays on a screen."""
 
 
-def cell_of(settings: dict) -> Cell:
-    """The cell of the command's options, engine, gradient and update filled in; `SpecError` where it means nothing."""
+def cell_of(settings: dict, several: bool = False) -> Cell:
+    """The cell of the command's options, engine, gradient and update filled in; `SpecError` where it means nothing.
+
+    For `several` trainers they are filled in with the usual ones, which gradients that are sent have.
+    """
     try:
         validate({"name": "train", "axes": settings})
     except SpecError as error:
         raise SpecError(_as_options(str(error))) from None
-    cell = Cell(**complete(settings, fastest=True)[0])
+    cell = Cell(**complete(settings, fastest=not several)[0])
     if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
         raise SpecError(_as_options(reason))
     if names := unread(cell):

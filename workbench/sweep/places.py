@@ -33,8 +33,8 @@ class Place:
         return f"{self.name}: {shlex.join(self.command)}"
 
 
-def places(where: str) -> list[Place]:
-    """The agents that WHERE stands for; `SpecError` where it stands for none.
+def places(where: str, program: Sequence[str] = AGENT) -> list[Place]:
+    """The agents that WHERE stands for, or other programs there; `SpecError` where it stands for none.
 
     >>> [place.name for place in places("local:2")], places("ssh:n1,me@n2")[1].command[-2]
     (['local 1', 'local 2'], 'me@n2')
@@ -44,12 +44,12 @@ def places(where: str) -> list[Place]:
         if not (rest.isdecimal() and 1 <= int(rest) <= MOST):
             raise SpecError(f"{where!r} names no number of agents, 1 to {MOST}: {kind}:2.")
         before = SLURM if kind == "slurm" else ()
-        return [Place(f"{kind} {number}", (*before, *AGENT)) for number in range(1, int(rest) + 1)]
+        return [Place(f"{kind} {number}", (*before, *program)) for number in range(1, int(rest) + 1)]
     if kind == "ssh":
         hosts = rest.split(",")
         if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
             raise SpecError(f"{where!r} has {wrong[0]!r}, which is no host: ssh:node1,me@node2.")
         if len(set(hosts)) < len(hosts):
             raise SpecError(f"{where!r} names a host twice; a machine has one agent.")
-        return [Place(host, (*SSH, host, shlex.join(AGENT))) for host in hosts]
+        return [Place(host, (*SSH, host, shlex.join(program))) for host in hosts]
     raise SpecError(f"{where!r} is no place to run agents; there is: local:N, ssh:HOST,HOST, slurm:N.")

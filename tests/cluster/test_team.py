@@ -1,0 +1,94 @@
+"""Trainers in processes: what they train, what is told when one fails, and that a loss changes no bit."""
+
+import json
+import os
+
+import pytest
+
+from tests.support import shared_training as support
+
+pytest.importorskip("distributed")
+
+from workbench.cluster.dask_hosts import Hosts
+from workbench.cluster.team import Team, TeamError
+from workbench.cluster.trainer import Job
+
+HELPERS = "tests.support.shared_training"
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The state after the training without losses, by trainers on threads."""
+    folder = tmp_path_factory.mktemp("alone")
+    support.on_threads(support.cell(), 2, 2, folder=str(folder))
+    return support.saved_state(folder)
+
+
+@pytest.fixture(scope="module")
+def hosts(tmp_path_factory):
+    """Two processes."""
+    before = os.environ.get("WORKBENCH_CACHE")
+    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    with Hosts("local:2", tmp_path_factory.mktemp("hosts")) as made:
+        yield made
+    os.environ.pop("WORKBENCH_CACHE")
+    if before is not None:
+        os.environ["WORKBENCH_CACHE"] = before
+
+
+def team(hosts, folder, told: list, work: str = "", **changes) -> Team:
+    folder.mkdir(exist_ok=True)
+    options = {"steps_saved": 3, "threads": 1, **changes}
+    job = Job(support.cell().model_dump(mode="json"), 2, str(folder), **options)
+    return Team(hosts, job, None, told.append, *([f"{HELPERS}:{work}"] if work else []))
+
+
+def test_processes_train_what_one_process_trains_and_tell_every_step(hosts, tmp_path, undisturbed):
+    told: list[dict] = []
+    answer = team(hosts, tmp_path, told).run()
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+    assert [said["step"] for said in told if "step" in said] == list(range(1, 13))
+    assert (answer["losses"], answer["rows"]) == (0, 33)
+    assert answer["qualities"]["accuracy"] > 0
+
+
+@pytest.mark.parametrize(("how", "trainer", "at"), [("SIGKILL", 0, 17), ("SIGSTOP", 1, 30)])
+def test_a_loss_at_a_message_changes_no_bit(hosts, tmp_path, undisturbed, how, trainer, at):
+    (tmp_path / "strike").write_text(json.dumps({"trainer": trainer, "at": at, "how": how}))
+    told: list[dict] = []
+    answer = team(hosts, tmp_path, told, "struck").run()
+    assert answer["losses"] == 1
+    (lost,) = [said for said in told if "lost" in said]
+    assert lost["lost"].startswith(f"local {trainer + 1} ")
+    assert ("was ended by SIGKILL" if how == "SIGKILL" else "was stopped by a signal") in lost["lost"]
+    assert lost["from"] % 3 == 0
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+
+
+def test_who_does_not_answer_for_too_long_is_lost(hosts, monkeypatch):
+    assert hosts.lost() == []
+    monkeypatch.setattr(hosts, "seconds_silent", -1.0)
+    assert [one.address for one in hosts.lost()] == hosts.addresses()
+    assert hosts.lost()[0].why.startswith("local 1 has not answered for -1 s.")
+
+
+def test_what_a_trainer_fails_of_is_told_with_its_log(hosts, tmp_path):
+    with pytest.raises(TeamError, match=r"(?s)Trainer 1 on local 2 failed: RuntimeError: no such luck.*Its log.*luck"):
+        team(hosts, tmp_path, [], "failing").run()
+
+
+def test_a_stop_ends_all_trainers_and_the_training_goes_on_later(hosts, tmp_path, undisturbed):
+    told: list[dict] = []
+    first = team(hosts, tmp_path, told)
+    first.tell = lambda said: told.append(said) or ("saved" in said and first.stop())
+    if first.run() is not None:  # it was over before it could be stopped
+        assert told[-1]
+    assert team(hosts, tmp_path, told).run()["losses"] == 0
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+
+
+def test_a_checkpoint_of_another_training_is_refused(hosts, tmp_path):
+    team(hosts, tmp_path, []).run()
+    other = Job(support.cell(seed=4).model_dump(mode="json"), 2, str(tmp_path))
+    with pytest.raises(TeamError, match="is of a training with other settings"):
+        Team(hosts, other).run()

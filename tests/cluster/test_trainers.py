@@ -1,0 +1,100 @@
+"""Trainers that share rows and shards train as one process with as many workers does, bit for bit."""
+
+import os
+
+import numpy as np
+import pytest
+
+from tests.support import shared_training as support
+from workbench import data, formats
+from workbench.cluster import fitting
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import make_problem
+from workbench.sweep.spec import SpecError
+from workbench.train.several import why_not_several
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _cache(tmp_path_factory):
+    before = os.environ.get("WORKBENCH_CACHE")
+    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    yield
+    if before is None:
+        del os.environ["WORKBENCH_CACHE"]
+    else:
+        os.environ["WORKBENCH_CACHE"] = before
+
+
+def same_weights(state: dict, weights: dict) -> bool:
+    return all(
+        np.array_equal(
+            formats.to_format(state[f'value:"{name}"'], "dense"), formats.to_format(weight, "dense"), equal_nan=True
+        )
+        for name, weight in weights.items()
+    )
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"model": "embedding_mlp", "model_options": "hidden=4", "width": 1, "optimizer": "adam"},
+        {"model": "linear", "width": 1, "update": "exact", "optimizer": "sgd", "decay": 0.01, "intercept": True},
+        {"model": "factorization_machine", "width": 2, "update": "standard", "gradient": "dense"},
+    ],
+    ids=lambda changes: changes.get("model", "softmax"),
+)
+def test_trainers_have_the_bits_of_one_process_with_as_many_workers(changes, tmp_path):
+    of = support.cell(**changes)
+    answers, told = support.on_threads(of, trainers=2, shards=3, folder=str(tmp_path), steps_saved=100)
+    module = support.alone(of, 2)
+    assert same_weights(support.saved_state(tmp_path), module.raw_weights())
+    assert [answer["rows"] for answer in answers] == [33, 33]
+    losses = {said["first"]: said["losses"] for said in told if said.get("trainer") == 0}
+    assert sum(map(len, losses.values())) == answers[0]["step"] == 2 * 6
+    assert answers[0]["qualities"]
+
+
+def test_trainers_of_stored_rows_read_their_own_shards_alone(tmp_path, monkeypatch):
+    made = data.load("uniform", rows=90, features=30, density=0.2, classes=3, seed=1, cache=False)
+    data.convert(made, tmp_path / "x.sparse", shuffle=3, shard_bytes=1024)
+    of = support.cell(dataset="sparse", path=str(tmp_path / "x.sparse"), rows=None, features=None, density=None)
+    problem, read = make_problem(of), []
+    kind = type(problem.x)
+    kept = kind.read_runs
+    monkeypatch.setattr(kind, "read_runs", lambda self, runs: read.append((self, list(runs))) or kept(self, runs))
+    feeds = [fitting.shared(problem, setup_of(of), number, 2) for number in range(2)]
+    seen = [np.concatenate([batch.x.toarray() for batch in feed.epoch(0)]) for feed in feeds]
+    assert [len(rows) for rows in seen] == [36, 36]
+    whole = problem.x.read(0, 72).toarray()
+    for part, rows in zip((whole[:36], whole[36:]), seen, strict=True):
+        assert sorted(map(tuple, part)) == sorted(map(tuple, rows))
+    answers, _ = support.on_threads(of, trainers=2, shards=2, folder=str(tmp_path / "run"))
+    assert same_weights(support.saved_state(tmp_path / "run"), support.alone(of, 2).raw_weights())
+    assert len(answers) == 2
+
+
+def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path):
+    of = support.cell()
+    support.on_threads(of, 2, 2, folder=str(tmp_path / "whole"))
+    support.on_threads(support.cell(epochs=1), 2, 2, folder=str(tmp_path / "parts"), steps_saved=4)
+    support.on_threads(of, 2, 3, folder=str(tmp_path / "parts"), resumes=True)
+    one, two = (support.saved_state(tmp_path / name) for name in ("whole", "parts"))
+    assert support.support.same_bits(one, two)
+
+
+@pytest.mark.parametrize(
+    ("changes", "trainers", "told"),
+    [
+        ({"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}, 2, "take format csr"),
+        ({"batch_rows": 10}, 3, "10 rows are no multiple of 3"),
+        ({"launch": "epoch"}, 2, "take kernels"),
+        ({"model": "pruned_mlp"}, 2, "weights at a pattern"),
+        ({}, 0, "there is 1 or more"),
+    ],
+)
+def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainers, told):
+    of = support.cell(**changes)
+    assert told in why_not_several(setup_of(of), trainers)
+    with pytest.raises(SpecError, match=told):
+        fitting.check(of, trainers)

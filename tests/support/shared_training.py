@@ -1,0 +1,124 @@
+"""Trainings by several trainers, and the same by one process that has all their rows."""
+
+import json
+import os
+import signal
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from tests.support import shards as support
+from workbench import data
+from workbench.cluster import ShardedStore, Transport, fitting
+from workbench.cluster import trainer as trainers_room
+from workbench.cluster.trainer import Job, Tell
+from workbench.data.shards.shuffling import stacked
+from workbench.module import Module
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import make_problem
+from workbench.sweep.spec import Cell
+
+SETTINGS = {
+    "dataset": "uniform",
+    "rows": 83,
+    "features": 40,
+    "density": 0.1,
+    "batch_rows": 12,
+    "epochs": 2,
+    "model": "softmax",
+    "width": 3,
+    "seed": 3,
+}
+"""83 rows, of which 66 are trained on: 33 of each of two trainers, in batches of 6."""
+
+
+def cell(**changes) -> Cell:
+    return Cell(**{**SETTINGS, **changes})
+
+
+class Joined(data.Feed):
+    """Batches of all trainers, one after the other in each."""
+
+    def __init__(self, feeds) -> None:
+        self.feeds = feeds
+
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
+        for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
+            labels = np.concatenate([part.labels["label"] for part in parts])
+            rows = np.concatenate([part.rows_index for part in parts])
+            yield data.Batch({"data": stacked([part.data["data"] for part in parts])}, {"label": labels}, rows)
+
+    def count(self, number: int = 0) -> int:
+        return self.feeds[0].count(number)
+
+    def settings(self) -> dict:
+        return self.feeds[0].settings()
+
+
+def alone(of: Cell, trainers: int) -> Module:
+    """The module of one process with a worker for each trainer, trained."""
+    setup, problem = setup_of(of), make_problem(of)
+    feed = Joined([fitting.shared(problem, setup, number, trainers) for number in range(trainers)])
+    module = fitting.module_of(setup, problem, None, feed, workers=trainers)
+    module.fit(feed, epochs=of.epochs)
+    return module
+
+
+def on_threads(of: Cell, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
+    """(answer of each trainer, all that they told) of trainers on threads, with shards in this process."""
+    transport, told, answers = support.network(shards, trainers), [], {}
+    job = Job(of.model_dump(mode="json"), trainers, **{"seconds": 60, **options})
+
+    def train(number: int) -> None:
+        answers[number] = trainers_room.train(transport, number, job, told.append)
+
+    threads = [threading.Thread(target=train, args=(number,), daemon=True) for number in range(trainers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=120)
+    assert sorted(answers) == list(range(trainers))
+    return [answers[number] for number in range(trainers)], told
+
+
+def saved_state(folder: Path) -> dict:
+    """The state of a checkpoint, on one shard."""
+    store = ShardedStore(support.network(1, 1))
+    store.load_shards(folder)
+    return store.state_dict()
+
+
+class Struck(Transport):
+    """Ends or stops its process at a message, and lets all others through; once for a folder."""
+
+    def __init__(self, inner: Transport, at: int, how: str, folder: Path) -> None:
+        self.inner, self.at, self.how, self.mark = inner, at, how, folder / "struck"
+        self.count = 0
+
+    @property
+    def shards(self) -> int:
+        return self.inner.shards
+
+    def call(self, messages, seconds):
+        self.count += 1
+        if self.count == self.at and not self.mark.exists():
+            self.mark.touch()
+            os.kill(os.getpid(), getattr(signal, self.how))
+        return self.inner.call(messages, seconds)
+
+
+def struck(transport: Transport, number: int, job: Job, tell: Tell) -> dict:
+    """What a trainer does, of which one is struck as the file `strike` in the folder of its job says."""
+    strike = json.loads((Path(job.folder) / "strike").read_text())
+    if strike["trainer"] == number:
+        transport = Struck(transport, strike["at"], strike["how"], Path(job.folder))
+    return trainers_room.train(transport, number, job, tell)
+
+
+def failing(transport: Transport, number: int, job: Job, tell: Tell) -> dict:
+    """Trainer 1 says why and fails."""
+    if number == 1:
+        raise RuntimeError("no such luck")
+    return trainers_room.train(transport, number, job, tell)

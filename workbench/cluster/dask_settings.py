@@ -1,0 +1,33 @@
+"""What Dask is told: nothing that samples, restarts or gives up by itself while a training is at work."""
+
+from typing import Any
+
+from workbench.cluster import certificates as files
+
+SECONDS_JOIN = 60.0
+"""How long a process may take to join its cluster."""
+
+
+def settings() -> dict[str, Any]:
+    """Settings of schedulers and workers that train: who is silent is looked after by `workbench.cluster.team`."""
+    return {
+        "distributed.scheduler.worker-ttl": None,
+        "distributed.scheduler.work-stealing": False,
+        "distributed.worker.profile.enabled": False,
+        "distributed.admin.tick.limit": "1h",
+        "distributed.comm.timeouts.connect": "10s",
+    }
+
+
+def security_of(certificates: str) -> Any:
+    """The `distributed.Security` of the files in that folder; None where there is none."""
+    if not certificates:
+        return None
+    from distributed import Security
+
+    own = files.read(certificates)
+    roles = {f"tls_{role}_{kind}": getattr(own, of) for role in ("scheduler", "worker", "client") for kind, of in KINDS}
+    return Security(tls_ca_file=own.certificate, require_encryption=True, **roles)
+
+
+KINDS = (("cert", "certificate"), ("key", "key"))

@@ -1,0 +1,93 @@
+"""A cell of settings as a module on a store, the same on every trainer, and the share of the rows that each trains on.
+
+Of n rows and W trainers, trainer t has the n // W rows from t (n // W) on, so that all have as many and every step has
+batch_rows / W rows of each; up to W - 1 rows are left out. Stored rows are streamed, those of others are never read.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from workbench import data, formats, graph, models, ops, optimizers
+from workbench.kvstore import Drawn, Store
+from workbench.models import Parameter
+from workbench.module import Module
+from workbench.sweep.grid import setup_of, unread, why_dropped
+from workbench.sweep.problem import Problem
+from workbench.sweep.spec import Cell, SpecError
+from workbench.train.setup import LAZY, Setup
+from workbench.train.several import why_not_several
+
+DATA, LABEL = "data", "label"
+
+
+def check(cell: Cell, trainers: int) -> None:
+    """Refuse what several trainers cannot train (`SpecError`)."""
+    if reason := why_dropped(cell) or why_not_several(setup_of(cell), trainers):
+        raise SpecError(reason)
+    if names := unread(cell):
+        raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave {names[0]} out.")
+
+
+def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Feed:
+    """The batches of one trainer: batch_rows / trainers rows of its own each."""
+    rows = problem.x.shape[0] // trainers
+    height = setup.batch_rows // trainers
+    if not rows:
+        raise data.DataError(f"{problem.x.shape[0]} rows cannot be shared by {trainers} trainers; take fewer of them.")
+    first = trainer * rows
+    is_stored = isinstance(problem.x, data.StoredRows)
+    x = problem.x.between(first, first + rows) if is_stored else problem.x[first : first + rows]
+    options = {"shuffle": setup.shuffle, "seed": setup.seed + trainer, "last": setup.last}
+    return data.batches_of(x, problem.y[first : first + rows], height, **options)
+
+
+def module_of(setup: Setup, problem: Problem, store: Store | None, example: data.Feed, workers: int = 1) -> Module:
+    """The module of a cell, bound, with first values and optimizer; its outputs are the mean loss and the scores."""
+    model = models.get(setup.model)
+    given = model.given(problem.x.shape[1], problem.width, setup.model_options, problem.facts)
+    parameters = model.trained(given, setup.has_intercept)
+    scores, loss = model.graph(given, setup.engine, setup.has_intercept, (DATA, LABEL))
+    symbol = _declared(graph.group([loss, ops.get("stop_gradient")(scores)]), setup, parameters)
+    module = Module(symbol, (DATA,), (LABEL,), store=store, workers=workers, share="rows", prediction=1)
+    gradients = {one.name: one.gradient_format(setup.gradient) for one in parameters}
+    module.bind(example, dtype=setup.dtype, grad_formats=gradients)
+    module.initialise(values={one.name: _start(one, setup, number) for number, one in enumerate(parameters)})
+    multipliers = {one.name: optimizers.Multiplier(decay=0.0) for one in parameters if not one.decays}
+    lazy = LAZY[setup.update]
+    return module.set_optimizer(
+        optimizers.Updater(setup.optimizer, lazy=lazy, multipliers=multipliers or None, **setup.options)
+    )
+
+
+def format_of(parameter: Parameter, setup: Setup) -> str:
+    """What a parameter is held in: by rows where a batch reads and changes the rows of its features alone."""
+    is_by_rows = parameter.product and parameter.gradient_format(setup.gradient) == "row_sparse"
+    return "row_sparse" if is_by_rows else "dense"
+
+
+def _declared(symbol: graph.Graph, setup: Setup, parameters: tuple[Parameter, ...]) -> graph.Graph:
+    """The graph with formats of X and of the parameters, and the shapes of these."""
+    facts: dict[str, Mapping[str, Any]] = {
+        one.name: {"format": format_of(one, setup), "shape": list(one.shape)} for one in parameters
+    }
+    facts[DATA] = {"format": setup.format}
+    document = json.loads(symbol.to_json())
+    for node in document["nodes"]:
+        if node["node"] == "variable":
+            node["attributes"] |= facts.get(node["name"], {})
+    return graph.from_json(json.dumps(document))
+
+
+def _start(parameter: Parameter, setup: Setup, number: int) -> Any:
+    """First values: of rows zeros that nothing holds, or rows that are drawn when touched where the update is lazy."""
+    by_rows = format_of(parameter, setup) == "row_sparse"
+    if not parameter.deviation:
+        return formats.zeros(parameter.shape, "row_sparse" if by_rows else "dense", np.dtype(setup.dtype))
+    if by_rows:
+        drawn = Drawn(parameter.shape, setup.dtype, "normal", parameter.deviation, setup.seed, parameter.name)
+        return drawn if setup.update == "lazy" else drawn.whole()
+    generator = np.random.default_rng((setup.seed, number))
+    return generator.normal(0.0, parameter.deviation, parameter.shape).astype(setup.dtype)

@@ -1,0 +1,169 @@
+"""Trainers and shards of one training: placed, watched, and begun again from the newest checkpoint when one is lost.
+
+A process that is lost takes its shards along, so all begin again: new shards on the processes that are there, and all
+trainers from the checkpoint, with the bits that they would have had. A trainer that fails by itself ends the training.
+"""
+
+import json
+import threading
+import time
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, final
+
+from workbench.cluster import checkpoints, remote
+from workbench.cluster.trainer import Job
+from workbench.kvstore import StoreError
+
+if TYPE_CHECKING:
+    from workbench.cluster.dask_hosts import Hosts, Lost
+
+SECONDS_LOOK = 0.05
+SECONDS_REASON = 5.0
+"""How long the reason is looked for elsewhere when a trainer was cut off."""
+MOST_LOSSES = 5
+"""Losses without a step more that was saved, after which the training fails."""
+
+
+class TeamError(StoreError):
+    """A training on several processes failed; the message says which trainer, why, and where the log is."""
+
+
+@final
+class Team:
+    """One training; `run` gives what trainer 0 answered, None where it was stopped.
+
+    `tell` gets what happens as JSON has it: {"step", "loss", "seconds", "steps_epoch"} of steps that all trainers have
+    done, in order; {"lost", "from"} when it goes on from a step; {"saved"}.
+    """
+
+    def __init__(
+        self,
+        processes: "Hosts",
+        job: Job,
+        shards: int | None = None,
+        tell: Callable[[dict[str, Any]], None] = lambda said: None,
+        work: str = remote.WORK,
+    ) -> None:
+        self.processes, self.job, self.tell, self.work = processes, job, tell, work
+        self.shards = shards
+        self.is_asked_to_stop = threading.Event()
+        self.lock = threading.Lock()
+        self.steps: dict[int, dict[int, tuple[float, float]]] = {}
+        self.told, self.answers = 0, list[dict[str, Any]]()
+        self.losses, self.saved = 0, -1
+        self.attempt = 0
+
+    def run(self) -> dict[str, Any] | None:
+        """Train to the end, through losses; `TeamError` where that cannot be."""
+        while True:
+            lost = self._attempted()
+            if self.is_asked_to_stop.is_set():
+                return None
+            if not lost:
+                return self.answers[0] | {"losses": self.losses}
+            self.losses += 1
+            since = self._step_saved()
+            text = " ".join(one.why for one in lost)
+            if self.losses >= MOST_LOSSES and since == self.saved:
+                raise TeamError(f"Processes were lost {self.losses} times and no step was saved between. {text}")
+            self.saved = since
+            self.tell({"lost": text, "from": since})
+            self.processes.replace([one.address for one in lost])
+
+    def stop(self) -> None:
+        """End the training at its next look."""
+        self.is_asked_to_stop.set()
+
+    def _step_saved(self) -> int:
+        """The step of the newest checkpoint, 0 without one."""
+        if not self.job.folder or not (Path(self.job.folder) / checkpoints.MANIFEST).exists():
+            return 0
+        about = checkpoints.read(self.job.folder).about
+        try:
+            step, cell = int(about["step"]), {**about["cell"], "epochs": self.job.cell["epochs"]}
+        except (LookupError, TypeError, ValueError):
+            raise TeamError(f"The checkpoint in {self.job.folder} is of no training by trainers.") from None
+        if cell != self.job.cell or about.get("trainers") != self.job.trainers:
+            raise TeamError(
+                f"The checkpoint in {self.job.folder} is of a training with other settings or of another number of "
+                "trainers. Go on with the same ones, or name another folder."
+            )
+        return step
+
+    def _attempted(self) -> "list[Lost]":
+        """Train until the end, a stop or a loss; who was lost."""
+        step = self._step_saved()
+        with self.lock:
+            self.steps, self.told = {}, step
+            self.attempt += 1
+        workers = self.processes.addresses()
+        if not workers:
+            raise TeamError("No process is left to train on.")
+        run = self.processes.place(self.shards or len(workers), self.job.trainers)
+        attempt = self.attempt
+        self.processes.listen(run, lambda said: self._hear(attempt, said))
+        request = replace(self.job, resumes=step > 0).about
+        where = [workers[number % len(workers)] for number in range(self.job.trainers)]
+        futures = [
+            self.processes.start(run, address, number, self.work, request) for number, address in enumerate(where)
+        ]
+        try:
+            return self._watched(futures, where)
+        finally:
+            self.processes.remove(run)
+
+    def _watched(self, futures: list[Future], where: list[str]) -> "list[Lost]":
+        cut_off, answers = 0.0, dict[int, dict[str, Any]]()
+        while not self.is_asked_to_stop.is_set():
+            if lost := self.processes.lost():
+                return lost
+            for number, future in enumerate(futures):
+                if number in answers or not future.done() or future.exception() is not None:
+                    continue  # one whose process is gone is among the lost soon
+                answer = json.loads(future.result())
+                if "error" in answer and not answer["is_cut_off"]:
+                    raise TeamError(self._said(number, where[number], answer))
+                answers[number] = answer
+            failed = [number for number, answer in answers.items() if "error" in answer]
+            broken = failed or [n for n, future in enumerate(futures) if future.done() and future.exception()]
+            if broken:
+                cut_off = cut_off or time.monotonic()
+                if time.monotonic() - cut_off > SECONDS_REASON + self.processes.seconds_silent:
+                    said = answers.get(broken[0]) or {"error": str(futures[broken[0]].exception()), "trace": ""}
+                    raise TeamError(self._said(broken[0], where[broken[0]], said))
+            elif len(answers) == len(futures):
+                self.answers = [answers[number]["answer"] for number in sorted(answers)]
+                self._hear_all()
+                return []
+            time.sleep(SECONDS_LOOK)
+        return []
+
+    def _hear_all(self) -> None:
+        """Wait for what was told last and is on its way; what does not come is not told on."""
+        end = time.monotonic() + SECONDS_REASON
+        while self.told < self.answers[0]["step"] and time.monotonic() < end:
+            time.sleep(SECONDS_LOOK)
+
+    def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
+        where = self.processes.name(address)
+        return f"Trainer {number} on {where} failed: {answer['error']}\n{self.processes.tail(address)}".rstrip()
+
+    def _hear(self, attempt: int, said: dict[str, Any]) -> None:
+        """Take what a trainer told; steps that all have done are told on."""
+        with self.lock:
+            if attempt != self.attempt:
+                return
+            if "saved" in said:
+                self.tell(said)
+                return
+            for place, (loss, seconds) in enumerate(zip(said["losses"], said["seconds"], strict=True)):
+                self.steps.setdefault(said["first"] + place, {})[said["trainer"]] = (loss, seconds)
+            while len(done := self.steps.get(self.told + 1, {})) == self.job.trainers:
+                self.told += 1
+                del self.steps[self.told]
+                loss = sum(done[trainer][0] for trainer in sorted(done)) / self.job.trainers
+                seconds = max(seconds for _, seconds in done.values())
+                self.tell({"step": self.told, "loss": loss, "seconds": seconds, "steps_epoch": said["steps_epoch"]})

@@ -1,0 +1,154 @@
+"""What one trainer of a training on several does, in a process or on a thread of its own: the same whatever carries it.
+
+It trains its share of the rows (`workbench.cluster.fitting`), tells what its steps gave a few times a second, and goes
+on from the newest checkpoint when it was told that there is one. Trainer 0 has checkpoints written, and in the end
+tells the quality on the rows that were held out.
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import asdict, dataclass
+from typing import Any, final
+
+import threadpoolctl
+
+from kernels import threads
+from workbench import data, models
+from workbench.cluster import fitting
+from workbench.cluster.sharded import ShardedStore
+from workbench.cluster.transport import Transport
+from workbench.measure import memory
+from workbench.module import Module, Position
+from workbench.module.training import BatchEnd
+from workbench.sweep.grid import setup_of
+from workbench.sweep.problem import Problem, make_problem
+from workbench.sweep.spec import Cell
+from workbench.train import Setup
+
+SECONDS_TOLD = 0.2
+"""Between two messages on how far a trainer is."""
+
+Tell = Callable[[Mapping[str, Any]], None]
+
+
+@final
+@dataclass(frozen=True)
+class Job:
+    """What is trained, all of it as JSON has it: the settings of a `cell`, by so many `trainers`.
+
+    `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
+    "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
+    says that there is a checkpoint to go on from.
+    """
+
+    cell: Mapping[str, Any]
+    trainers: int
+    folder: str = ""
+    steps_saved: int = 500
+    spread: str = "contiguous"
+    threads: int | None = None
+    seconds: float = 60.0
+    resumes: bool = False
+
+    @property
+    def about(self) -> dict[str, Any]:
+        """As JSON has it; `Job(**about)` is the inverse."""
+        return asdict(self)
+
+
+def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
+    """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
+    cell = Cell(**job.cell)
+    with on_threads(job.threads):
+        setup, problem = setup_of(cell), make_problem(cell)
+        feed = fitting.shared(problem, setup, number, job.trainers)
+        store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
+        module = fitting.module_of(setup, problem, store, feed)
+        if job.resumes:
+            module.position = Position(*store.load_shards(job.folder)["position"])
+            module.version += 1
+        told = _Told(module, store, feed, number, job, tell)
+        module.fit(feed, epochs=cell.epochs, batch_end=told.batch_end)
+        told.finish()
+        answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
+        answer |= {"bytes_peak": memory.peak_owned_bytes(), "rows": feed.total, "step": told.step}
+        if not number:
+            answer |= _qualities(module, setup, problem)
+        return answer
+
+
+@contextlib.contextmanager
+def on_threads(count: int | None) -> Iterator[None]:
+    """Let the kernels and BLAS of this thread use so many threads, None for all."""
+    with contextlib.ExitStack() as stack:
+        if count == 1:
+            stack.enter_context(threads.serial())
+        elif count is not None:
+            threads.set_threads(count)
+        if count is not None:
+            stack.enter_context(threadpoolctl.threadpool_limits(limits=count))
+        yield
+
+
+@final
+class _Told:
+    """What is told of the steps, and saved of them."""
+
+    def __init__(self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell) -> None:
+        self.module, self.store, self.feed = module, store, feed
+        self.number, self.job, self.tell = number, job, tell
+        self.losses: list[float] = []
+        self.seconds: list[float] = []
+        self.step = self._step(module.position)
+        self.last_told = self.last_step = time.perf_counter()
+
+    def _step(self, position: Position) -> int:
+        return position.epoch * self.feed.count(0) + position.batch
+
+    def batch_end(self, event: BatchEnd) -> None:
+        """Keep the loss and the time of a step; tell and save where it is time to."""
+        now = time.perf_counter()
+        self.step += 1
+        self.losses.append(float(self.module.outputs[0]))
+        self.seconds.append(now - self.last_step)
+        self.last_step = now
+        if self.job.folder and self.step % self.job.steps_saved == 0:
+            self.save()
+        if now - self.last_told > SECONDS_TOLD:
+            self.flush()
+
+    def save(self) -> None:
+        """Have a checkpoint written, by trainer 0."""
+        epoch, batch = self.module.position
+        position = [epoch, batch] if batch < self.feed.count(epoch) else [epoch + 1, 0]
+        about = {"position": position, "step": self.step, "cell": self.job.cell, "trainers": self.job.trainers}
+        self.store.save_shards(self.job.folder, about)
+        if not self.number:
+            self.tell({"saved": self.step})
+        self.last_step = time.perf_counter()
+
+    def flush(self) -> None:
+        """Tell the losses and seconds of the steps since the last time."""
+        if self.losses:
+            first = self.step - len(self.losses) + 1
+            steps = {"first": first, "losses": self.losses, "seconds": self.seconds, "steps_epoch": self.feed.count(0)}
+            self.tell({"trainer": self.number, **steps})
+        self.losses, self.seconds, self.last_told = [], [], time.perf_counter()
+
+    def finish(self) -> None:
+        """Tell the rest, and save what was reached."""
+        if self.job.folder and self.step % self.job.steps_saved:
+            self.save()
+        self.flush()
+
+
+def _qualities(module: Module, setup: Setup, problem: Problem) -> dict[str, Any]:
+    """The model's measures on the rows held out, which follow those trained on."""
+    model = models.get(setup.model)
+    x, y = problem.held_out
+    if x is None:
+        return {}
+    scores = module.predict(data.batches_of(x, None, setup.batch_rows))
+    measures = {model.quality_name: model.quality, **model.measures}
+    return {"qualities": {name: float(measure(scores, y)) for name, measure in measures.items()}}

@@ -1,0 +1,44 @@
+"""The command `train`: the settings of a cell, and where several trainers share it. Imports wait until it runs."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from workbench.command import exits
+from workbench.command.options import with_settings
+
+
+@with_settings
+def train(
+    ctx: typer.Context,
+    cluster: Annotated[
+        str | None,
+        typer.Option(help="Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address."),
+    ] = None,
+    trainers: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Processes that share the training, each with its rows; by default those of --cluster."
+        ),
+    ] = None,
+    checkpoints: Annotated[
+        Path, typer.Option(help="Folder of checkpoints and logs of several trainers, which goes on from what is there.")
+    ] = Path("runs/train"),
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say how the processes of --cluster are started; start nothing.")
+    ] = False,
+    **options: Any,
+) -> None:
+    """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    settings = {name: value for name, value in options.items() if value is not None}
+    if cluster is None and trainers is None:
+        from workbench.command import training
+
+        training.train(settings)
+        return
+    from workbench.command import cluster_training
+
+    where, count = cluster_training.where_of(cluster, trainers)
+    if not cluster_training.train(settings, where, count, checkpoints, dry_run):
+        exits.interrupted(ctx, "Stopped")
