@@ -22,6 +22,13 @@ from typing import Any, NamedTuple, final
 
 import psutil
 
+try:
+    import dask
+    from distributed import Client, LocalCluster
+    from distributed.utils import get_ip
+except ImportError as error:
+    raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
+
 from workbench.cluster import certificates, dask_transport
 from workbench.cluster.dask_settings import SECONDS_JOIN, security_of, settings
 from workbench.cluster.dask_transport import Run
@@ -29,10 +36,6 @@ from workbench.cluster.security import check_encrypted
 from workbench.kvstore import StoreError
 from workbench.measure import blas
 from workbench.sweep.places import AGENT, Place, places
-
-import dask  # isort: skip
-from distributed import Client, LocalCluster  # isort: skip
-from distributed.utils import get_ip  # isort: skip
 
 SECONDS_SILENT = 30.0
 """A process that has not answered for so long is lost."""
