@@ -233,6 +233,17 @@ def bench_self(
     self_trial.run(names or [], results, seconds_budget)
 
 
+@bench.command("cluster")
+def bench_cluster(
+    quick: Quick = False,
+    results: Annotated[Path, typer.Option(help="Folder of rows, chart and logs.")] = Path("runs/bench-cluster"),
+) -> None:
+    """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
+    from workbench.command import bench_cluster
+
+    bench_cluster.run(results, quick)
+
+
 bench.command("advise")(advise_options.bench_advise)
 bench.command("fit")(bench_fit)
 

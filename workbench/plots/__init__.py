@@ -24,6 +24,7 @@ POOLED: "dict[str, Callable[[pd.DataFrame], pd.DataFrame]]" = {
     "profile": lambda frame: frame,
     "curves": lambda frame: frame,
     "predictions": lambda frame: frame,
+    "cluster": lambda frame: frame.drop_duplicates(["key", "machine"], keep="last"),
 }
 """What makes one row a cell, by the kind of rows that a chart reads."""
 

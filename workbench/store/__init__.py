@@ -1,14 +1,15 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
 `TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FIT` that of trainings to a held-out quality,
-`SELF` that of what the self-trial found, `ADVICE` that of advice and the sweeps that judge it; `others` reads rows of
-another tool. What is named here without a table is of trials: `store.append(path, row)` is
-`store.TRIALS.append(path, row)`.
+`SELF` that of what the self-trial found, `ADVICE` that of advice and the sweeps that judge it, `CLUSTER` that of
+training on several machines; `others` reads rows of another tool. What is named here without a table is of trials:
+`store.append(path, row)` is `store.TRIALS.append(path, row)`.
 """
 
 from workbench.store import others
 from workbench.store.advice import ADVICE
 from workbench.store.bench import BENCH
+from workbench.store.cluster import CLUSTER
 from workbench.store.fit import FIT
 from workbench.store.self_trial import SELF
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
@@ -17,6 +18,7 @@ from workbench.store.trials import TRIALS
 __all__ = [
     "ADVICE",
     "BENCH",
+    "CLUSTER",
     "FIT",
     "KINDS",
     "SELF",
