@@ -8,7 +8,7 @@ from tests.support.clocks import SECONDS
 
 distributed = pytest.importorskip("distributed")
 
-from workbench.cluster import ShardedStore, dask_transport  # noqa: E402 - after the skip
+from workbench.cluster import Message, Shard, ShardedStore, dask_transport  # noqa: E402 - after the skip
 from workbench.cluster.dask_transport import DaskTransport, Run, place, remove  # noqa: E402
 from workbench.optimizers import Updater  # noqa: E402
 
@@ -77,11 +77,40 @@ def test_what_a_shard_waits_for_is_told_when_the_time_is_up(client, monkeypatch)
     remove(client, run)
 
 
+def test_who_waits_is_woken_by_messages_that_came_before_another_woke_it(monkeypatch):
+    """Two messages are on their way when a third one waits: the later of both wakes it, too, each time it waits."""
+    import asyncio
+
+    shard, answers = Shard(0, 1), []
+    served = dask_transport.Served(shard)
+    ready = threading.Event()
+    state = {"done": 0}
+
+    def handle(message):
+        if message.kind == "waits":
+            return Message("done") if state["done"] == 3 else Message("wait", {"text": "for three"})
+        if message.kind == "last":
+            ready.wait(10)
+        state["done"] += 1
+        return Message("done")
+
+    monkeypatch.setattr(shard, "handle", handle)
+
+    async def play() -> None:
+        asked = [asyncio.ensure_future(served.answer(Message(kind).frames(), 20)) for kind in ("one", "waits", "two")]
+        await asyncio.gather(asked[0], asked[2])
+        await asyncio.sleep(0.01)
+        ready.set()
+        await served.answer(Message("last").frames(), 20)
+        answers.append(await asyncio.wait_for(asked[1], 10))
+
+    asyncio.run(play())
+    assert Message.from_frames(answers[0]).kind == "done"
+
+
 def test_nothing_of_a_message_is_pickled(client):
     """What Dask would have to pickle, it refuses to carry when asked for msgpack alone."""
     from distributed.protocol import dumps, loads
-
-    from workbench.cluster import Message
 
     message = {"op": "x", "frames": Message("push", {"step": 1}, [np.ones(3)]).frames(), "seconds": 1.0}
     frames = dumps(message, serializers=["msgpack"], on_error="raise")

@@ -39,6 +39,18 @@ def test_any_number_of_shards_goes_on_with_the_same_bits(tmp_path, before, after
     assert support.same_bits(stores[0].state_dict(), others[0].state_dict())
 
 
+def test_a_trainer_that_joins_after_another_has_loaded_goes_on_with_it(tmp_path):
+    saved(tmp_path)
+    transport = support.network(2, 2)
+    stores = []
+    for trainer in range(2):
+        stores.append(ShardedStore(transport, trainer, seconds=0.5))
+        stores[-1].load_shards(tmp_path, generation=1)
+    for store in stores:
+        store.push_all(support.pushes(1, 1)[0][0])
+    assert stores[1].pull("small").shape == (2,)
+
+
 def test_shards_next_to_its_own_alone_are_read_by_a_shard_of_the_same_spread(tmp_path, monkeypatch):
     saved(tmp_path, 4)
     read = []

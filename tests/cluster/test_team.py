@@ -52,7 +52,7 @@ def test_processes_train_what_one_process_trains_and_tell_every_step(hosts, tmp_
     assert answer["qualities"]["accuracy"] > 0
 
 
-@pytest.mark.parametrize(("how", "trainer", "at"), [("SIGKILL", 0, 17), ("SIGSTOP", 1, 30)])
+@pytest.mark.parametrize(("how", "trainer", "at"), [("SIGKILL", 0, 17), ("SIGSTOP", 1, 20)])
 def test_a_loss_at_a_message_changes_no_bit(hosts, tmp_path, undisturbed, how, trainer, at):
     (tmp_path / "strike").write_text(json.dumps({"trainer": trainer, "at": at, "how": how}))
     told: list[dict] = []

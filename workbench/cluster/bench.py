@@ -28,6 +28,7 @@ from workbench.cluster.training import train
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn
 from workbench.measure import machine
+from workbench.module import BatchEnd
 from workbench.optimizers import Updater
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
@@ -141,14 +142,25 @@ def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
             setup = setup_of(cell.model_copy(update={"batch_rows": height}))
             feed = fitting.shared(problem, setup, 0, 1)
             module = fitting.module_of(setup, problem, None, feed)
-            laps = [time.perf_counter()]
-            module.fit(feed, epochs=1, batch_end=lambda _, laps=laps: laps.append(time.perf_counter()))
-            steps = np.diff(laps)
+            laps = _Laps()
+            module.fit(feed, epochs=1, batch_end=laps.batch_end)
+            steps = np.diff(laps.times)
             seconds.append(float(np.median(steps[len(steps) // 3 :])))
     known = np.array([[1.0, height, touched[height]] for height in heights])
     scale = known.max(axis=0)
     fixed, by_row, by_touched = scipy.optimize.nnls(known / scale, np.array(seconds))[0] / scale
     return cost.Speeds(by_row, by_touched, fixed)
+
+
+class _Laps:
+    """When each step of a training had ended."""
+
+    def __init__(self) -> None:
+        self.times = [time.perf_counter()]
+
+    def batch_end(self, event: BatchEnd) -> None:
+        """Note the time."""
+        self.times.append(time.perf_counter())
 
 
 def row(key: str, **columns: Any) -> dict[str, Any]:

@@ -116,10 +116,14 @@ class ShardPlugin(WorkerPlugin):
         def tell(said: Mapping[str, Any]) -> None:
             self.worker.log_event(self.run.training, dict(said))
 
+        def give(answer: str) -> None:
+            if not future.done():
+                future.set_result(answer)
+
         def act() -> None:
             answer = remote.answer(work, transport, trainer, request, tell)
             with contextlib.suppress(RuntimeError):  # the worker has ended
-                loop.call_soon_threadsafe(lambda: future.done() or future.set_result(answer))
+                loop.call_soon_threadsafe(give, answer)
 
         threading.Thread(target=act, name=f"trainer {trainer}", daemon=True).start()
         return await future
@@ -140,7 +144,12 @@ class Served:
     def end(self) -> None:
         """Answer nobody any more."""
         self.is_over = True
-        self.changed.set()
+        self._wake()
+
+    def _wake(self) -> None:
+        """Wake all that wait; whoever looked before this and waits from now on is woken, too."""
+        before, self.changed = self.changed, asyncio.Event()
+        before.set()
 
     async def answer(self, frames: list[bytes], seconds: float) -> list[bytes] | None:
         """What the shard answers, within `seconds`; `wait` if it could not do more by then, None when it has ended."""
@@ -151,8 +160,7 @@ class Served:
             changed = self.changed
             reply = await loop.run_in_executor(COMPUTING, self.shard.handle, message)
             if reply.kind != "wait":
-                self.changed = asyncio.Event()
-                changed.set()
+                self._wake()
             if reply.kind != "wait" or (left := end - loop.time()) <= 0:
                 return reply.frames()
             try:

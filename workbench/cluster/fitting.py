@@ -31,7 +31,7 @@ def check(cell: Cell, trainers: int) -> None:
         raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave {names[0]} out.")
 
 
-def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Feed:
+def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.Batches | data.StoredBatches:
     """The batches of one trainer: batch_rows / trainers rows of its own each."""
     rows = problem.x.shape[0] // trainers
     height = setup.batch_rows // trainers
@@ -56,10 +56,8 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
     module.bind(example, dtype=setup.dtype, grad_formats=gradients)
     module.initialise(values={one.name: _start(one, setup, number) for number, one in enumerate(parameters)})
     multipliers = {one.name: optimizers.Multiplier(decay=0.0) for one in parameters if not one.decays}
-    lazy = LAZY[setup.update]
-    return module.set_optimizer(
-        optimizers.Updater(setup.optimizer, lazy=lazy, multipliers=multipliers or None, **setup.options)
-    )
+    options: dict[str, Any] = {"lazy": LAZY[setup.update], "multipliers": multipliers or None, **setup.options}
+    return module.set_optimizer(optimizers.Updater(setup.optimizer, **options))
 
 
 def format_of(parameter: Parameter, setup: Setup) -> str:

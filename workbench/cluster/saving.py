@@ -37,10 +37,11 @@ def save_shards(self: "ShardedStore", folder: str | os.PathLike, about: Mapping[
     checkpoints.write(folder, said)
 
 
-def load_shards(self: "ShardedStore", folder: str | os.PathLike) -> dict[str, Any]:
+def load_shards(self: "ShardedStore", folder: str | os.PathLike, generation: int | None = None) -> dict[str, Any]:
     """Let all shards, as many as there are now, begin a generation with what was saved; `about` of it.
 
     All trainers call it, also those that were not there before. Without an optimizer that of the checkpoint is set.
+    Where some may join after others have loaded, all name the same `generation`, which is 1 on new shards.
     """
     manifest = checkpoints.read(folder)
     if self.settings is None and manifest.settings is not None:
@@ -51,5 +52,5 @@ def load_shards(self: "ShardedStore", folder: str | os.PathLike) -> dict[str, An
     self.held = {key: Held(*shapes[key], partitions[key]) for key in partitions}
     self.drawn = {key: Drawn.of(said) for key, said in manifest.drawn}
     saved = {"folder": str(Path(folder).resolve()), "spread": self.spread}
-    self.begin([Content({}, [])] * self.shards, saved=saved)
+    self.begin([Content({}, [])] * self.shards, generation, saved=saved)
     return dict(manifest.about)

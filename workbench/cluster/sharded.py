@@ -184,10 +184,10 @@ class ShardedStore(Store):
 
     save_shards, load_shards = saving.save_shards, saving.load_shards
 
-    def begin(self, contents: list[Content], **about: Any) -> None:
-        """Begin the next generation, at step 0."""
+    def begin(self, contents: list[Content], generation: int | None = None, **about: Any) -> None:
+        """Begin a generation, by default the next one, at step 0."""
         self.step, self.settled = 0, 0
-        self.channel.generation += 1
+        self.channel.generation = self.channel.generation + 1 if generation is None else generation
         if not self.trainer:
             self.channel.ask("load", contents, settings=self.settings, **about)
 

@@ -66,7 +66,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
         module = fitting.module_of(setup, problem, store, feed)
         if job.resumes:
-            module.position = Position(*store.load_shards(job.folder)["position"])
+            module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
         told = _Told(module, store, feed, number, job, tell)
         module.fit(feed, epochs=cell.epochs, batch_end=told.batch_end)

@@ -68,7 +68,11 @@ def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
     """Do a request and tell of it; `ended` stops it."""
 
     def stop_when_asked(team: Team) -> None:
-        threading.Thread(target=lambda: (ended.wait(), team.stop()), daemon=True).start()
+        def wait_and_stop() -> None:
+            ended.wait()
+            team.stop()
+
+        threading.Thread(target=wait_and_stop, daemon=True).start()
 
     try:
         answer = train(**request, tell=say, begun=stop_when_asked)
