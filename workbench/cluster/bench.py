@@ -1,8 +1,9 @@
-"""What training on several machines moves and takes: `python -m workbench.cluster.bench FOLDER [quick]`.
+"""What training on several machines moves and takes: `python -m workbench.cluster.bench FOLDER all|quick|ROWS`.
 
 Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows,
 which cost the rows that are touched. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for 1 to
-256 machines from what one process and the loopback network take. Rows go to the folder; each is told as it comes.
+256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is trained
+while they stay on disk. What was found goes to the folder; each is told as it comes.
 """
 
 import json
@@ -19,7 +20,7 @@ import numpy as np
 import scipy.optimize
 
 from workbench import formats, store
-from workbench.cluster import cost, fitting
+from workbench.cluster import clicks, cost, fitting
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.dask_transport import DaskTransport
 from workbench.cluster.sharded import ShardedStore
@@ -55,6 +56,9 @@ class Sizes:
         shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
         return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
+
+STREAMED_BATCH = 8192
+"""Rows of a batch of those that are streamed."""
 
 QUICK = Sizes(2000, 2, 1500, 128, 2000)
 
@@ -111,6 +115,23 @@ def step_of(processes: int, folder: Path, sizes: Sizes) -> dict[str, Any]:
     return row(f"step {processes} measured", seconds_step=statistics.median(late), **_step(sizes, processes, True))
 
 
+def streamed(rows: int, folder: Path) -> dict[str, Any]:
+    """One epoch of generated rows of which a process may own half, by two trainers that stream their shards."""
+    start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
+    whole = clicks.write(made, rows)
+    settings = {"dataset": "sparse", "path": str(made), "model": "logistic", "width": 1, "epochs": 1}
+    settings |= {"batch_rows": min(STREAMED_BATCH, rows // 8), "learning_rate": 0.05}
+    begun = time.perf_counter()
+    answer = train("local:2", settings, 2, folder / f"streamed-{time.time_ns()}", steps_saved=10**9, threads=1)
+    assert answer is not None  # nobody stops it
+    peak, limit = max(answer["bytes_peaks"]), whole // 2
+    reason = "" if peak <= limit else f"A process owned {peak} bytes; the limit is {limit}."
+    told = {"bytes_data": whole, "bytes_limit": limit, "bytes_peak": peak, "quality": answer["qualities"]["AUC"]}
+    told |= {"seconds_all": time.perf_counter() - begun, "seconds_computing": begun - start}
+    told |= {"machines": 2, "is_measured": True, "rows_trained": 2 * answer["rows"], "part": "rows"}
+    return row(f"rows {rows}", **told) | {"status": "memory" if reason else "ok", "reason": reason}
+
+
 def _step(sizes: Sizes, machines: int, is_measured: bool) -> dict[str, Any]:
     told = {"part": "step", "is_measured": is_measured, "machines": machines, "width": WIDTH}
     return told | {"features": sizes.features, "batch_rows": sizes.batch_rows}
@@ -152,6 +173,9 @@ def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
     return cost.Speeds(by_row, by_touched, fixed)
 
 
+SIZES = {"all": Sizes(), "quick": QUICK}
+
+
 class _Laps:
     """When each step of a training had ended."""
 
@@ -171,9 +195,10 @@ def row(key: str, **columns: Any) -> dict[str, Any]:
 
 def main() -> None:
     """Measure into the folder, and tell each row as a line of JSON."""
-    folder = Path(sys.argv[1])
+    folder, what = Path(sys.argv[1]), sys.argv[2]
     folder.mkdir(parents=True, exist_ok=True)
-    for made in rows_of(folder, QUICK if sys.argv[2:] == ["quick"] else Sizes()):
+    measured = rows_of(folder, SIZES[what]) if what in SIZES else iter([streamed(int(what), folder)])
+    for made in measured:
         store.CLUSTER.append(folder / store.CLUSTER.file, made)
         print(json.dumps(made), flush=True)
 

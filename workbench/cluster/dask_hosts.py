@@ -159,10 +159,12 @@ class Hosts:
         self._start(self.places)
         return Client(self.cluster, set_as_default=False)
 
-    def _start(self, wanted: Sequence[Place]) -> None:
-        """Start processes and wait until they have joined; where one does not, all are ended."""
+    def _start(self, wanted: Sequence[Place], instead: Sequence[_Process] = ()) -> None:
+        """Start processes, in the places of others, and wait until they have joined; if one does not, all are ended."""
         begun = [_Process(place, self.folder / f"{place.name.replace(' ', '-')}.log") for place in wanted]
-        self.own += begun
+        for old, new in zip(instead, begun, strict=False):
+            self.own[self.own.index(old)] = new
+        self.own += begun[len(instead) :]
         try:
             for process in begun:
                 process.join(SECONDS_JOIN)
@@ -207,18 +209,21 @@ class Hosts:
         """The end of the log of a process that was started here."""
         return next((one.tail() for one in self.own if one.address == address), "")
 
-    def replace(self, gone: Sequence[str]) -> None:
-        """See that these are gone, and start others in their places; workers of others are left out from now on."""
+    def end(self, gone: Sequence[str]) -> None:
+        """See that these are gone, also those that are stopped; workers of others are left out from now on."""
         self.left_out.update(gone)
-        ended = [one for one in self.own if one.address in gone]
-        for process in ended:
-            process.kill()
+        for process in self.own:
+            if process.address in gone:
+                process.kill()
         for address in gone:
             self.pings.pop(address, None)
             call = self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
             self._wait(call, SECONDS_REMOVE)
-        self.own = [one for one in self.own if one.address not in gone]
-        self._start([one.place for one in ended])
+
+    def renew(self) -> None:
+        """Start processes in the places of those that have ended."""
+        places = {process: process.place for process in self.own if process.why_ended()}
+        self._start(list(places.values()), instead=list(places))
 
     # What they do
 

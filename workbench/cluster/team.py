@@ -63,7 +63,8 @@ class Team:
             if self.is_asked_to_stop.is_set():
                 return None
             if not lost:
-                return self.answers[0] | {"losses": self.losses}
+                peaks = [answer["bytes_peak"] for answer in self.answers]
+                return self.answers[0] | {"losses": self.losses, "bytes_peaks": peaks}
             self.losses += 1
             since = self._step_saved()
             text = " ".join(one.why for one in lost)
@@ -71,7 +72,7 @@ class Team:
                 raise TeamError(f"Processes were lost {self.losses} times and no step was saved between. {text}")
             self.saved = since
             self.tell({"lost": text, "from": since})
-            self.processes.replace([one.address for one in lost])
+            self.processes.renew()
 
     def stop(self) -> None:
         """End the training at its next look."""
@@ -119,6 +120,7 @@ class Team:
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
         while not self.is_asked_to_stop.is_set():
             if lost := self.processes.lost():
+                self.processes.end([one.address for one in lost])
                 return lost
             for number, future in enumerate(futures):
                 if number in answers or not future.done() or future.exception() is not None:

@@ -17,15 +17,17 @@ console = Console()
 PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 
 
-def run(folder: Path, quick: bool) -> None:
-    """Measure into the folder, and say what was found."""
+def run(folder: Path, quick: bool, streamed: int | None) -> None:
+    """Measure into the folder, and say what was found; with `streamed` of so many generated rows alone."""
     folder.mkdir(parents=True, exist_ok=True)
-    arguments = [*PROGRAM, str(folder), *(["quick"] if quick else [])]
+    arguments = [*PROGRAM, str(folder), str(streamed or ("quick" if quick else "all"))]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.own_environment()) as process:
         assert process.stdout is not None
         rows = [told(json.loads(line)) for line in process.stdout]
     if process.returncode:
         raise RuntimeError(f"The measuring ended with status {process.returncode}; its logs are in {folder}.")
+    if streamed:
+        return
     console.print(table(rows))
     path, sentence = reports.write(folder)
     console.print(f"{sentence} Chart: {path}", markup=False, highlight=False, soft_wrap=True)
@@ -37,6 +39,13 @@ def told(row: dict[str, Any]) -> dict[str, Any]:
         console.print(
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "
             f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made",
+            highlight=False,
+        )
+    if row["part"] == "rows":
+        whole, limit, peak = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_data", "bytes_limit", "bytes_peak"))
+        console.print(
+            f"{row['rows_trained']:,} rows trained; all are {whole}, a process may own {limit} and owned {peak} at "
+            f"most: {row['reason'] or 'within the limit'}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
             highlight=False,
         )
     return row

@@ -237,11 +237,15 @@ def bench_self(
 def bench_cluster(
     quick: Quick = False,
     results: Annotated[Path, typer.Option(help="Folder of rows, chart and logs.")] = Path("runs/bench-cluster"),
+    streamed: Annotated[
+        int | None,
+        typer.Option(min=1000, help="Instead train so many generated rows that stay on disk, in 2 processes."),
+    ] = None,
 ) -> None:
     """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
     from workbench.command import bench_cluster
 
-    bench_cluster.run(results, quick)
+    bench_cluster.run(results, quick, streamed)
 
 
 bench.command("advise")(advise_options.bench_advise)
