@@ -1,5 +1,8 @@
 """The installed version of `distributed` carries messages as it is asked to: by handlers, as bytes, within the time."""
 
+import asyncio
+import threading
+
 import numpy as np
 import pytest
 
@@ -79,8 +82,6 @@ def test_what_a_shard_waits_for_is_told_when_the_time_is_up(client, monkeypatch)
 
 def test_who_waits_is_woken_by_messages_that_came_before_another_woke_it(monkeypatch):
     """Two messages are on their way when a third one waits: the later of both wakes it, too, each time it waits."""
-    import asyncio
-
     shard, answers = Shard(0, 1), []
     served = dask_transport.Served(shard)
     ready = threading.Event()
@@ -90,19 +91,21 @@ def test_who_waits_is_woken_by_messages_that_came_before_another_woke_it(monkeyp
         if message.kind == "waits":
             return Message("done") if state["done"] == 3 else Message("wait", {"text": "for three"})
         if message.kind == "last":
-            ready.wait(10)
+            ready.wait(SECONDS)
         state["done"] += 1
         return Message("done")
 
     monkeypatch.setattr(shard, "handle", handle)
 
     async def play() -> None:
-        asked = [asyncio.ensure_future(served.answer(Message(kind).frames(), 20)) for kind in ("one", "waits", "two")]
+        asked = [
+            asyncio.ensure_future(served.answer(Message(kind).frames(), SECONDS)) for kind in ("one", "waits", "two")
+        ]
         await asyncio.gather(asked[0], asked[2])
         await asyncio.sleep(0.01)
         ready.set()
-        await served.answer(Message("last").frames(), 20)
-        answers.append(await asyncio.wait_for(asked[1], 10))
+        await served.answer(Message("last").frames(), SECONDS)
+        answers.append(await asyncio.wait_for(asked[1], SECONDS))
 
     asyncio.run(play())
     assert Message.from_frames(answers[0]).kind == "done"

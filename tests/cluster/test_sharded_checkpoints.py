@@ -44,7 +44,7 @@ def test_a_trainer_that_joins_after_another_has_loaded_goes_on_with_it(tmp_path)
     transport = support.network(2, 2)
     stores = []
     for trainer in range(2):
-        stores.append(ShardedStore(transport, trainer, seconds=0.5))
+        stores.append(ShardedStore(transport, trainer))
         stores[-1].load_shards(tmp_path, generation=1)
     for store in stores:
         store.push_all(support.pushes(1, 1)[0][0])

@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,16 +68,12 @@ def alone(of: Cell, trainers: int) -> Module:
 def on_threads(of: Cell, trainers: int, shards: int, **options) -> tuple[list[dict], list[dict]]:
     """(answer of each trainer, all that they told) of trainers on threads, with shards in this process."""
     transport, told, answers = support.network(shards, trainers), [], {}
-    job = Job(of.model_dump(mode="json"), trainers, **{"seconds": 60, **options})
+    job = Job(of.model_dump(mode="json"), trainers, **options)
 
     def train(number: int) -> None:
         answers[number] = trainers_room.train(transport, number, job, told.append)
 
-    threads = [threading.Thread(target=train, args=(number,), daemon=True) for number in range(trainers)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(timeout=120)
+    support.on_threads(train, trainers)
     assert sorted(answers) == list(range(trainers))
     return [answers[number] for number in range(trainers)], told
 
