@@ -1,5 +1,6 @@
 """`workbench status` and `workbench stop`: which runs there are, how they are named, what is said of each."""
 
+import io
 import os
 import subprocess
 import sys
@@ -7,6 +8,7 @@ import types
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from typer.testing import CliRunner
 
 from tests.support.clocks import SECONDS
@@ -51,14 +53,30 @@ def test_status_lists_all_runs_those_at_work_first():
 
 
 def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
-    add("runs/now", state="running", pid=os.getpid(), current="dataset=uniform", counts={"ok": 3}, done=3, total=9)
+    stage = {"stage": "measuring", "stage_since": time.time(), "round": 3, "rounds": 12, "contender": "CSR ours"}
+    known = {"current": "dataset=uniform", "current_key": "5eed", "counts": {"ok": 3}, "done": 3, "total": 9}
+    add("runs/now", state="running", pid=os.getpid(), **known, **stage)
     add("elsewhere/done", state="finished", done=4, total=4)
     out = say("status", "now").output
+    assert "Now: measuring round 3 of 12: CSR ours" in out
     for text in ("At work: dataset=uniform", "Rows: 3 ok", "Stop it with: workbench stop runs/now"):
         assert text in out
     assert "Its report: workbench report elsewhere/done" in say("status", "elsewhere/done").output
     add("runs/half", state="stopped")
     assert "Go on with: workbench sweep runs/half/spec.json --run runs/half" in say("status", "runs/half").output
+
+
+@pytest.mark.parametrize("width", [160, 70])
+def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeypatch, width):
+    folder, shown = add("runs/now", state="finished", done=1, total=1), io.StringIO()
+    known = {"stage": "preparing data", "contender": "CSR ours", "current_key": "5eed", "total": 9}
+    at_work = Progress("now", "running", heartbeat=time.time(), stage_since=time.time() - 4, **known)
+    monkeypatch.setattr(terminal, "console", Console(file=shown, force_terminal=True, width=width))
+    monkeypatch.setattr(run_folder, "watch", lambda folder: iter([at_work]))
+    monkeypatch.setattr(terminal.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))
+    terminal.follow("Sweeping", folder)
+    first = next(line for line in shown.getvalue().splitlines() if "Sweeping" in line and "prep" in line)
+    assert ("preparing data, 4 s: CSR ours" in first) == (width == 160)
 
 
 def test_a_run_at_work_elsewhere_is_found_by_its_process(tmp_path, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 
 from kernels import threads
 from tests.support.clocks import Clock, until
+from tests.support.sweeps import row_of_trial
 from workbench import data, train
 from workbench.measure import blas, clock, machine, memory, stats
 from workbench.sweep import trial
@@ -112,7 +113,7 @@ def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch, tm
 
     monkeypatch.setattr(trial, "check_step", check_step)
     cell = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20}
-    row = trial.run_trial({"cell": cell, "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
+    row = row_of_trial({"cell": cell, "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
     assert (row["status"], left[0].nbytes) == ("ok", 2**26)
     assert row["bytes_peak"] < 2**25
 

@@ -17,13 +17,14 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     assert "No run yet." in text(panel)
     assert "The chart appears with the first trial." in text(panel)
     rows = made.sweep()
-    write_run(study.folder, rows[:4], current="csr at 1 %", seconds_left=30.0)
+    stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": time.time(), "contender": "CSR ours"}
+    write_run(study.folder, rows[:4], current_key="5eed", seconds_left=30.0, **stage)
     panel.step()
     first = panel.results.chart.image.value
     assert "data:image/svg+xml" in first
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
     assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
-    assert "Now: csr at 1 %" in text(panel)
+    assert "Now: measuring round 1 of 12: CSR ours" in text(panel)
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()

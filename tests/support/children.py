@@ -13,6 +13,10 @@ def echo(request):
     yield {"came": request, "pid": os.getpid(), "held": os.environ.get("OPENBLAS_CORETYPE")}
 
 
+def a_stage_alone(request):
+    yield {"stage": "preparing data"}
+
+
 def two(request):
     print("printed by the child")
     yield {"number": 1}

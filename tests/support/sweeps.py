@@ -12,10 +12,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 from unittest import mock
 
 from workbench.measure import child
-from workbench.sweep import run_folder, runner
+from workbench.sweep import run_folder, supervising, trial
 from workbench.sweep.spec import Spec
 
 COMMAND = [sys.executable, "-m", "workbench.sweep"]
@@ -41,11 +42,17 @@ def supervise(command: list[str], **_: object) -> SimpleNamespace:
     have_trials_preloaded()
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        status = runner.supervise(Path(command[-1]))
+        status = supervising.supervise(Path(command[-1]))
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
     return SimpleNamespace(wait=lambda: status)
+
+
+def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
+    """The row that a trial's process would send, from this process."""
+    *_, row = trial.answers(request)
+    return row
 
 
 @contextmanager

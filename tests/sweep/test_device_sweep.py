@@ -8,11 +8,12 @@ from matplotlib.figure import Figure
 
 from kernels import devices, sessions
 from tests.support import rows as made
+from tests.support.sweeps import row_of_trial
 from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
 from workbench import plots, store
 from workbench.analysis import advisor, cells, words
 from workbench.plots import style
-from workbench.sweep import grid, sources, spec, trial
+from workbench.sweep import grid, sources, spec
 from workbench.sweep.spec import Cell
 from workbench.train import device as on_device
 
@@ -208,5 +209,5 @@ def test_a_trial_takes_what_the_supervisor_found_and_looks_no_more(monkeypatch):
     monkeypatch.setattr(devices, "probe", probe)
     told = {"gpu": vars(devices.Gpu(reason="no CUDA device: none"))}
     cell = {"dataset": "uniform", "rows": 60, "features": 30, "density": 0.1, "device": "cuda"}
-    row = trial.run_trial({"cell": cell, "measure": {}, "bytes_limit": 2**30, **told})
+    row = row_of_trial({"cell": cell, "measure": {}, "bytes_limit": 2**30, **told})
     assert (row["status"], row["reason"]) == ("unsupported", "No CUDA device: none.")

@@ -2,10 +2,11 @@
 
 import pytest
 
+from tests.support.sweeps import row_of_trial
 from tests.sweep.test_sweep import DENSE, QUICK, TINY, spec_of
 from workbench import store
 from workbench.measure import machine
-from workbench.sweep import run_folder, runner, trial
+from workbench.sweep import run_folder, runner
 from workbench.sweep.spec import Measure
 from workbench.sweep.trial import settings_of
 
@@ -120,6 +121,6 @@ def test_under_a_load_that_stays_trials_are_tried_once_when_waiting_has_not_help
 
 def test_a_trial_that_is_disturbed_trains_no_epochs_in_vain():
     request = {"cell": {**TINY, "density": 0.1, "epochs": 10**6}, "measure": Measure(**QUICK).model_dump()}
-    row = trial.run_trial(request | {"bytes_limit": 2**34, "busy_most": -1.0})
+    row = row_of_trial(request | {"bytes_limit": 2**34, "busy_most": -1.0})
     assert (row["status"], row["reason"]) == ("disturbed", "Other programs were at work.")
     assert row["seconds_step"] > 0

@@ -17,7 +17,7 @@ from tests.support.sweeps import swept
 from tests.sweep.test_sweep import QUICK, _cache, spec_of  # noqa: F401 - the fixture is used by being here
 from workbench import store
 from workbench.measure import machine
-from workbench.sweep import run_folder, runner
+from workbench.sweep import run_folder, runner, supervising
 from workbench.sweep.schedule import Schedule
 from workbench.sweep.trial import settings_of
 
@@ -99,7 +99,7 @@ def killed_at(moment: int, folder: Path) -> bool:
 
     def supervise() -> int:
         sys.addaudithook(count)
-        return runner.supervise(folder)
+        return supervising.supervise(folder)
 
     status = in_a_fork(supervise)
     assert status in (0, signal.SIGKILL), status

@@ -11,9 +11,11 @@ import pytest
 
 from tests.support.clocks import until
 from tests.support.sweeps import swept
-from tests.sweep.test_sweep import QUICK, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
+from tests.sweep.test_sweep import QUICK, TINY, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
 from workbench import store
-from workbench.sweep import run_folder
+from workbench.sweep import run_folder, runner
+from workbench.sweep.schedule import Task
+from workbench.sweep.spec import Cell
 
 SLOW = {**QUICK, "seconds_total": 60.0, "samples_most": 10**9}
 
@@ -43,13 +45,31 @@ def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_termina
     assert swept(spec_of(), folder).counts == {"ok": 2}
 
 
+def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(tmp_path, monkeypatch):
+    told = []
+    enter = runner.Supervisor.enter
+
+    def heard(supervisor, stage):
+        enter(supervisor, stage)
+        told.append(run_folder.read(supervisor.folder).now.partition(", ")[0])
+
+    monkeypatch.setattr(runner.Supervisor, "enter", heard)
+    state = swept(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
+    line = "CSR ours · row_sparse gradient · lazy"
+    assert told == [f"compiling: {line}", f"preparing data: {line}", f"measuring round 1 of 1: {line}"]
+    assert (state.state, state.now) == ("finished", "")
+    cut = runner.Supervisor(spec_of(), tmp_path / "run", work="tests.support.children:a_stage_alone")
+    row = cut.try_once(Task(Cell(**TINY), "key", 0))
+    assert (row["status"], row["reason"]) == ("failed", "The process ended with status 0 before it had answered.")
+
+
 FULL_DISK = """
 import resource, signal, sys
 from pathlib import Path
-from workbench.sweep import runner
+from workbench.sweep import supervising
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), -1))
-sys.exit(runner.supervise(Path(sys.argv[1])))
+sys.exit(supervising.supervise(Path(sys.argv[1])))
 """
 
 

@@ -9,10 +9,10 @@ import sys
 import pytest
 
 from tests.support.clocks import until
-from tests.support.sweeps import swept
+from tests.support.sweeps import row_of_trial, swept
 from workbench import optimizers, store
 from workbench.measure import memory
-from workbench.sweep import grid, run_folder, runner, trial
+from workbench.sweep import grid, progress, run_folder, supervising, trial
 from workbench.sweep.spec import Cell, Measure, Spec, validate
 
 QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
@@ -41,7 +41,7 @@ def finish(folder) -> run_folder.Progress:
 
 def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:
     request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
-    return trial.run_trial(request | {"seconds_limit": seconds_limit})
+    return row_of_trial(request | {"seconds_limit": seconds_limit})
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -195,7 +195,7 @@ def test_a_supervisor_that_died_is_told_from_one_at_work(tmp_path, monkeypatch):
     folder.mkdir()
     run_folder.write(folder, run_folder.Progress("x", state="running", pid=1))
     assert run_folder.read(folder).alive
-    monkeypatch.setattr(run_folder, "SECONDS_SILENT", 0.0)
+    monkeypatch.setattr(progress, "SECONDS_SILENT", 0.0)
     state = run_folder.read(folder)
     assert (state.state, state.over) == ("failed", True)
     assert "start the sweep again" in state.message
@@ -212,7 +212,7 @@ def test_a_broken_spec_in_a_run_folder_ends_as_failed_with_the_reason(tmp_path):
     folder = tmp_path / "run"
     swept(spec_of(), folder)
     (folder / run_folder.SPEC).write_text(json.dumps({"name": "x", "axis": {}}), encoding="utf-8")
-    assert runner.supervise(folder) == 1
+    assert supervising.supervise(folder) == 1
     state = run_folder.read(folder)
     assert state.state == "failed"
     assert "Did you mean 'axes'" in state.message

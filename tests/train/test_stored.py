@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from tests.support.stored_sets import drawn, stored
+from tests.support.sweeps import row_of_trial
 from workbench import data, train
-from workbench.sweep import problem, trial
+from workbench.sweep import problem
 from workbench.sweep.spec import Cell
 from workbench.train.copies import arrays_of
 
@@ -66,7 +67,7 @@ def cell(kept, **settings):
 
 
 def row_of(one):
-    return trial.run_trial({"cell": one.model_dump(), "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
+    return row_of_trial({"cell": one.model_dump(), "measure": {"seconds_total": 0.0}, "bytes_limit": 2**34})
 
 
 def test_the_last_rows_are_held_out_and_nothing_is_read_before_it_is_trained_on(kept):

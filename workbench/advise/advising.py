@@ -21,7 +21,7 @@ from workbench.data import Profile, profile
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import estimate, grid, run_folder
 from workbench.sweep.problem import is_synthetic, make_problem, parameters_of_file
-from workbench.sweep.run_folder import Progress
+from workbench.sweep.progress import Progress
 from workbench.sweep.spec import FILES, Cell, Spec, SpecError, validate
 
 SECONDS = 60.0

@@ -4,7 +4,7 @@ import sys
 from pathlib import Path
 
 from workbench.cluster.coordinator import Coordinator
-from workbench.sweep.runner import supervise
+from workbench.sweep.supervising import supervise
 
 if __name__ == "__main__":
     sys.exit(supervise(Path(sys.argv[1]), Coordinator))

@@ -53,14 +53,16 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
         TextColumn("[bold]{task.description}"),
         BarColumn(),
         TextColumn("{task.completed:.0f}" + (" of {task.total:.0f} s" if budget else " s")),
-        TextColumn("{task.fields[now]}"),
+        TextColumn("{task.fields[done]}"),
+        terminal.now_column(),
     )
-    with Progress(*columns, console=terminal.stderr) as bar:
-        task = bar.add_task(heading, total=budget or None, now="")
+    with Progress(*columns, console=terminal.stderr, expand=True) as bar:
+        task = bar.add_task(heading, total=budget or None, done="", now="")
 
         def show_spent(state: run_folder.Progress, _is_stopping: bool) -> None:
-            now = f"{state.done} trials" if state.done else "starting"
-            bar.update(task, completed=spent + state.seconds, now=now)
+            done = f"{state.done} trials" if state.done else "starting"
+            now = state.now if state.alive else ""
+            bar.update(task, completed=spent + state.seconds, done=done, now=now)
 
         terminal.watch(folder, show_spent)
 

@@ -13,7 +13,8 @@ from rich.table import Table
 
 from workbench.sweep import run_folder
 from workbench.sweep.estimate import lasting
-from workbench.sweep.run_folder import NoRunError, Progress, RunError
+from workbench.sweep.progress import Progress
+from workbench.sweep.run_folder import NoRunError, RunError
 
 SECONDS_STOP = 15.0
 """How long to wait for a sweep to have stopped; its trial ends within a second."""
@@ -91,10 +92,11 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def lines(run: Run) -> list[str]:
-    """What else there is to say of one run: the cell at work, rows by status, why it failed, what to do next."""
+    """What else there is to say of one run: what it does now, the cell, rows by status, why it failed, what to do."""
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
     at_work = f"At work: {state.current}" if state.alive and state.current else ""
+    now = f"Now: {state.now}" if state.alive and state.stage else ""
     reused = f"{state.reused} trials were done before." if state.reused else ""
     spec = run.folder / run_folder.SPEC
     todo = f"Stop it with: workbench stop {run.folder}"
@@ -103,7 +105,7 @@ def lines(run: Run) -> list[str]:
         todo = f"Its report: workbench report {run.folder}" if is_done else ""
         where = f" --cluster {place}" if (place := run_folder.where(run.folder)) else ""
         todo = todo or f"Go on with: workbench sweep {spec} --run {run.folder}{where}"
-    return [line for line in (state.message, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
+    return [line for line in (state.message, now, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
 
 
 def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list[Run]:

@@ -20,7 +20,7 @@ from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
 from workbench.sweep.places import Place
 from workbench.sweep.problem import is_synthetic, make_problem
-from workbench.sweep.run_folder import Progress
+from workbench.sweep.progress import Progress
 from workbench.sweep.spec import FILES, Cell, Spec, SpecError
 
 SECONDS_UNASKED, CELLS_UNASKED = 3600.0, 1000

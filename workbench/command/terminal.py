@@ -8,7 +8,7 @@ from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
-from rich.table import Table
+from rich.table import Column, Table
 from rich.text import Text
 
 from workbench import store
@@ -28,15 +28,18 @@ def follow(heading: str, folder: Path) -> None:
         MofNCompleteColumn(),
         TimeElapsedColumn(),
         TextColumn("{task.fields[left]}"),
+        now_column(),
     )
-    with Progress(*columns, console=console) as bar:
-        task = bar.add_task(heading, total=None, left="")
+    with Progress(*columns, console=console, expand=True) as bar:
+        task = bar.add_task(heading, total=None, left="", now="")
 
         def show(state: run_folder.Progress, is_stopping: bool) -> None:
             left = estimate.left(state.seconds_left, state.seconds_left_most)
             known = filter(None, (estimate.spent(state.seconds, state.seconds_budget), left))
             shown = "stopping" if is_stopping else ", ".join(known)
-            bar.update(task, total=state.total or None, completed=state.done, left=shown)
+            bar.update(
+                task, total=state.total or None, completed=state.done, left=shown, now=state.now if state.alive else ""
+            )
 
         watch(folder, show)
     summarize(folder)
@@ -55,6 +58,13 @@ def watch(folder: Path, show: Callable[[run_folder.Progress, bool], None]) -> No
             is_stopping = True
             run_folder.stop(folder)
             states = run_folder.watch(folder)
+
+
+def now_column() -> TextColumn:
+    """The column of what a run does now, `now` among a task's fields: what an expanding bar has room for."""
+    return TextColumn(
+        "{task.fields[now]}", markup=False, table_column=Column(ratio=1, no_wrap=True, overflow="ellipsis")
+    )
 
 
 def summarize(folder: Path) -> None:

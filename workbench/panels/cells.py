@@ -70,7 +70,7 @@ def of_run(state: LabState) -> str:
 
 
 def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> str:
-    """HTML of the grid; `now` is the key of the cell at work. Reasons are numbered, and listed below."""
+    """HTML of the grid; `now` is the key of the cell at work. What failed unfolds its reason at a click."""
     by_key: dict[str, list[Mapping[str, Any]]] = {}
     for row in rows:
         by_key.setdefault(row["key"], []).append(row)
@@ -108,5 +108,7 @@ def _told(rows: Sequence[Mapping[str, Any]], reasons: dict[str, int]) -> tuple[s
     sign = f"{SIGNS.get(status, '')} "
     told = f"{words.seconds(median(good), 2)} × {len(good)}" if good else html.escape(status)
     if newest["reason"] and newest["status"] not in NUMBER:
-        told += f" [{reasons.setdefault(newest['reason'], len(reasons) + 1)}]"
+        number = reasons.setdefault(newest["reason"], len(reasons) + 1)
+        reason = html.escape(newest["reason"])
+        return f"<details><summary>{sign}{told} [{number}]</summary>{reason}</details>", status
     return sign + told, status

@@ -75,7 +75,7 @@ def progress_line(state: LabState) -> str:
     if state.counts:
         parts.append(pages.counts(state.counts))
     parts += [text] if (text := left(progress)) else []
-    now = f'<div class="wb-now">Now: {html.escape(progress.current)}</div>' if state.alive and progress.current else ""
+    now = f'<div class="wb-now">Now: {html.escape(progress.now)}</div>' if state.alive and progress.now else ""
     return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from workbench.analysis import words
 from workbench.sweep import estimate, grid
 from workbench.sweep.estimate import between, seconds_a_trial, sight
-from workbench.sweep.run_folder import Progress
+from workbench.sweep.progress import Progress
 from workbench.sweep.schedule import Schedule
 from workbench.sweep.spec import Spec
 

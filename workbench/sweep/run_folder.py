@@ -10,20 +10,18 @@ import contextlib
 import fcntl
 import json
 import os
-import platform
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Iterator
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
 from typing import TextIO
 
-import psutil
-
 from workbench import store
 from workbench.measure import blas
+from workbench.sweep.progress import SECONDS_SILENT, Progress
 from workbench.sweep.spec import Spec, SpecError, dump, validate
 
 ROOT = Path("runs")
@@ -32,10 +30,6 @@ STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
 SUPERVISORS = ("workbench.sweep", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
-SECONDS_SILENT = 10.0
-"""A run whose file is older than this is dead, whatever it says."""
-SECONDS_START = 60.0
-"""A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
 
 class RunError(RuntimeError):
@@ -44,54 +38,6 @@ class RunError(RuntimeError):
 
 class NoRunError(RunError, LookupError):
     """There is no such run; the message lists those there are."""
-
-
-@dataclass
-class Progress:
-    """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why).
-
-    `current` says what it does now, `current_key` is the key of the cell at work, empty between trials.
-
-    `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
-    last round. `seconds_budget` is what the sweep may take, None for as long as it takes.
-    """
-
-    name: str
-    state: str = "starting"
-    pid: int = 0
-    total: int = 0
-    total_most: int = 0
-    done: int = 0
-    reused: int = 0
-    counts: dict[str, int] = field(default_factory=dict)
-    current: str = ""
-    current_key: str = ""
-    seconds: float = 0.0
-    seconds_left: float | None = None
-    seconds_left_most: float | None = None
-    seconds_budget: float | None = None
-    message: str = ""
-    heartbeat: float = 0.0
-    host: str = field(default_factory=platform.node)
-
-    @property
-    def alive(self) -> bool:
-        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process."""
-        silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
-        is_here = self.pid > 0 and self.host == platform.node()
-        return time.time() - self.heartbeat < silent and not (is_here and _has_ended(self.pid))
-
-    @property
-    def over(self) -> bool:
-        """Whether nothing more will come: it ended, or its heartbeat stopped."""
-        return not self.alive
-
-
-def _has_ended(pid: int) -> bool:
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 def replace_file(path: Path, text: str) -> None:

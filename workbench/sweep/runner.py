@@ -10,23 +10,22 @@ import dataclasses
 import functools
 import json
 import os
-import signal
 import threading
 import time
-import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
 from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import Any
 
 from kernels import devices
 from workbench import store
-from workbench.measure import child, machine, memory
+from workbench.analysis import words
+from workbench.measure import child, ends, machine, memory
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import grid, run_folder
 from workbench.sweep.bounds import Bounds
+from workbench.sweep.progress import Progress
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
 from workbench.sweep.spec import Cell, Spec
@@ -35,13 +34,10 @@ from workbench.sweep.trial import settings_of
 TRIAL = "workbench.sweep.trial:answers"
 TRIES = 3
 """How often a trial is measured at most until other programs leave it alone."""
-SECONDS_LOCK = 2.0
-"""How long to wait for a supervisor that has written its end and not yet gone."""
 SECONDS_LOOK = 0.1
 """How long to watch other programs before a disturbed trial is tried again."""
 BYTES_SLACK = 512 * 2**20
 """What a child may take beyond the limit of its cell: libraries, compiled code, thread stacks."""
-Make = Callable[[Spec, Path, threading.Event], Any]
 
 
 class Supervisor:
@@ -52,7 +48,7 @@ class Supervisor:
     ) -> None:
         self.spec, self.folder, self.work = spec, folder, work
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
-        self.state = run_folder.Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
+        self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
         self.started, self.run_name = time.monotonic(), run_folder.identity(folder)
         self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
@@ -86,6 +82,11 @@ class Supervisor:
             is_over.set()
             thread.join()
 
+    def enter(self, stage: str) -> None:
+        """Say at once what is done from now on."""
+        self.state.stage, self.state.stage_since = stage, time.time()
+        self.write()
+
     def write(self) -> None:
         """Write the progress with the time spent and the time left by the mean of the trials so far."""
         self.beaten = time.monotonic()
@@ -105,6 +106,7 @@ class Supervisor:
     def run(self) -> None:
         """Do all trials of the plan, or stop when asked."""
         trials = self.folder / "trials.jsonl"
+        self.state.stage, self.state.stage_since = "planning", time.time()
         with self.beating():
             schedule = Schedule.of(self.spec, store.read(trials) if trials.exists() else [])
         self.write_plan(schedule)
@@ -127,6 +129,7 @@ class Supervisor:
         """Do the rounds that are due; returns whether the last one was cut by a stop."""
         is_cut = False
         for tasks in schedule.rounds():
+            self.state.round, self.state.rounds = schedule.round_at_work
             self.count(schedule, len(tasks))
             if is_cut or self.stopping or self.is_budget_out():
                 break
@@ -177,7 +180,7 @@ class Supervisor:
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
         """Write how the run ended; one that was stopped in its very last trial has finished, too."""
-        self.state.current = self.state.current_key = ""
+        self.state.current = self.state.current_key = self.state.contender = self.state.stage = ""
         is_stopped = self.stopping and (schedule.trials_due() or (is_cut and self.state.done < self.state.total))
         self.state.state = "stopped" if is_stopped else "finished"
         if not self.state.message:
@@ -212,7 +215,8 @@ class Supervisor:
 
     def await_quiet(self, limit: float) -> None:
         """Wait until other programs take less than that share of the cores, while the sweep's patience lasts."""
-        self.state.current, self.state.current_key = "waiting for other programs to leave the cores alone", ""
+        self.state.current_key = ""
+        self.enter("waiting for other programs to leave the cores alone")
         while self.seconds_patience > 0 and not self.stopping:
             others = machine.OtherPrograms()
             time.sleep(SECONDS_LOOK)
@@ -224,6 +228,8 @@ class Supervisor:
     def try_once(self, task: Task, busy_most: float = 1.0) -> dict:
         """The row of one trial, done in a child, which trains no epochs where other programs took more of the cores."""
         self.state.current, self.state.current_key = grid.describe(task.cell), task.key
+        self.state.contender = words.short_line(task.cell.model_dump())
+        self.state.stage, self.state.stage_since = "starting", time.time()
         self.beat()
         settings = {
             "cell": task.cell.model_dump(mode="json"),
@@ -251,11 +257,15 @@ class Supervisor:
             return self.receive(trial, started)
 
     def receive(self, trial: child.Child, started: float) -> dict:
-        """The child's own row, or that of its end."""
+        """The child's own row, or that of its end; what it says of its stages is told meanwhile."""
         try:
-            return next(trial.answers(lambda: self.why_end(trial, started), self.beat))
+            for answer in trial.answers(lambda: self.why_end(trial, started), self.beat):
+                if "stage" not in answer:
+                    return answer
+                self.enter(answer["stage"])
         except child.Ended as ended:
             return ended.row
+        return ends.row_of(0, trial.watch)
 
     def why_end(self, trial: child.Child, started: float) -> dict:
         """The status and reason to end a child for, or nothing."""
@@ -263,37 +273,3 @@ class Supervisor:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
         too_long = child.why_too_long(started, self.spec.limits.seconds_cell, "seconds_cell")
         return too_long or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
-
-
-def supervise(folder: Path, make: Make = Supervisor) -> int:
-    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log."""
-    is_asked_to_stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: is_asked_to_stop.set())
-    try:
-        with run_folder.locked(folder, SECONDS_LOCK):
-            return _supervise_locked(folder, is_asked_to_stop, make)
-    except run_folder.RunError as error:  # another supervisor has the folder, and its progress file with it
-        print(error)
-        return 2
-
-
-def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Make) -> int:
-    state = run_folder.Progress(folder.name, pid=os.getpid())
-    try:
-        supervisor = make(run_folder.read_spec(folder), folder, is_asked_to_stop)
-        state = supervisor.state
-        supervisor.run()
-    except Exception as error:  # the last resort: whoever watches the run must learn why it ended
-        state.state, state.message = "failed", _message(error)
-        run_folder.write(folder, state)
-        traceback.print_exc()  # last, for the disk of the log may be full
-        return 1
-    return 0
-
-
-def _message(error: Exception) -> str:
-    """Why a sweep failed, for those who watch it."""
-    if isinstance(error, OSError):
-        return f"{run_folder.why(error)}. Mend that and start the sweep again; all rows before are kept."
-    return f"{type(error).__name__}: {error}"

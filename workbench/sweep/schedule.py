@@ -206,6 +206,11 @@ class Schedule:
         assert self.working is not None, "rows belong to a round"
         self.working.add(row)
 
+    @property
+    def round_at_work(self) -> tuple[int, int]:
+        """Which round of its comparison is at work, from 1, and how many there are at most; zeros before the first."""
+        return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
+
     def trials_due(self) -> int:
         """Trials up to the next look of every comparison; more where it decides nothing."""
         return sum(course.trials(course.due()) for course in self.courses)

@@ -40,12 +40,12 @@ class _Ended(Exception):  # noqa: N818 - control flow, not an error
         self.status, self.columns = status, columns
 
 
-def run_trial(request: dict) -> dict:
-    """The row of one trial; `request` has cell, measure and bytes_limit.
+def answers(request: dict) -> Iterator[dict]:
+    """What the process of a trial sends: {"stage": ...} as each stage begins, and at last the row.
 
-    It may have busy_most, the share of the cores above which other programs end the trial before its epochs;
-    seconds_limit, so long after `started` (`time.monotonic`) it ends with what it has reached; and for device cuda gpu,
-    what was found there before. Errors become rows with status and reason.
+    `request` has cell, measure and bytes_limit. It may have busy_most, the share of the cores above which other
+    programs end the trial before its epochs; seconds_limit, so long after `started` (`time.monotonic`) it ends with
+    what it has reached; and for device cuda gpu, what was found there before. Errors become rows with a reason.
     """
     cell = Cell(**request["cell"])
     row = settings_of(cell) | {"bytes_limit": request["bytes_limit"]}
@@ -59,7 +59,8 @@ def run_trial(request: dict) -> dict:
             trial = _Trial(cell, Measure(**request["measure"]).policy(), request["bytes_limit"], row)
             trial.seconds_limit = request.get("seconds_limit", trial.seconds_limit)
             trial.started = request.get("started", trial.started)
-            row |= trial.result(request.get("busy_most", 1.0))
+            for stage in trial.stages(request.get("busy_most", 1.0)):
+                yield {"stage": stage}
     except _Ended as ended:
         row |= {"status": ended.status, "reason": str(ended), **ended.columns}
     except MemoryError as error:
@@ -71,12 +72,7 @@ def run_trial(request: dict) -> dict:
     except Exception as error:
         traceback.print_exc()
         row |= {"status": "failed", "reason": f"{type(error).__name__}: {error}"}
-    return row
-
-
-def answers(request: dict) -> Iterator[dict]:
-    """The one answer of a trial's process: its row."""
-    yield run_trial(request)
+    yield row
 
 
 def require_possible(cell: Cell) -> None:
@@ -118,7 +114,7 @@ def settings_of(cell: Cell) -> dict:
 
 
 class _Trial:
-    """The stages of one trial; each adds its columns to the row."""
+    """The stages of one trial; each adds its columns to the row, which is the caller's."""
 
     def __init__(self, cell: Cell, policy: Policy, bytes_limit: int, row: dict) -> None:
         self.cell, self.policy, self.bytes_limit, self.row = cell, policy, bytes_limit, row
@@ -127,11 +123,13 @@ class _Trial:
         self.seconds_measured, self.seconds_limit = 0.0, math.inf
         self.started, self.sentinel = time.monotonic(), Sentinel()
 
-    def result(self, busy_most: float) -> dict:
-        """The whole trial."""
+    def stages(self, busy_most: float) -> Iterator[str]:
+        """Do the whole trial; each stage is named before it begins, and no clock runs meanwhile."""
+        yield "compiling"
         start = time.perf_counter()
         warm_kernels(self.cell)
         self.row["seconds_compile"] = time.perf_counter() - start
+        yield "preparing data"
         self.rehearse()
         memory.give_back()
         baseline, resident = memory.owned_bytes(), memory.resident_bytes()
@@ -139,12 +137,14 @@ class _Trial:
         run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts)
         self.check(run)
         self.watch_device(run)
+        yield "measuring"
         memory.reset_peak()
         try:
             self.measure(run)
             if self.cell.epochs and self.row["busy_others"] > busy_most:
                 raise _Ended("disturbed", "Other programs were at work.")
             if self.cell.epochs:
+                yield "training"
                 self.train(run, problem)
         finally:  # a trial whose time is out keeps what it reached
             self.row["bytes_peak"] = max(memory.peak_owned_bytes() - baseline, 0)
@@ -154,7 +154,7 @@ class _Trial:
             if self.on_device:
                 self.row["bytes_device_held"] = run.bytes_device_held
         versions = machine.versions() | self.row.get("versions", {})
-        return self.row | {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
+        self.row |= {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
 
     def rehearse(self) -> None:
         """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.

@@ -35,11 +35,11 @@ NAMES = ("plain", "slowed")
 
 
 def slowed(request: dict) -> Iterator[dict]:
-    """The answer of a trial's process in which the kernel takes `TIMES` as long."""
+    """The answers of a trial's process in which the kernel takes `TIMES` as long."""
     kernel = kernels.get(KERNEL)
     for twin in ("cpu", "trusted"):
         object.__setattr__(kernel, twin, longer(getattr(kernel, twin)))
-    yield trial.run_trial(request)
+    yield from trial.answers(request)
 
 
 def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Callable:

@@ -9,6 +9,7 @@ import ipywidgets as widgets
 
 from workbench.advise import Answer as Advice
 from workbench.advise import advise, settings_of
+from workbench.analysis import words
 from workbench.panels.answers import Answer, Asked, fields_of, register
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
@@ -72,7 +73,8 @@ class _Advise:
         """Tell how much is spent, and stop the run when somebody said so."""
         self.folder = folder
         for state in run_folder.watch(folder):
-            self.now = f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, {state.done} trials"
+            done = f"{heading}: {spent + state.seconds:.0f} of {budget:.0f} s, {words.plural(state.done, 'trial')}"
+            self.now = "; ".join(filter(None, (done, state.now)))
             if self.is_stopping:
                 run_folder.stop(folder)
 

@@ -1,0 +1,87 @@
+"""How far a run is: what its supervisor writes at least once a second, and what readers make of it."""
+
+import platform
+import time
+from dataclasses import dataclass, field
+
+import psutil
+
+SECONDS_SILENT = 10.0
+"""A run whose file is older than this is dead, whatever it says."""
+SECONDS_TOLD = 2.0
+"""A stage that takes longer says how long it takes by now."""
+SECONDS_START = 60.0
+"""A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
+
+
+@dataclass
+class Progress:
+    """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why).
+
+    `current` has the settings of the cell at work, `current_key` is its key, empty between trials, `contender` is what
+    is compared there; `stage` says what is done with it since `stage_since`, by the clock of `heartbeat`, and `round`
+    of how many `rounds` at most its comparison is in.
+
+    `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
+    last round. `seconds_budget` is what the sweep may take, None for as long as it takes.
+    """
+
+    name: str
+    state: str = "starting"
+    pid: int = 0
+    total: int = 0
+    total_most: int = 0
+    done: int = 0
+    reused: int = 0
+    counts: dict[str, int] = field(default_factory=dict)
+    current: str = ""
+    current_key: str = ""
+    contender: str = ""
+    stage: str = ""
+    stage_since: float = 0.0
+    round: int = 0
+    rounds: int = 0
+    seconds: float = 0.0
+    seconds_left: float | None = None
+    seconds_left_most: float | None = None
+    seconds_budget: float | None = None
+    message: str = ""
+    heartbeat: float = 0.0
+    host: str = field(default_factory=platform.node)
+
+    @property
+    def alive(self) -> bool:
+        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process."""
+        silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
+        is_here = self.pid > 0 and self.host == platform.node()
+        return time.time() - self.heartbeat < silent and not (is_here and _has_ended(self.pid))
+
+    @property
+    def now(self) -> str:
+        """What it does now, in words; empty where it does not say.
+
+        >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
+        >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
+        'measuring round 3 of 12, 4 s: CSR ours'
+        >>> Progress("x", stage="preparing data").now
+        'preparing data'
+        """
+        if not self.stage:
+            return self.current
+        seconds = self.heartbeat - self.stage_since
+        round_ = f" round {self.round} of {self.rounds}" if self.stage == "measuring" and self.rounds else ""
+        lasting = f", {seconds:.0f} s" if seconds >= SECONDS_TOLD else ""
+        whose = f": {self.contender}" if self.contender and self.current_key else ""
+        return f"{self.stage}{round_}{lasting}{whose}"
+
+    @property
+    def over(self) -> bool:
+        """Whether nothing more will come: it ended, or its heartbeat stopped."""
+        return not self.alive
+
+
+def _has_ended(pid: int) -> bool:
+    try:
+        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+    except psutil.NoSuchProcess:
+        return True
