@@ -1,5 +1,6 @@
 """The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
 
+import re
 from types import SimpleNamespace
 
 import pytest
@@ -7,9 +8,11 @@ import pytest
 from tests.support import rows as made
 from tests.support.clocks import SECONDS
 from tests.support.panel_runs import tree, write_run
+from workbench import store
+from workbench.analysis import words
 from workbench.analysis.recommendation import Said
 from workbench.panels import answers, lab
-from workbench.panels.answers import advise, compare, inspect
+from workbench.panels.answers import advise, compare, explore, inspect
 from workbench.panels.start import Start
 from workbench.sweep import run_folder
 from workbench.sweep.spec import dump
@@ -81,10 +84,67 @@ def test_what_goes_wrong_is_told_and_the_panel_lives(start):
 
 
 def test_explore_shows_any_run_with_its_verdict_and_rows(start, run):
-    told = pressed(start("explore"), "explore")
-    assert "go sparse" in told
-    assert "Latest trials" in told
-    assert "go sparse" in lab.answered("explore", run=run).text
+    shown = start("explore")
+    assert "go sparse" in pressed(shown, "explore")
+    shown.view.explored.results.view.value = "Latest trials"
+    assert "Latest trials: 12 of" in pressed(shown, "explore")
+    answer = lab.answered("explore", run=run)
+    assert "go sparse" in answer.text
+    assert "2 x or more" in answer.html
+    assert "findings to look at" in answer.html
+
+
+def test_explore_filters_asks_and_shows_the_rows_behind_a_point(start, run):
+    shown = start("explore", run=run)
+    view = shown.view.explored
+    view.filters["width"].value = "width 16"
+    shown.paint()
+    assert view.state.chosen == {"width": "width 16"}
+    assert "Widths width 16." in view.left.value
+    view.density.text.value = "2 %"
+    assert "At 2 % density" in view.pages[explore.GAIN].value
+    assert view.density.slider.label == "1.94 %", "the nearest place"
+    view.factor.slider.value = 5.0
+    assert view.factor.text.value == "5 x"
+    assert "5 x or more" in view.pages[explore.GAIN].value
+    view.cell.value = view.cell.options[3]
+    assert view.results.view.value == explore.BEHIND
+    assert "workbench train" in view.pages[explore.BEHIND].value
+    view.results.view.value = explore.OFF
+    assert "memory: needs 5 GB" in view.pages[explore.OFF].value
+    assert shown.trouble.value == ""
+
+
+def test_what_is_typed_wrong_is_told_and_what_was_asked_stays(start, run):
+    shown = start("explore", run=run)
+    before = shown.view.explored.state.density
+    shown.view.explored.density.text.value = "much"
+    assert "Density: &#x27;much&#x27; is not one number above 0" in shown.trouble.value
+    assert shown.view.explored.state.density == before
+
+
+def test_a_point_of_the_chart_chooses_the_cell_of_that_name(start, run):
+    view = start("explore", run=run).view.explored
+    image = view.results.chart.image.value
+    marks = re.findall(r"selectedIndex=(\d+);.*?<title>(.*?) at (.*?): [^:]*; a click shows its rows", image)
+    assert len(marks) > 20
+    pooled = [one.pooled for one in view.state.cells.values()]
+    for place, line, density in marks:
+        row = pooled[int(place)]
+        assert (words.short_line(row), words.density(row["density_measured"])) == (line, density)
+        assert row["width"] == 16, "the chart shows the largest group"
+    view.results.chart.picker.value = "phases"
+    assert "selectedIndex" not in view.results.chart.image.value
+
+
+def test_explore_opens_a_file_of_rows_that_is_named(start, here):
+    for row in made.sweep():
+        store.append(here / "rows.jsonl", row)
+    shown = start("explore")
+    shown.view.file.value = "rows.jsonl"
+    assert "All 48 rows of rows.jsonl." in pressed(shown, "explore")
+    shown.view.file.value = "none.jsonl"
+    assert "is not a run folder" in shown.trouble.value
 
 
 def test_without_a_run_explore_and_compare_say_so(start):

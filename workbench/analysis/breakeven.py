@@ -9,7 +9,7 @@ of an interval; Fieller 1954, J. R. Stat. Soc. B 16, 175): from the density wher
 one where its lower end does. So it can never contradict the verdicts, which come from the same intervals.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
@@ -89,14 +89,20 @@ def breakeven(frame: pd.DataFrame, measure: str = "seconds_step") -> list[BreakE
 def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
     """The break-evens of one group, as `breakeven` gives them."""
     dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
-    at = cells.by_density(group.rows)
-    rivals = {density: rivals_at(rows, worse, measure) for density, rows in at.items()}
     evens = []
-    for rows in cells.sparse_lines(group.rows).values():
-        even = _of_line(group, rows, dense, measure, rivals)
+    for rows, contests in lines(group, measure):
+        even = _of_line(group, rows, contests, dense, measure)
         doubt = _doubt(rows, [row for row in rows if id(row) in worse])
         evens.append(replace(even, sentence=even.sentence.removesuffix(".") + doubt))
     return evens
+
+
+def lines(group: cells.Group, measure: str) -> Iterator[tuple[list[Row], list[Contest]]]:
+    """The rows of each sparse configuration of a group, and its contests with dense, rising in density."""
+    dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
+    rivals = {density: rivals_at(rows, worse, measure) for density, rows in cells.by_density(group.rows).items()}
+    for rows in cells.sparse_lines(group.rows).values():
+        yield rows, contests_of(rows, dense, measure, rivals)
 
 
 def _doubt(rows: list[Row], worse: list[Row]) -> str:
@@ -109,17 +115,14 @@ def _doubt(rows: list[Row], worse: list[Row]) -> str:
     return f"; it trained a worse model{where}, so this is no win{' there' if where else ''}."
 
 
-def _of_line(
-    group: cells.Group, rows: list[Row], dense: list[Row], measure: str, rivals: Mapping[float | None, int]
-) -> BreakEven:
-    contests = contests_of(rows, dense, measure, rivals)
+def _of_line(group: cells.Group, rows: list[Row], contests: list[Contest], dense: list[Row], measure: str) -> BreakEven:
     compared = [one for one in contests if one.ratio is not None and one.density]
     if not compared:
         status, ends = _without_ratios(rows, dense, contests)
     elif len(compared) == 1:
         status, ends = "too_few", (None, None, None)
     else:
-        status, ends = _with_ratios(compared)
+        status, ends = turning(compared)
     if _is_range(status, *ends[1:]):
         ends = (None, *ends[1:])
     sentence = of_breakeven(status, ends, rows, contests, dense, measure)
@@ -146,7 +149,7 @@ def _is_range(status: str, low: float | None, high: float | None) -> bool:
     return status == "crossing" and low is not None and high is not None and high >= words.RANGE * low
 
 
-def _with_ratios(compared: list[Contest]) -> tuple[str, tuple]:
+def turning(compared: list[Contest]) -> tuple[str, tuple]:
     """Status and (density, low, high) of two contests or more that have a ratio."""
     decided = [one for one in compared if one.verdict in ("sparse", "dense")]
     if not decided:

@@ -9,9 +9,9 @@ import pandas as pd
 from workbench import settings
 from workbench.analysis import words
 from workbench.analysis.intervals import known
-from workbench.analysis.pool import latest, on_its_device, records
+from workbench.analysis.pool import cell_of, cells_of, latest, on_its_device, records
 
-__all__ = ["latest", "on_its_device", "records"]
+__all__ = ["cell_of", "cells_of", "latest", "on_its_device", "records"]
 
 Row = Mapping[str, Any]
 
@@ -80,6 +80,19 @@ def describe(group: Row, names: Sequence[str] = GROUP) -> str:
     of_all = group.get("rows_trained") == group.get("rows_total")
     say["rows_trained"] = lambda rows: "" if of_all and "rows_total" in names else f"{rows:,} rows trained on"
     return ", ".join(filter(None, (say[name](group[name]) for name in names if group.get(name) is not None)))
+
+
+def names_of(rows: Sequence[Row], names: Sequence[str] = GROUP) -> list[str]:
+    """What each row is called among these: configuration, density, and what varies of the settings named."""
+    varied = [name for name in names if len({row[name] for row in rows} - {None}) > 1]
+    best = [name for name in BEST if len({row[name] for row in rows}) > 1]
+    return [_name(row, varied, best) for row in rows]
+
+
+def _name(row: Row, varied: Sequence[str], best: Sequence[str]) -> str:
+    own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
+    at = f"{words.line(row)} at {density_label(row)} density"
+    return ", ".join(filter(None, (at, describe(row, varied), *own)))
 
 
 def line_of(row: Row) -> dict[str, Any]:

@@ -101,16 +101,8 @@ def _agree(row: Row, other: Row) -> bool:
 
 
 def _named(found: Sequence[tuple[Row, Row]]) -> list[Pair]:
-    rows = [row for row, _ in found]
-    varied = [name for name in cells.GROUP if name in SETTINGS and len({row[name] for row in rows}) > 1]
-    best = [name for name in cells.BEST if len({row[name] for row in rows}) > 1]
-    return [Pair(_name(row, varied, best), row, other) for row, other in found]
-
-
-def _name(row: Row, varied: Sequence[str], best: Sequence[str]) -> str:
-    own = [f"{name.replace('_', ' ')} {row[name]:g}" for name in best if row[name] is not None]
-    at = f"{words.line(row)} at {cells.density_label(row)} density"
-    return ", ".join(filter(None, (at, cells.describe(row, varied), *own)))
+    names = cells.names_of([row for row, _ in found], [name for name in cells.GROUP if name in SETTINGS])
+    return [Pair(name, row, other) for name, (row, other) in zip(names, found, strict=True)]
 
 
 def _anew(pair: Pair) -> Pair | None:

@@ -101,10 +101,7 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
     """
     if "rounds" in frame.columns:
         return frame
-    cells: dict[tuple, list[dict[str, Any]]] = {}
-    for row in map(on_its_device, records(frame)):
-        row |= {name: settings.usual(name, row[name]) for name in ADDED}
-        cells.setdefault(tuple(row[name] for name in CELL), []).append(row)
+    cells = cells_of(frame)
     counted = [_counted(rows) for rows in cells.values()]
     shown = _runs_shown(counted)
     pooled = [_pool(rows[-1], rounds, shown) for rows, rounds in zip(cells.values(), counted, strict=True)]
@@ -113,6 +110,20 @@ def latest(frame: pd.DataFrame) -> pd.DataFrame:
         result[name] = pd.Series([row[name] for row in pooled], dtype="object" if name == "round_values" else "int64")
     _keep(result)
     return result
+
+
+def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
+    """The rows of each cell of a frame, by its settings, in the order written, as `latest` pools them. O(rows)."""
+    cells: dict[tuple, list[dict[str, Any]]] = {}
+    for row in map(on_its_device, records(frame)):
+        row |= {name: settings.usual(name, row[name]) for name in ADDED}
+        cells.setdefault(cell_of(row), []).append(row)
+    return cells
+
+
+def cell_of(row: Row) -> tuple:
+    """What tells the cell of a row from all others: its settings but the round, and the machine."""
+    return tuple(row[name] for name in CELL)
 
 
 def _counted(rows: list[dict[str, Any]]) -> Rounds:

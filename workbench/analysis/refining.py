@@ -15,8 +15,8 @@ from typing import NamedTuple
 import pandas as pd
 
 from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven, contests_of, of_group
-from workbench.analysis.compare import Contest, rivals_at, trained_worse
+from workbench.analysis.breakeven import BreakEven, lines, of_group
+from workbench.analysis.compare import Contest
 from workbench.analysis.told import MEASURES
 
 
@@ -36,19 +36,16 @@ def openings(frame: pd.DataFrame, until: float) -> list[Opening]:
     found: list[Opening] = []
     for group in cells.groups(frame):
         for measure in MEASURES:
-            for even, met in lines(group, measure):
+            for even, met in _evens(group, measure):
                 if even.status == "crossing" and (opening := _opening(even, met, group, until)):
                     found.append(_beside(opening, found, until))
     return list(dict.fromkeys(found))
 
 
-def lines(group: cells.Group, measure: str) -> Iterator[tuple[BreakEven, list[Contest]]]:
+def _evens(group: cells.Group, measure: str) -> Iterator[tuple[BreakEven, list[Contest]]]:
     """The break-even of each sparse configuration of a group with the contests that it comes from."""
-    dense, worse = cells.dense_rows(group.rows), {id(row) for row, _ in trained_worse(group.rows)}
-    rivals = {density: rivals_at(rows, worse, measure) for density, rows in cells.by_density(group.rows).items()}
-    evens = of_group(group, measure)
-    for even, rows in zip(evens, cells.sparse_lines(group.rows).values(), strict=True):
-        yield even, contests_of(rows, dense, measure, rivals)
+    for even, (_, met) in zip(of_group(group, measure), lines(group, measure), strict=True):
+        yield even, met
 
 
 def is_narrow(even: BreakEven, until: float) -> bool:
@@ -85,7 +82,7 @@ def told(frame: pd.DataFrame, until: float) -> list[str]:
         (f"{group.label}: " if several else "") + _told(even, met, until)
         for group in groups
         for measure in MEASURES
-        for even, met in lines(group, measure)
+        for even, met in _evens(group, measure)
     ]
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from functools import partial
 from time import monotonic
+from typing import Any, Protocol
 
 import ipywidgets as widgets
 import pandas as pd
@@ -12,7 +13,6 @@ from workbench.analysis.cells import latest
 from workbench.panels import picture
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
-from workbench.panels.state import LabState
 
 SECONDS_BETWEEN = 1.0
 EMPTY = "The chart appears with the first trial."
@@ -20,11 +20,45 @@ SHARE = 10
 """Drawing takes at most a tenth of the time: it runs beside the trials that are being timed."""
 
 
+class Rows(Protocol):
+    """A state that has rows: all that charts and tables of results ask for."""
+
+    @property
+    def rows(self) -> Any:
+        """Rows of trials; another tuple where they changed."""
+
+    @property
+    def frame(self) -> pd.DataFrame:
+        """The same as a frame."""
+
+    @property
+    def alive(self) -> bool:
+        """Whether trials are at work, which drawing must not disturb."""
+
+    @property
+    def outdated(self) -> Any:
+        """Which settings the rows are not of, in words."""
+
+    def observe(self, handler: Any, names: Any = ...) -> None:
+        """Call when a trait changes."""
+
+
+Drawn = Callable[..., str]
+"""HTML of the chart of a name, of a frame, with controls."""
+
+
+def as_image(name: str, frame: pd.DataFrame, **controls: str) -> str:
+    """The usual way to show a chart."""
+    return picture.draw(name, frame, **controls).html
+
+
 class ChartView:
     """Shows one chart of the state's rows, drawn again when they changed, and at once when the user chose."""
 
-    def __init__(self, state: LabState, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
-        self.state, self.guard, self.clock = state, guard, clock
+    def __init__(
+        self, state: Rows, guard: Guard, clock: Callable[[], float] = monotonic, drawn: Drawn = as_image
+    ) -> None:
+        self.state, self.guard, self.clock, self.drawn = state, guard, clock, drawn
         options = [(plots.get(name).title, name) for name in _ordered()]
         self.picker = widgets.Dropdown(
             options=options, description="Chart", tooltip="Which chart to show", style=LABELLED
@@ -73,8 +107,7 @@ class ChartView:
         """Draw now, of the rows there are: `frame` is what the picture shows."""
         self.frame = frame = self.state.frame
         self._offer(latest(frame))
-        drawn = f"<p>{EMPTY}</p>" if frame.empty else picture.draw(self.picker.value, frame, **self.chosen).html
-        self.image.value = drawn
+        self.image.value = f"<p>{EMPTY}</p>" if frame.empty else self.drawn(self.picker.value, frame, **self.chosen)
 
     def _offer(self, frame: pd.DataFrame) -> None:
         """Give the controls the choices of these rows; what the user chose stays as long as it is among them."""

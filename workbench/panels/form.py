@@ -102,3 +102,9 @@ class Form:
     def _enable(self) -> None:
         for field in self.fields.values():
             field.enable(not self.state.alive)
+
+
+def tree(widget: widgets.Widget) -> list[widgets.Widget]:
+    """A widget and all below it."""
+    children = getattr(widget, "children", ())
+    return [widget, *(inner for child in children for inner in tree(child))]

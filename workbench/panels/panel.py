@@ -11,7 +11,7 @@ from typing import Any
 import ipywidgets as widgets
 
 from workbench.panels import cells, live, pages, picture
-from workbench.panels.form import Form
+from workbench.panels.form import Form, tree
 from workbench.panels.guard import guarded
 from workbench.panels.profile_view import ProfileView
 from workbench.panels.profiling import Profiling
@@ -93,7 +93,7 @@ class Panel:
         for thread in self.threads:
             thread.stop()
         self.profiling.stop()
-        for widget in _tree(self.root):
+        for widget in tree(self.root):
             widget.close()
 
     def still(self) -> Shown:
@@ -120,9 +120,3 @@ def _button(name: str, tooltip: str, clicked: Callable[..., None], style: str = 
     button = widgets.Button(description=name, tooltip=tooltip, button_style=style)
     button.on_click(clicked)
     return button
-
-
-def _tree(widget: widgets.Widget) -> list[widgets.Widget]:
-    """A widget and all below it."""
-    children = getattr(widget, "children", ())
-    return [widget, *(inner for child in children for inner in _tree(child))]

@@ -59,12 +59,12 @@ def drawn(name: str, frame: pd.DataFrame, **controls: Any) -> Shown:
 
 def verdict(study: LabState) -> Shown:
     """The answer and its grounds."""
+    return _unless_empty(study, lambda: verdict_of(study.frame))
 
-    def make() -> Shown:
-        frame = study.frame
-        return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
-    return _unless_empty(study, make)
+def verdict_of(frame: pd.DataFrame) -> Shown:
+    """The answer of any rows and its grounds."""
+    return Shown(pages.verdict(frame) + pages.grounds(frame), str(advise(frame)))
 
 
 def break_evens(study: LabState) -> Shown:

@@ -1,32 +1,44 @@
 """Results of a study as widgets: the verdict, a chart of its rows, and a table that is asked for."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from time import monotonic
+from types import MappingProxyType
 
 import ipywidgets as widgets
 
 from workbench.panels import pages
-from workbench.panels.chart import ChartView
+from workbench.panels.chart import ChartView, Drawn, Rows, as_image
 from workbench.panels.form import LABELLED
 from workbench.panels.guard import Guard
-from workbench.panels.state import LabState
 
 VIEWS = ("Latest trials", "Break-evens", "Why", "Numbers of the chart")
 
 
 class ResultsView:
-    """Shows the rows of a state; `paint` brings it up to date: the latest trials at once, the rest when it is due."""
+    """Shows the rows of a state; `paint` brings it up to date: the latest trials at once, the rest when it is due.
 
-    def __init__(self, state: LabState, guard: Guard, clock: Callable[[], float] = monotonic) -> None:
-        self.state = state
-        self.chart = ChartView(state, guard, clock)
+    `more` are widgets that can be shown in the place of the tables, by name; whoever made them keeps them up to date.
+    """
+
+    def __init__(
+        self,
+        state: Rows,
+        guard: Guard,
+        clock: Callable[[], float] = monotonic,
+        drawn: Drawn = as_image,
+        more: Mapping[str, widgets.Widget] = MappingProxyType({}),
+    ) -> None:
+        self.state, self.more = state, more
+        self.chart = ChartView(state, guard, clock, drawn)
         self.verdict, self.page = widgets.HTML(), widgets.HTML()
-        self.view = widgets.ToggleButtons(options=VIEWS, description="Show", style=LABELLED, tooltip="Table to show")
-        self.box = widgets.VBox([self.verdict, self.chart.box, self.view, self.page])
+        options = (*more, *VIEWS)
+        self.view = widgets.ToggleButtons(options=options, description="Show", style=LABELLED, tooltip="What to show")
+        self.box = widgets.VBox([self.verdict, self.chart.box, self.view, self.page, *more.values()])
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
         self.fill()
+        self.chart.stale = False  # it was drawn when it was made
 
     def _fade(self) -> None:
         """Show results of other settings paler than those of the present ones."""
@@ -48,8 +60,13 @@ class ResultsView:
         self.turn()
 
     def turn(self) -> None:
-        """The table that is asked for."""
+        """The table that is asked for, or what else is shown in its place."""
         state, self._shown = self.state, self.state.rows
+        for name, widget in self.more.items():
+            widget.layout.display = None if name == self.view.value else "none"
+        self.page.layout.display = "none" if self.view.value in self.more else None
+        if self.view.value in self.more:
+            return
         tables = {
             "Latest trials": lambda: pages.latest_rows(state.rows),
             "Break-evens": lambda: pages.break_evens(self.chart.frame),

@@ -23,6 +23,7 @@ from workbench.study.choices import ChoiceError, complete
 from workbench.study.command_text import COMMAND, command_text
 from workbench.study.specs import spec_of
 from workbench.sweep import run_folder as run_folder
+from workbench.sweep.progress import Progress
 from workbench.sweep.spec import Spec
 
 SECONDS_LITTLE, SHARE = 0.05, 10
@@ -48,7 +49,7 @@ class LabState(traitlets.HasTraits):
     filled = traitlets.Dict()
     problem = traitlets.Unicode()
     planned = traitlets.Instance(Planned, allow_none=True)
-    progress = traitlets.Instance(run_folder.Progress, allow_none=True)
+    progress = traitlets.Instance(Progress, allow_none=True)
     rows = traitlets.Tuple()
     outdated = traitlets.Unicode()
     stopping = traitlets.Bool(False)
@@ -103,7 +104,7 @@ class LabState(traitlets.HasTraits):
     @property
     def _started(self) -> tuple:
         """Changes when a run is started in the folder, and with its first rows."""
-        return _stamp(self.folder / run_folder.SPEC), bool(self.rows)
+        return file_stamp(self.folder / run_folder.SPEC), bool(self.rows)
 
     def spec(self) -> Spec:
         """The sweep that was given, else that of the present choices (`ChoiceError`)."""
@@ -180,7 +181,7 @@ class LabState(traitlets.HasTraits):
             return
         was_alive = self.alive
         self.progress = run_folder.read(self.folder)
-        stamp = tuple(_stamp(self.folder / name) for name in ("plan.json", store.FILE))
+        stamp = tuple(file_stamp(self.folder / name) for name in ("plan.json", store.FILE))
         if self.progress.state == "starting":  # plan.json is still that of the run before
             self.rows, self._read = (), ()
         elif stamp != self._read and (monotonic() >= self._due or not self.alive):
@@ -223,9 +224,9 @@ class LabState(traitlets.HasTraits):
         self.trouble = trouble_of(error, what)
 
 
-def _stamp(path: Path) -> tuple[int, int]:
+def file_stamp(path: Path) -> tuple[int, int]:
     """Size and time of a file, zeros where it is absent."""
-    if not path.exists():
+    if not path.is_file():
         return 0, 0
     known = path.stat()
     return known.st_size, known.st_mtime_ns

@@ -57,7 +57,7 @@ def _line(row: cells.Row, anchor: str, group: int | None) -> dict[str, Any]:
         "doubts": list(doubts.of_row(row)),
         "reason": row["reason"] or "",
         "rounds": list(_rounds(row)),
-        "samples": _samples(row),
+        "samples": samples_text(row),
         "command": command_of(row),
     }
 
@@ -85,8 +85,8 @@ def _rounds(row: cells.Row) -> list[str]:
     return [f"{run}: {', '.join(words.seconds(value) for _, value in sorted(own))}" for run, own in runs.items()]
 
 
-def _samples(row: cells.Row) -> str:
-    """The samples of the run that is shown, evenly picked where there are many."""
+def samples_text(row: cells.Row) -> str:
+    """The samples of a trial, or of the run that is shown of a cell, evenly picked where there are many."""
     samples = [sample for sample in row["samples"] or () if sample is not None]
     every = -(-len(samples) // MOST_SAMPLES) or 1
     shown = ", ".join(f"{1e6 * sample:.4g}" for sample in samples[::every])

@@ -35,7 +35,7 @@ def _points(figure: Figure, axes: Axes) -> Iterator[Markup]:
         for place in zip(x[::every], y[::every], strict=True):
             if np.isfinite(place).all():
                 text = f"{label}: {_told(axes.xaxis, place[0])}, {_told(axes.yaxis, place[1])}"
-                left, top = _on_page(figure, *axes.transData.transform(place))
+                left, top = on_page(figure, *axes.transData.transform(place))
                 yield _titled(f'<circle cx="{left:.1f}" cy="{top:.1f}" r="{RADIUS}">', text, "</circle>")
 
 
@@ -60,8 +60,8 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
         label = "" if label.startswith("_container") else f", {label.removeprefix('_')}"
         for number, bar in enumerate(each.patches):
             box = bar.get_window_extent()
-            left, top = _on_page(figure, box.x0, box.y1)
-            right, bottom = _on_page(figure, box.x1, box.y0)
+            left, top = on_page(figure, box.x0, box.y1)
+            right, bottom = on_page(figure, box.x1, box.y0)
             if right - left < 1:
                 continue
             at = round(bar.get_y() + bar.get_height() / 2)
@@ -70,7 +70,7 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
             yield _titled(shape, f"{name}{label}: {_told(axes.xaxis, bar.get_width())}", "</rect>")
 
 
-def _on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
+def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
     """Where a point in pixels from the lower left is in the SVG, whose unit is a point, from the upper left."""
     scale = POINTS_A_INCH / figure.dpi
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale

@@ -1,19 +1,24 @@
-"""Explore: any run that is stored, with its verdict, its charts and the rows behind them."""
+"""Explore: any run that is stored: filters, verdict and charts, gains at any density, rows behind a point, outliers."""
 
-from pathlib import Path
+import html
+from functools import partial
 from typing import Any
 
 import ipywidgets as widgets
 
+from workbench.analysis import words
+from workbench.panels import explored, points
 from workbench.panels.answers import Answer, Asked, grid_of, register
-from workbench.panels.form import LABELLED
+from workbench.panels.exploring import ALL, GAINS, Exploration, Filter
+from workbench.panels.form import LABELLED, tree
 from workbench.panels.guard import Guard
-from workbench.panels.results import said, verdict
+from workbench.panels.results import Shown, said, verdict_of
 from workbench.panels.results_view import ResultsView
-from workbench.panels.state import LabState
+from workbench.panels.twins import Twins
 from workbench.sweep import run_folder
 
 NONE = "There is no run in this folder yet. Sweep or Advise makes one."
+GAIN, BEHIND, OFF = "Gain at a density", "Rows behind a point", "Outliers"
 
 
 def runs() -> list[str]:
@@ -21,48 +26,135 @@ def runs() -> list[str]:
     return [str(path) for path in run_folder.runs()]
 
 
-def state_of(run: str) -> LabState:
-    """The study that a run folder holds (`run_folder.RunError` where there is none)."""
-    folder = Path(run)
-    run_folder.read(folder)
-    return LabState(folder.name, None, folder, run_folder.read_spec(folder))
+class Explored:
+    """The widgets of one exploration."""
+
+    def __init__(self, state: Exploration, guard: Guard) -> None:
+        self.state, self.guard, self._is_filling = state, guard, False
+        self.filters: dict[str, widgets.Dropdown] = {}
+        self.bar, self.left = grid_of(), widgets.HTML()
+        self.density = Twins("Density", "Stored entries / size, as 0.03 or 3 %", words.density, self._asks("density"))
+        self.factor = Twins("Gain", "How many times better than dense at least", _times, self._asks("factor"))
+        self.cell = widgets.Dropdown(description="Point", tooltip="The cell whose rows are shown", style=LABELLED)
+        self.cell.add_class(points.PICKER)
+        self.cell.observe(guard("Showing rows", self._pick), names=["value"])
+        self.pages = {name: widgets.HTML() for name in (GAIN, BEHIND, OFF)}
+        asked = grid_of(self.density.slider, self.density.text, widgets.Box(), self.factor.slider, self.factor.text)
+        more = {
+            GAIN: widgets.VBox([asked, self.pages[GAIN]]),
+            BEHIND: widgets.VBox([self.cell, self.pages[BEHIND]]),
+            OFF: self.pages[OFF],
+        }
+        self.results = ResultsView(state, guard, drawn=self._drawn, more=more)
+        self.results.view.observe(guard("Showing a table", self._fill_page), names=["value"])
+        self.box = widgets.VBox([self.bar, self.left, *self.results.box.children])
+        state.observe(lambda _: self.fill(), names=["rows"])
+        state.observe(lambda _: self._fill_page(), names=["density", "factor", "cell"])
+        self.fill()
+
+    def _asks(self, name: str) -> Any:
+        ask = {"density": self.state.ask_density, "factor": self.state.ask_factor}[name]
+        return lambda text: self.guard("Asking", partial(ask, text))()
+
+    def _pick(self) -> None:
+        """Show the rows of the cell that was chosen, also by a click into the chart."""
+        if self._is_filling or not self.cell.value:
+            return
+        self.state.cell = self.cell.value
+        self.results.view.value = BEHIND
+
+    def _drawn(self, name: str, frame: Any, **controls: Any) -> str:
+        return points.drawn(name, frame, [one.pooled for one in self.state.cells.values()], **controls)
+
+    def fill(self) -> None:
+        """Bring filters, cells and the page that is shown up to date."""
+        self._is_filling = True
+        try:
+            for one in self.state.filters:
+                self._fill_filter(one)
+            self.bar.children = tuple(self.filters.values())
+            self.left.value = f'<p role="status">{html.escape(self.state.left)}</p>'
+            names = tuple(self.state.cells)
+            if tuple(self.cell.options) != names:
+                self.cell.options = names
+            self.cell.value = self.state.cell or None
+        finally:
+            self._is_filling = False
+        self._fill_page()
+
+    def _fill_filter(self, one: Filter) -> None:
+        if one.name not in self.filters:
+            shown = widgets.Dropdown(description=one.label, tooltip=f"Show rows of one {one.label}", style=LABELLED)
+            shown.observe(lambda change: self._filter(one.name, change["new"]), names=["value"])
+            self.filters[one.name] = shown
+        shown, options = self.filters[one.name], (ALL, *one.options)
+        if tuple(shown.options) != options:
+            shown.options = options
+        shown.value = self.state.chosen.get(one.name, ALL)
+
+    def _filter(self, name: str, option: str) -> None:
+        if not self._is_filling:
+            self.guard("Filtering", partial(self.state.choose, name, option))()
+
+    def _fill_page(self) -> None:
+        """The page that is shown, and the controls beside it."""
+        self.density.show(self.state.density, self.state.places())
+        self.factor.show(self.state.factor, GAINS)
+        made = {GAIN: explored.gains_table, BEHIND: explored.behind, OFF: explored.outliers_table}
+        if (view := self.results.view.value) in made:
+            self.pages[view].value = made[view](self.state)
+
+
+def _times(factor: float) -> str:
+    return f"{words.number(factor)} x"
 
 
 class _Explore:
-    """A run is chosen, and shown as the panel shows its own."""
+    """A run is chosen, or a file of rows is named."""
 
     def __init__(self, asked: Asked, guard: Guard) -> None:
         self.guard = guard
         known = list(dict.fromkeys([*filter(None, [asked.run]), *runs()]))
         self.picker = widgets.Dropdown(options=known, description="Run", tooltip="Which run to show", style=LABELLED)
+        help = "A run folder elsewhere, or a .jsonl file of rows"
+        self.file = widgets.Text(
+            description="Another run or file", tooltip=help, continuous_update=False, style=LABELLED
+        )
         self.content = widgets.VBox()
-        self.box = widgets.VBox([grid_of(self.picker), self.content])
-        self.results: ResultsView | None = None
-        self.picker.observe(guard("Opening the run", self._open), names=["value"])
-        self._open()
+        self.box = widgets.VBox([grid_of(self.picker, self.file), self.content])
+        self.explored: Explored | None = None
+        self.picker.observe(guard("Opening the run", lambda: self._open(self.picker.value)), names=["value"])
+        self.file.observe(guard("Opening the run", lambda: self._open(self.file.value)), names=["value"])
+        self._open(self.picker.value)
 
-    def _open(self) -> None:
-        if not self.picker.value:
-            self.content.children = [widgets.HTML(f"<p>{NONE}</p>")]
+    def _open(self, run: str | None) -> None:
+        if not run:
+            self.content.children = [] if self.explored else [widgets.HTML(f"<p>{NONE}</p>")]
             return
-        state = state_of(self.picker.value)
-        self.results = ResultsView(state, self.guard)
-        self.content.children = self.results.box.children
+        before, self.explored = self.explored, Explored(Exploration(run), self.guard)
+        self.content.children = [self.explored.box]
+        for widget in tree(before.box) if before is not None else ():
+            widget.close()
 
     def paint(self) -> None:
         """Read the run's folder, where rows may be new, and show them."""
-        if self.results is not None:
-            self.results.state.poll()
-            self.results.paint()
+        if self.explored is not None:
+            self.explored.state.poll()
+            self.explored.results.paint()
 
     def close(self) -> None:
         """Nothing was started."""
 
 
 def _shown(asked: Asked) -> Any:
-    """The verdict of the run that was named, else of the newest."""
+    """Verdict, gains and outliers of the run that was named, else of the newest."""
     named = [asked.run] if asked.run else runs()
-    return verdict(state_of(named[0])) if named else said(NONE)
+    if not named:
+        return said(NONE)
+    state = Exploration(named[0])
+    verdict = verdict_of(state.frame)
+    more = f"{explored.gains_table(state)}{explored.outliers_table(state)}"
+    return Shown(f"<p>{html.escape(state.left)}</p>{verdict.html}{more}", f"{state.left}\n{verdict.text}")
 
 
 register(Answer("explore", "Explore", "Look at any run: verdict, charts, break-evens, rows.", 2, _Explore, _shown))

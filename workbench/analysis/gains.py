@@ -1,0 +1,178 @@
+"""What sparse gains over dense at any density, and up to which density it gains at least so much.
+
+Between two measured densities log(dense / sparse) and both ends of its interval are taken as linear in log(density), as
+for break-evens; of densities beyond those measured nothing is said. To gain at least a factor is to win against a dense
+that takes that factor less: so the density up to which it holds is the break-even of the ratios divided by it, with the
+interval that a break-even has, and a factor of 1 gives the break-even itself.
+"""
+
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.analysis import cells, words
+from workbench.analysis.breakeven import lines, turning
+from workbench.analysis.compare import BUSY, FEW, Contest, trained_worse
+from workbench.analysis.intervals import ONCE
+from workbench.measure.rounds import LEVEL, Ratio
+
+SILENT = (BUSY, FEW, ONCE)
+"""Reasons for which a ratio decides nothing, however far from 1 its interval lies."""
+ALIKE = 0.02
+"""Densities nearer to each other than this share are the same: data drawn at a density have it only about."""
+LEAST = 1e-300
+SIGNS = {"sparse": "✓", "dense": "✗", "level": "=", "undecided": "?"}
+MEASURED = "measured"
+
+
+class Gain(NamedTuple):
+    """What one configuration gains at one density: `ratio` is dense / sparse, None where it is not known.
+
+    `source` says how it is known: measured, between two densities, or why not. `verdict` is sparse, dense, level or
+    undecided.
+    """
+
+    ratio: Ratio | None
+    verdict: str
+    source: str
+
+    @property
+    def text(self) -> str:
+        """The gain in words, with a sign: as exactly as it is known."""
+        if self.ratio is None:
+            return f"{SIGNS[self.verdict]} {self.source}"
+        if self.verdict in ("sparse", "dense"):
+            return f"{SIGNS[self.verdict]} {self.verdict} {words.gain(self.ratio)} better"
+        return f"{SIGNS[self.verdict]} {self.verdict}: {words.times(self.ratio)}"
+
+
+class Reach(NamedTuple):
+    """Up to which density a configuration gains at least a factor: a key of `breakeven.STATUSES` and the ends."""
+
+    status: str
+    density: float | None
+    low: float | None
+    high: float | None
+    sentence: str
+
+
+class Line(NamedTuple):
+    """One sparse configuration in one group and measure: its rows, its contests with dense, and a doubt or ''."""
+
+    group: cells.Group
+    measure: str
+    rows: Sequence[cells.Row]
+    contests: Sequence[Contest]
+    doubt: str
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Those of the group and of the configuration together, as a row has them."""
+        return self.group.settings | cells.line_of(self.rows[0])
+
+    @property
+    def compared(self) -> list[Contest]:
+        """The contests that have a ratio and a density, rising."""
+        return [one for one in self.contests if one.ratio is not None and one.density]
+
+
+def of_group(group: cells.Group, measure: str) -> Iterator[Line]:
+    """The sparse configurations of a group; O(configurations * densities * rounds)."""
+    worse = {id(row) for row, _ in trained_worse(group.rows)}
+    for rows, contests in lines(group, measure):
+        spoiled = [row for row in rows if id(row) in worse]
+        where = words.join(words.density(cells.density_of(row) or 0.0) for row in spoiled) if spoiled else ""
+        yield Line(group, measure, rows, contests, f"trained a worse model at {where}" if where else "")
+
+
+def at_density(line: Line, density: float) -> Gain:
+    """What a configuration gains at a density, measured there or read between the two around it."""
+    here = next((one for one in line.contests if _is_at(one, density)), None)
+    if here is not None:
+        return Gain(here.ratio, here.verdict, MEASURED if here.ratio else _without_ratio(here))
+    compared = line.compared
+    after = next((place for place, one in enumerate(compared) if (one.density or 0.0) > density), len(compared))
+    if after in (0, len(compared)):
+        return Gain(None, "undecided", _beyond(compared, after))
+    low, high = compared[after - 1 : after + 1]
+    ratio = _between(low, high, density)
+    verdict = "undecided" if low.why in SILENT or high.why in SILENT else _verdict(ratio)
+    return Gain(ratio, verdict, f"between {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
+
+
+def reach(line: Line, factor: float) -> Reach:
+    """Up to which density a configuration gains at least that factor."""
+    asked = [_against(one, factor) for one in line.compared]
+    if len(asked) < 2:
+        return Reach("too_few", None, None, None, _at_one(asked))
+    status, ends = turning(asked)
+    return Reach(status, *ends, _told(status, ends, asked))
+
+
+def _is_at(one: Contest, density: float) -> bool:
+    """Whether a contest was measured at that density, or asked to be."""
+    rows = [row for row in (one.sparse, one.dense) if row is not None]
+    known = (one.density, *(row["density"] for row in rows))
+    return any(each and abs(each / density - 1) < ALIKE for each in known)
+
+
+def _without_ratio(one: Contest) -> str:
+    unfit = {"sparse": "dense did not fit in memory", "dense": "sparse did not fit in memory"}
+    return unfit.get(one.verdict, one.why)
+
+
+def _beyond(compared: Sequence[Contest], after: int) -> str:
+    if not compared:
+        return "not compared with dense"
+    end = compared[0] if after == 0 else compared[-1]
+    return f"not measured {'below' if after == 0 else 'above'} {words.density(end.density or 0.0)}"
+
+
+def _between(low: Contest, high: Contest, density: float) -> Ratio:
+    """The ratio at a density between two, on straight lines in logarithms."""
+    (_, _, first), (_, _, last) = low.known, high.known
+    x = np.log([low.density or 1.0, high.density or 1.0])
+    value, lowest, highest = (
+        math.exp(np.interp(math.log(density), x, np.log(np.clip(ends, LEAST, 1 / LEAST))))
+        for ends in zip(first[:3], last[:3], strict=True)
+    )
+    return Ratio(value, lowest, highest, min(first.rounds, last.rounds), min(first.runs, last.runs))
+
+
+def _verdict(ratio: Ratio) -> str:
+    """Which side the interval is on."""
+    if ratio.low > 1 or ratio.high < 1:
+        return "sparse" if ratio.low > 1 else "dense"
+    return "level" if ratio.high < LEVEL * ratio.low else "undecided"
+
+
+def _against(one: Contest, factor: float) -> Contest:
+    """The contest as it would be, were dense that factor better."""
+    if one.ratio is None or factor == 1:
+        return one
+    value, low, high = (end / factor for end in one.ratio[:3])
+    ratio = one.ratio._replace(value=value, low=low, high=high)
+    return one._replace(ratio=ratio, verdict="undecided" if one.why in SILENT else _verdict(ratio))
+
+
+def _at_one(asked: Sequence[Contest]) -> str:
+    if not asked:
+        return "not compared with dense"
+    told = {"sparse": "yes", "dense": "no", "level": "about that", "undecided": "cannot be told"}
+    return f"{told[asked[0].verdict]}, at {words.density(asked[0].density or 0.0)}, the one density"
+
+
+def _told(status: str, ends: tuple, asked: Sequence[Contest]) -> str:
+    middle, low, high = ends
+    first, last = (words.density(one.density or 0.0) for one in (asked[0], asked[-1]))
+    if status == "crossing":
+        return f"up to {words.place(middle, low, high).removeprefix('at ').removesuffix(' density')}"
+    if status == "several":
+        return f"changes more than once between {words.span(low, high, words.density)}"
+    if status == "sparse":
+        return f"up to {words.density(low)} at least{', as far as was measured' if words.density(low) == last else ''}"
+    if status == "dense":
+        return "at no density measured" if words.density(high) == first else f"not from {words.density(high)} on"
+    return "about that at every density" if status == "level" else "cannot be told"
