@@ -17,6 +17,8 @@ from workbench.sweep import run_folder
 from workbench.sweep.run_folder import Progress, RunError
 
 AT_WORK = running._at_work
+NEVER = 1e12
+"""A time that has not come."""
 
 
 @pytest.fixture(autouse=True)
@@ -53,7 +55,7 @@ def test_status_lists_all_runs_those_at_work_first():
 
 
 def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
-    stage = {"stage": "measuring", "stage_since": time.time(), "round": 3, "rounds": 12, "contender": "CSR ours"}
+    stage = {"stage": "measuring", "stage_since": NEVER, "round": 3, "rounds": 12, "contender": "CSR ours"}
     known = {"current": "dataset=uniform", "current_key": "5eed", "counts": {"ok": 3}, "done": 3, "total": 9}
     add("runs/now", state="running", pid=os.getpid(), **known, **stage)
     add("elsewhere/done", state="finished", done=4, total=4)
@@ -70,7 +72,8 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
 def test_who_follows_a_run_sees_what_it_does_now_as_far_as_the_line_goes(monkeypatch, width):
     folder, shown = add("runs/now", state="finished", done=1, total=1), io.StringIO()
     known = {"stage": "preparing data", "contender": "CSR ours", "current_key": "5eed", "total": 9}
-    at_work = Progress("now", "running", heartbeat=time.time(), stage_since=time.time() - 4, **known)
+    at_work = Progress("now", "running", heartbeat=64.0, stage_since=60.0, **known)
+    monkeypatch.setattr(Progress, "alive", True)
     monkeypatch.setattr(terminal, "console", Console(file=shown, force_terminal=True, width=width))
     monkeypatch.setattr(run_folder, "watch", lambda folder: iter([at_work]))
     monkeypatch.setattr(terminal.Progress, "stop", lambda bar: (bar.refresh(), bar.live.stop()))

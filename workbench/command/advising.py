@@ -16,7 +16,7 @@ from workbench import advise as advice
 from workbench.advise import Answer
 from workbench.analysis.recommendation import Said
 from workbench.command import terminal
-from workbench.sweep import run_folder
+from workbench.sweep.progress import Progress as RunProgress
 
 SHOWN_KEY = 8
 """Letters of a cell's key that are shown: enough to find its rows by."""
@@ -59,7 +59,7 @@ def follow(heading: str, folder: Path, spent: float, budget: float) -> None:
     with Progress(*columns, console=terminal.stderr, expand=True) as bar:
         task = bar.add_task(heading, total=budget or None, done="", now="")
 
-        def show_spent(state: run_folder.Progress, _is_stopping: bool) -> None:
+        def show_spent(state: RunProgress, _is_stopping: bool) -> None:
             done = f"{state.done} trials" if state.done else "starting"
             now = state.now if state.alive else ""
             bar.update(task, completed=spent + state.seconds, done=done, now=now)

@@ -16,6 +16,7 @@ from workbench.analysis import cells, words
 from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
 from workbench.sweep import estimate, run_folder
+from workbench.sweep.progress import Progress as RunProgress
 
 console, stderr = Console(), Console(stderr=True)
 
@@ -33,19 +34,18 @@ def follow(heading: str, folder: Path) -> None:
     with Progress(*columns, console=console, expand=True) as bar:
         task = bar.add_task(heading, total=None, left="", now="")
 
-        def show(state: run_folder.Progress, is_stopping: bool) -> None:
+        def show(state: RunProgress, is_stopping: bool) -> None:
             left = estimate.left(state.seconds_left, state.seconds_left_most)
             known = filter(None, (estimate.spent(state.seconds, state.seconds_budget), left))
             shown = "stopping" if is_stopping else ", ".join(known)
-            bar.update(
-                task, total=state.total or None, completed=state.done, left=shown, now=state.now if state.alive else ""
-            )
+            now = state.now if state.alive else ""
+            bar.update(task, total=state.total or None, completed=state.done, left=shown, now=now)
 
         watch(folder, show)
     summarize(folder)
 
 
-def watch(folder: Path, show: Callable[[run_folder.Progress, bool], None]) -> None:
+def watch(folder: Path, show: Callable[[RunProgress, bool], None]) -> None:
     """Call `show` with a run's progress, and whether it is to stop, until it is over; Ctrl-C asks it to stop."""
     is_stopping, states = False, run_folder.watch(folder)
     while True:
