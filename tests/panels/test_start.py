@@ -102,11 +102,11 @@ def test_explore_filters_asks_and_shows_the_rows_behind_a_point(start, run):
     assert view.state.chosen == {"width": "width 16"}
     assert "Widths width 16." in view.left.value
     view.density.text.value = "2 %"
-    assert "At 2 % density" in view.pages[explore.GAIN].value
+    assert "Time at 2 % density" in view.pages[explore.GAIN].value
     assert view.density.slider.label == "1.94 %", "the nearest place"
     view.factor.slider.value = 5.0
     assert view.factor.text.value == "5 x"
-    assert "5 x or more" in view.pages[explore.GAIN].value
+    assert "Time: 5 x or more" in view.pages[explore.GAIN].value
     view.cell.value = view.cell.options[3]
     assert view.results.view.value == explore.BEHIND
     assert "workbench train" in view.pages[explore.BEHIND].value

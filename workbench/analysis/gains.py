@@ -25,13 +25,14 @@ ALIKE = 0.02
 LEAST = 1e-300
 SIGNS = {"sparse": "✓", "dense": "✗", "level": "=", "undecided": "?"}
 MEASURED = "measured"
+WORSE = "† trained a worse model"
 
 
 class Gain(NamedTuple):
     """What one configuration gains at one density: `ratio` is dense / sparse, None where it is not known.
 
-    `source` says how it is known: measured, between two densities, or why not. `verdict` is sparse, dense, level or
-    undecided.
+    `source` says how it is known: measured, read from two densities around it, or why not. `verdict` is sparse, dense,
+    level or undecided.
     """
 
     ratio: Ratio | None
@@ -82,9 +83,15 @@ def of_group(group: cells.Group, measure: str) -> Iterator[Line]:
     """The sparse configurations of a group; O(configurations * densities * rounds)."""
     worse = {id(row) for row, _ in trained_worse(group.rows)}
     for rows, contests in lines(group, measure):
-        spoiled = [row for row in rows if id(row) in worse]
-        where = words.join(words.density(cells.density_of(row) or 0.0) for row in spoiled) if spoiled else ""
-        yield Line(group, measure, rows, contests, f"trained a worse model at {where}" if where else "")
+        yield Line(group, measure, rows, contests, _doubt(rows, [row for row in rows if id(row) in worse]))
+
+
+def _doubt(rows: Sequence[cells.Row], worse: Sequence[cells.Row]) -> str:
+    if not worse:
+        return ""
+    if len(worse) == len(rows):
+        return f"{WORSE} everywhere, so no win"
+    return f"{WORSE} at {words.join(words.density(cells.density_of(row) or 0.0) for row in worse)}, so no win there"
 
 
 def at_density(line: Line, density: float) -> Gain:
@@ -99,7 +106,7 @@ def at_density(line: Line, density: float) -> Gain:
     low, high = compared[after - 1 : after + 1]
     ratio = _between(low, high, density)
     verdict = "undecided" if low.why in SILENT or high.why in SILENT else _verdict(ratio)
-    return Gain(ratio, verdict, f"between {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
+    return Gain(ratio, verdict, f"read from {words.span(low.density or 0.0, high.density or 0.0, words.density)}")
 
 
 def reach(line: Line, factor: float) -> Reach:

@@ -21,25 +21,31 @@ NO_OUTLIERS = "Nothing lies off: every cell has a result, its rounds agree to 10
 def gains_table(state: Exploration) -> str:
     """What each configuration gains at the density asked for, and up to which density it gains what is asked for."""
     density = state.density
-    rows = list(_gains(state, density)) if density else []
-    if not rows or density is None:
+    found = list(_lines(state)) if density else []
+    if not found or density is None:
         return f"<p>{NO_GAINS}</p>"
     here, asked = f"{words.density(density)} density", f"{words.number(state.factor)} x"
-    columns = ("Configuration", "In", f"At {here}", "Known", f"{asked} or more")
-    return pages.table(columns, rows, f"Sparse against dense at {here}, and where sparse gains {asked} or more")
+    names = [MEASURES[measure][0].capitalize() for measure in MEASURES]
+    columns = ["Configuration", *(told for name in names for told in (f"{name} at {here}", f"{name}: {asked} or more"))]
+    rows = [(name, *(told for line in lines for told in _gain(line, density, state.factor))) for name, lines in found]
+    caption = f"Sparse against dense at {here}, and up to which density sparse gains {asked} or more"
+    return f'<div class="wb-wrap">{pages.table(columns, rows, caption)}</div>'
 
 
-def _gains(state: Exploration, density: float) -> Iterator[tuple[str, ...]]:
+def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
+    """Each configuration of each group: what it is called, and itself in each measure."""
     groups = cells.groups(state.frame)
     for group in groups:
         where = f" ({group.label})" if len(groups) > 1 else ""
-        for measure in MEASURES:
-            for line in gains.of_group(group, measure):
-                gain = gains.at_density(line, density)
-                told = "; ".join(filter(None, (gain.text, line.doubt)))
-                source = gain.source if gain.ratio else ""
-                reach = gains.reach(line, state.factor).sentence
-                yield f"{words.short_line(line.rows[0])}{where}", MEASURES[measure][0], told, source, reach
+        for lines in zip(*(gains.of_group(group, measure) for measure in MEASURES), strict=True):
+            yield f"{words.short_line(lines[0].rows[0])}{where}", lines
+
+
+def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
+    """What a configuration gains at a density, how that is known, what is doubtful; and how far a factor goes."""
+    gain = gains.at_density(line, density)
+    source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
+    return "; ".join(filter(None, (gain.text, source, line.doubt))), gains.reach(line, factor).sentence
 
 
 def behind(state: Exploration) -> str:

@@ -11,6 +11,11 @@ SHEET = """<style>
   align-items: stretch; width: auto; height: auto; margin: 0; }
 .workbench-lab .wb-grid .widget-text > label, .workbench-lab .wb-grid .widget-dropdown > label { text-align: left;
   max-width: none; height: 22px; line-height: 22px; font-weight: 600; }
+.workbench-lab .wb-grid .widget-hslider { display: grid; grid-template-columns: minmax(0, 1fr) auto; width: auto;
+  height: auto; margin: 0; align-items: center; }
+.workbench-lab .wb-grid .widget-hslider > label { grid-column: 1 / -1; text-align: left; max-width: none; height: 22px;
+  line-height: 22px; font-weight: 600; }
+.workbench-lab .wb-grid .widget-hslider .slider-container { margin: 0 12px 0 8px; }
 .workbench-lab .wb-field > .widget-label { font-weight: 600; height: 22px; line-height: 22px; }
 .workbench-lab .wb-grid input[type=text], .workbench-lab .wb-grid select { width: 100%; flex: none; height: 28px; }
 .workbench-lab .wb-field .widget-hbox { flex-wrap: wrap; column-gap: 14px; }
@@ -33,7 +38,9 @@ SHEET = """<style>
 .workbench-lab .wb-pictures { display: flex; flex-wrap: wrap; gap: 4px 20px; }
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
-.workbench-lab .wb-headlines p { margin: 4px 0; max-width: 520px; }
+.workbench-lab .wb-headlines p { margin: 4px 0; flex: 1 1 340px; max-width: 520px; }
+.workbench-lab .wb-headlines + .verdict { font-size: 100%; }
+.workbench-lab .wb-headlines + .verdict strong { font-weight: 400; }
 .workbench-lab .wb-number { font-size: 150%; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
@@ -42,7 +49,9 @@ SHEET = """<style>
 .workbench-lab caption { text-align: left; font-weight: 600; padding: 2px 0; }
 .workbench-lab th, .workbench-lab td { text-align: left; padding: 3px 10px 3px 0; vertical-align: top;
   border-bottom: 1px solid var(--jp-border-color2, #ddd); }
-.workbench-lab td:not(:last-child), .workbench-lab th { white-space: nowrap; }
+.workbench-lab td:not(:last-child), .workbench-lab th[scope=row] { white-space: nowrap; }
+.workbench-lab thead th { vertical-align: bottom; min-width: 70px; }
+.workbench-lab .wb-wrap td { white-space: normal; min-width: 90px; }
 @container (max-width: 640px) { .workbench-lab .wb-grid { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 @container (max-width: 340px) { .workbench-lab .wb-grid { grid-template-columns: minmax(0, 1fr); } }
 .workbench-lab .wb-cells td { white-space: nowrap; font-variant-numeric: tabular-nums; }
