@@ -115,7 +115,8 @@ def reach(line: Line, factor: float) -> Reach:
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
     status, ends = turning(asked)
-    return Reach(status, *ends, _told(status, ends, asked))
+    middle, low, high = ends
+    return Reach(status, middle, low, high, _told(status, ends, asked))
 
 
 def _is_at(one: Contest, density: float) -> bool:

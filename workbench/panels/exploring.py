@@ -142,7 +142,7 @@ class Exploration(traitlets.HasTraits):
         behind = list(cells.cells_of(self._frame).values())
         pooled = cells.records(cells.latest(self._frame))
         names = cells.names_of(pooled)
-        self._cells = {name: Behind(*one) for name, *one in zip(names, pooled, behind, strict=True)}
+        self._cells = {name: Behind(row, rows) for name, row, rows in zip(names, pooled, behind, strict=True)}
 
     @property
     def densities(self) -> list[float]:
