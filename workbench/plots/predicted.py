@@ -3,6 +3,7 @@
 import math
 import statistics
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,7 +21,7 @@ LEFT_OUT = {"data set": "other data sets", "row": "the other rows of its configu
 
 
 def draw(frame: pd.DataFrame, figure: Figure) -> str:
-    """Both axes logarithmic, a mark a row, crossed where it is extrapolated; on the diagonal it came as predicted."""
+    """Both axes logarithmic, a mark a row, in a ring where it is extrapolated; on the diagonal it came as predicted."""
     rows = _rows(frame)
     if not rows:
         return message(figure, "No row could be predicted from others.")
@@ -32,8 +33,9 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     beyond = [row for row in rows if row["is_extrapolated"]]
     if beyond:
         places = [[row[name] for row in beyond] for name in ("seconds_predicted", "seconds")]
+        ring: dict[str, Any] = {"markersize": 13, "markerfacecolor": "none", "markeredgecolor": "#888888"}
         label = "extrapolated: sizes beyond those of the fit"
-        axes.plot(*places, "x", color="#222222", markersize=9, markeredgewidth=1.2, label=label)
+        axes.plot(*places, "o", linestyle="none", markeredgewidth=0.9, zorder=1.5, label=label, **ring)
     _diagonal(axes, rows)
     style.log_axis(axes.xaxis, words.seconds, "predicted time a step")
     style.log_axis(axes.yaxis, words.seconds, "measured time a step")

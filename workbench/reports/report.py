@@ -45,11 +45,11 @@ def html(
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
     file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened. Text from rows is
-    escaped, and cut where it is very long. About 100 kB a chart.
+    escaped, and cut where it is very long. About 80 kB a chart.
     """
     frame = written_frame(frame)
     content = _content(frame, title, command, machine) | {"spec": written(spec, None)}
-    charts = [_svg_chart(*chart) for chart in charts_of(frame)]
+    charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
     path.write_text(templates().get_template("report.html").render(content), encoding="utf-8")
@@ -227,9 +227,8 @@ def _drawn(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> tuple[Fi
     return figure, {"name": name, "heading": heading, "sentence": sentence, "data": data}
 
 
-def _svg_chart(name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
+def _svg_chart(place: str, name: str, frame: pd.DataFrame, controls: dict[str, str]) -> dict[str, Any]:
     figure, chart = _drawn(name, frame, controls)
-    place = re.sub(r"\W+", "-", f"{name}-{controls.get('group', '')}").strip("-").lower()
     svg = inline(figure, place, chart["heading"], chart["sentence"]) if is_drawn(figure) else ""
     return chart | {"id": place, "svg": svg}
 
