@@ -18,7 +18,7 @@ def epochs_judged(epochs: int) -> set[int]:
 
 
 class Curve:
-    """Loss against training seconds, of all steps; thinned when it is written."""
+    """Loss against training seconds, of all steps; thinned when it is written, to six digits: it is most of a row."""
 
     def __init__(self) -> None:
         self.events: list[StepEvent] = []
@@ -40,5 +40,9 @@ class Curve:
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
         first = self.events[0].step - counts[0] + 1
         picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
-        points = [[float(seconds[i]), float(losses[i]), first + int(i)] for i in picked]
+        points = [[_short(seconds[i]), _short(losses[i]), first + int(i)] for i in picked]
         return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.6g}")
