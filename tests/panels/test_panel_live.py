@@ -7,8 +7,11 @@ import pytest
 from tests.support import rows as made
 from tests.support.clocks import Clock
 from tests.support.panel_runs import text, write_run
-from workbench.panels import lab, pages
+from workbench.panels import lab, pages, picture
+from workbench.panels.picture import Picture
 from workbench.panels.results_view import VIEWS
+
+FAKE = Picture("A chart", "It says nothing.", b"")
 
 
 def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
@@ -111,7 +114,10 @@ def test_exceptions_of_the_watcher_are_shown(here, opened):
     assert "<details><summary>Traceback</summary>" in text(panel)
 
 
-def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here, opened):
+def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here, opened, monkeypatch):
+    """What charts make of every choice is tested without panels, where each is drawn."""
+    drawn = []
+    monkeypatch.setattr(picture, "draw", lambda name, frame, **chosen: drawn.append((name, chosen)) or FAKE)
     study = lab.study()
     write_run(study.folder, made.rich(), "finished")
     panel = opened(study)
@@ -119,14 +125,15 @@ def test_a_charts_controls_become_widgets_and_the_choice_reaches_the_chart(here,
     for name in (option[1] for option in panel.results.chart.picker.options):
         panel.results.chart.picker.value = name
         assert panel.state.trouble is None
-        for control in panel.results.chart.controls.values():
+        assert drawn[-1][0] == name
+        for key, control in panel.results.chart.controls.items():
             assert control.description
             assert control.tooltip
-            before = panel.results.chart.image.value
-            control.value = control.options[-1]
+            if control.value != control.options[-1]:
+                control.value = control.options[-1]
+                assert drawn[-1][1][key] == control.options[-1]
             assert panel.state.trouble is None
-            if len(control.options) > 1 and control.description in ("Group", "Density"):
-                assert panel.results.chart.image.value != before
+    assert {"group", "density"} <= {key for _, chosen in drawn for key in chosen}
 
 
 def test_a_chosen_control_stays_when_rows_arrive(here, opened):
