@@ -32,11 +32,11 @@ class Difference(Protocol):
 
     @property
     def pair(self) -> Pair:
-        """The cells."""
+        """The cells of both runs that are compared."""
 
     @property
     def value(self) -> float:
-        """The logarithm."""
+        """Natural logarithm of seconds after / seconds before."""
 
 
 class Drift(NamedTuple):

@@ -128,12 +128,12 @@ class Found:
 
     @property
     def name(self) -> str:
-        """The case."""
+        """Name of the case, as its rows have it."""
         return str(self.row["case"])
 
     @property
     def quality(self) -> str:
-        """The target in words."""
+        """The target in words, such as "AUC ≥ 0.81"; "" where there is none."""
         sign = "≥" if self.row["larger_is_better"] else "≤"
         return "" if self.target is None else f"{self.row['measure']} {sign} {words.number(self.target, 4)}"
 
@@ -173,7 +173,7 @@ class Found:
 
 
 def kind_of(entry: Entry) -> str:
-    """sparse, dense or rival."""
+    """What a contender is: sparse or dense, both of ours, or rival."""
     return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 

@@ -23,7 +23,7 @@ class Target(NamedTuple):
 
     @property
     def is_loss(self) -> bool:
-        """Whether less is better."""
+        """Whether the measure is a loss, of which less is better."""
         return self.measure in SMALLER
 
 

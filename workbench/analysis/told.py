@@ -19,7 +19,7 @@ def densities(group: cells.Group, measure: str, several: bool) -> list[str]:
 
 
 def sentence(one: Contest, measure: str) -> str:
-    """One contest in words."""
+    """Who wins one contest, by how much and how sure, in the words of `measure`, a column of time or bytes."""
     return _stretch([one], measure, bare=True)
 
 

@@ -70,7 +70,7 @@ class Runner:
 
     @property
     def rows_file(self) -> Path:
-        """Where rows are appended."""
+        """The file of the folder that rows are appended to."""
         return self.folder / store.BENCH.file
 
     def run(self, cells: Sequence[Cell], starts: Sequence[str] = ()) -> Outcome:

@@ -53,7 +53,7 @@ class Problem:
 
     @property
     def options(self) -> dict[str, float]:
-        """The optimizer's settings."""
+        """Settings of the optimizer by name, those that it never changes among them."""
         return {**OPTIONS[self.optimizer], **UNCHANGED}
 
     def reset(self) -> None:
@@ -94,7 +94,7 @@ class Learner(Protocol):
         """The batch of that number in the library's form."""
 
     def step(self, prepared: Any) -> None:
-        """Forward, loss, gradient, update."""
+        """One training step on a prepared batch: forward, loss, gradient, update."""
 
     def start(self) -> None:
         """Weights and states as at the start."""

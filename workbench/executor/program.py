@@ -92,7 +92,7 @@ class Writer:
         self.planned: set[Symbol] = set()
 
     def write(self) -> Program:
-        """The whole."""
+        """The program of the graph: forward and backward steps, their buffers, and what dies when. O(nodes + edges)."""
         forward, backward = self.training.forward, self.training.backward
         for node in (*forward, *backward):
             if (facts := self.facts[node]).rule.plan:

@@ -125,7 +125,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def heads(self) -> tuple["Symbol", ...]:
-        """Itself."""
+        """The symbol itself, alone, as a group has its symbols."""
         return (self,)
 
     @property

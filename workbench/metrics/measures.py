@@ -77,13 +77,13 @@ def of_binary_accuracy(scores: Any, targets: Any, threshold: float = 0.0) -> np.
 
 
 def of_mse(scores: Any, targets: Any) -> np.ndarray:
-    """Squared error, and elements."""
+    """Sum of squared errors, and how many elements: float64 [2]. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.float64([np.dot(error, error), error.size])
 
 
 def of_mae(scores: Any, targets: Any) -> np.ndarray:
-    """Absolute error, and elements."""
+    """Sum of absolute errors, and how many elements: float64 [2]. O(elements)."""
     error = _error(*as_pair(scores, targets))
     return np.float64([np.abs(error).sum(), error.size])
 

@@ -67,7 +67,7 @@ class DeviceLaps:
         self.marks.append((phase, self.session.mark()))
 
     def seconds(self) -> dict[str, float]:
-        """Seconds by phase."""
+        """Seconds by phase, by the clock of the device; all work before the last mark must be done."""
         totals: dict[str, float] = {}
         for (_, start), (phase, end) in zip(self.marks, self.marks[1:], strict=False):
             totals[phase] = totals.get(phase, 0.0) + self.session.seconds(start, end)

@@ -79,7 +79,7 @@ class Sparse(Patterned):
 
     @property
     def values(self) -> np.ndarray:
-        """The trained array itself."""
+        """Values at the places of the pattern, [places]: the trained array itself, not a copy."""
         return self.array
 
     @property
@@ -88,7 +88,7 @@ class Sparse(Patterned):
         return self.pattern.nbytes
 
     def write(self, places: np.ndarray, values: np.ndarray) -> None:
-        """By NumPy."""
+        """Give these places of the pattern, int64 [n], the values [n]. O(n)."""
         self.array[places] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
@@ -96,7 +96,7 @@ class Sparse(Patterned):
         return gradient.data
 
     def for_update(self, gradient: Any) -> np.ndarray:
-        """Its values."""
+        """The gradient's values [places], in the order of the pattern, not copied."""
         return gradient.data
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
@@ -128,7 +128,7 @@ class Masked(Patterned):
 
     @property
     def values(self) -> np.ndarray:
-        """A copy."""
+        """Values at the places of the pattern, [places], copied from the dense array."""
         return self.at_places(self.array)
 
     @property

@@ -120,7 +120,7 @@ class Run(Training):
 
     @property
     def weights(self) -> np.ndarray:
-        """The parameter w."""
+        """The weights, parameter w: [features, width] of models that are products; not a copy."""
         return self.arrays["w"]
 
     @property
@@ -145,7 +145,7 @@ class Run(Training):
         self.step = 0
 
     def pattern(self, name: str) -> Pattern:
-        """As it is held."""
+        """The pattern of the parameter of that name, as it is held now."""
         return self.patterned[name].pattern
 
     def read_rows(self, rows: np.ndarray, name: str = "w") -> np.ndarray:
@@ -153,7 +153,7 @@ class Run(Training):
         return (self.patterned[name].values if name in self.patterned else self.arrays[name])[rows]
 
     def write_rows(self, rows: np.ndarray, values: np.ndarray, name: str = "w") -> None:
-        """Write rows by NumPy."""
+        """Give rows of a parameter these values; of values at a pattern those with these numbers."""
         if name in self.patterned:
             self.patterned[name].write(rows, values)
         else:

@@ -59,7 +59,7 @@ class Judge:
 
     @property
     def name(self) -> str:
-        """What is measured."""
+        """Name of the measure: the model's quality where larger is better, else its loss."""
         return self.model.quality_name if self.larger_is_better else LOSSES[self.model.loss][0]
 
     @property
@@ -68,7 +68,7 @@ class Judge:
         return self.model.rank is not None
 
     def value(self, scorer: Scorer) -> float:
-        """The measure; O(scores)."""
+        """The measure of a scorer on the held-out rows; infinite or NaN where its scores are. O(scores)."""
         if self.larger_is_better:
             return self._of_order(scorer)[self.name]
         with np.errstate(over="ignore", invalid="ignore"):

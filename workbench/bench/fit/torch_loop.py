@@ -25,7 +25,7 @@ class Batch:
 
     @property
     def rows(self) -> int:
-        """R."""
+        """Number of rows R of the batch."""
         return len(self.offsets) - 1
 
     def row_of(self) -> Any:

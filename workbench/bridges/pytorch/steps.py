@@ -63,7 +63,7 @@ class Steps:
     # What the optimizer calls
 
     def clear(self) -> None:
-        """Drop what layers left."""
+        """Drop the gradients that layers left and that no step has taken."""
         self.left, self.arriving = [], []
 
     def gradient(self, parameter: torch.Tensor) -> np.ndarray | RowSparse | Unsummed | None:
@@ -125,7 +125,7 @@ def steps_of(parameter: torch.Tensor) -> Steps | None:
 
 
 def mark_of(shape: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
-    """A gradient without rows."""
+    """A sparse COO gradient of that shape and type without rows, which marks that the real one was left here."""
     places, values = torch.empty((1, 0), dtype=torch.int64), torch.empty((0, *shape[1:]), dtype=dtype)
     return torch.sparse_coo_tensor(places, values, shape, is_coalesced=True, check_invariants=False)
 

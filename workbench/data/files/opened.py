@@ -165,7 +165,7 @@ class CheckedText(io.RawIOBase):
         return os.fspath(self.path)
 
     def readable(self) -> bool:
-        """Yes."""
+        """Whether it can be read, as `io.RawIOBase` asks: it always can."""
         return True
 
     def seekable(self) -> bool:

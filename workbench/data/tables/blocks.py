@@ -102,7 +102,7 @@ class TextTable:
         return f"{self.path}:{dialects.line_of(self.path, self.dialect, row)}"
 
     def layout(self) -> dict[str, Any]:
-        """Separator, header and quotes."""
+        """How the text is split, by name: separator, header and quotes."""
         return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
 
 

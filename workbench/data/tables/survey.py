@@ -36,7 +36,7 @@ class Seen:
 
     @property
     def present(self) -> int:
-        """Rows with a value."""
+        """Rows that have a value in the column."""
         return self.rows - self.missing
 
     def found(self) -> Found:
@@ -84,7 +84,7 @@ class Seen:
             self.join()
 
     def join(self) -> None:
-        """Count the different values."""
+        """Count the different values of what was taken in since the last time. O(values held)."""
         if not self._values:
             return
         values = arrow().concat_arrays(self._values).unique()
