@@ -149,6 +149,9 @@ SETTINGS = (
             goes_to=("trial",), noun="threads", say=_count("thread"),
             control=Control("threads", "Threads", "numbers",
                             help="Processor threads each trial may use; empty: all cores.")),
+    Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "
+            "on one machine they share its threads", least=1, noun="trainers",
+            say=lambda count: _count("trainer")(count) if count > 1 else ""),
     Setting("shuffle", bool, True, "whether rows are drawn in a new order each epoch",
             say=lambda on: "shuffled" if on else "in order"),
     Setting("ahead", bool, False, "whether the next batch is prepared on a thread beside the step",

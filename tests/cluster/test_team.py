@@ -9,9 +9,12 @@ from tests.support import shared_training as support
 
 pytest.importorskip("distributed")
 
+from workbench import store
+from workbench.cluster import trial
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
+from workbench.sweep.spec import Measure
 
 HELPERS = "tests.support.shared_training"
 
@@ -85,6 +88,18 @@ def test_a_stop_ends_all_trainers_and_the_training_goes_on_later(hosts, tmp_path
         assert told[-1]
     assert team(hosts, tmp_path, told).run()["losses"] == 0
     assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+
+
+def test_a_trial_of_a_sweep_by_two_trainers_fills_its_row(hosts):
+    """The one test of it with processes of its own: they start in a child of a sweep, too."""
+    of = support.cell(trainers=2, threads=2, epochs=1)
+    measure = Measure(seconds_warmup=0, seconds_total=0.01, samples_least=2).model_dump()
+    (row,) = trial.answers({"cell": of.model_dump(mode="json"), "measure": measure, "bytes_limit": 2**40})
+    assert (row["status"], row["reason"]) == ("ok", "")
+    assert row["error"] <= row["error_allowed"]
+    assert (row["rows_trained"], row["steps_epoch"], row["steps_timed"]) == (66, 6, 5)
+    assert min(row["seconds_step"], row["quality"], row["bytes_peak"]) > 0
+    assert store.TRIALS.new_row(**{name: value for name, value in row.items() if name != "seconds_measured"})
 
 
 def test_a_checkpoint_of_another_training_is_refused(hosts, tmp_path):

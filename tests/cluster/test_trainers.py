@@ -4,10 +4,12 @@ import os
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 
 from tests.support import shared_training as support
-from workbench import data, formats
-from workbench.cluster import fitting
+from workbench import data, formats, plots, store
+from workbench.cluster import clicks, fitting
+from workbench.sweep import grid, sources
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import SpecError
@@ -98,3 +100,42 @@ def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainer
     assert told in why_not_several(setup_of(of), trainers)
     with pytest.raises(SpecError, match=told):
         fitting.check(of, trainers)
+
+
+def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monkeypatch):
+    of = support.cell(trainers=2, threads=1)
+    assert grid.why_dropped(of) == "2 trainers need a thread each; there are 1."
+    monkeypatch.setattr(grid.importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'sparse-workbench[cluster]'" in grid.why_dropped(support.cell(trainers=2, threads=2))
+    monkeypatch.undo()
+    assert sources.work_of(of, "usual") == "workbench.cluster.trial:answers"
+    assert sources.work_of(support.cell(), "usual") == "usual"
+    assert "workbench.cluster.team" in sources.modules_of(of) - sources.modules_of(support.cell())
+
+
+def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
+    made = clicks.write(tmp_path / "x.sparse", 400, 4000, seed=1)
+    found = data.load("sparse", path=str(tmp_path / "x.sparse"))
+    assert made == 400 * (clicks.FIELDS * 8 + 8)
+    assert found.x.shape == (400, 4000)
+    assert np.diff(found.x.read(0, 400).indptr).tolist() == [clicks.FIELDS] * 400
+    assert 0.2 < (found.y == 1).mean() < 0.9
+    (one,), (two,) = (list(clicks.blocks(400, 4000, seed)) for seed in (1, 2))
+    assert not np.array_equal(one.x.indices, two.x.indices)
+
+
+def test_the_chart_of_steps_says_what_is_measured_and_what_is_predicted():
+    told = {"status": "ok", "part": "step", "machine": "m"}
+    guessed = [(1, 4e-3), (2, 3e-3), (4, 6e-3)]
+    rows = [
+        store.CLUSTER.new_row(key=f"p{n}", is_measured=False, machines=n, seconds_step=s, **told) for n, s in guessed
+    ]
+    rows += [store.CLUSTER.new_row(key="m2", is_measured=True, machines=2, seconds_step=6e-3, **told)]
+    sentence = plots.draw("cluster_steps", store.CLUSTER.frame(rows), figure := Figure())
+    assert sentence == (
+        "A step is predicted to be faster than on one machine from 2 on, fastest on 2 (3 ms). "
+        "Measured / predicted at 2 processes: 2."
+    )
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [label.split()[0] for label in labels] == ["predicted", "measured,"]
+    assert list(plots.table("cluster_steps", store.CLUSTER.frame(rows))["how"]) == ["measured"] + ["predicted"] * 3

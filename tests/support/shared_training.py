@@ -3,17 +3,12 @@
 import json
 import os
 import signal
-from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
 from tests.support import shards as support
-from workbench import data
 from workbench.cluster import ShardedStore, Transport, fitting
 from workbench.cluster import trainer as trainers_room
 from workbench.cluster.trainer import Job, Tell
-from workbench.data.shards.shuffling import stacked
 from workbench.module import Module
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
@@ -37,29 +32,10 @@ def cell(**changes) -> Cell:
     return Cell(**{**SETTINGS, **changes})
 
 
-class Joined(data.Feed):
-    """Batches of all trainers, one after the other in each."""
-
-    def __init__(self, feeds) -> None:
-        self.feeds = feeds
-
-    def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
-        for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
-            labels = np.concatenate([part.labels["label"] for part in parts])
-            rows = np.concatenate([part.rows_index for part in parts])
-            yield data.Batch({"data": stacked([part.data["data"] for part in parts])}, {"label": labels}, rows)
-
-    def count(self, number: int = 0) -> int:
-        return self.feeds[0].count(number)
-
-    def settings(self) -> dict:
-        return self.feeds[0].settings()
-
-
 def alone(of: Cell, trainers: int) -> Module:
     """The module of one process with a worker for each trainer, trained."""
     setup, problem = setup_of(of), make_problem(of)
-    feed = Joined([fitting.shared(problem, setup, number, trainers) for number in range(trainers)])
+    feed = fitting.joined(problem, setup, trainers)
     module = fitting.module_of(setup, problem, None, feed, workers=trainers)
     module.fit(feed, epochs=of.epochs)
     return module

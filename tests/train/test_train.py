@@ -153,7 +153,7 @@ def test_reset_makes_a_run_as_new(made):
         ({"gradient": "fused", "update": "standard"}, "its update is lazy"),
         ({"gradient": "fused", "format": "csc"}, "which csc has none of; csr and coo have"),
         ({"model": "logistic"}, "The logistic model has width 1; asked for was width 3"),
-        ({"device": "cuda"}, "A Run trains on cpu; its setup says cuda. Call make_run"),
+        ({"device": "cuda"}, "A Run trains on cpu, alone; its setup says cuda, 1 trainers"),
     ],
 )
 def test_settings_that_do_not_go_together_are_refused_in_words(made, settings, text):

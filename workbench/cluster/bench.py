@@ -109,7 +109,7 @@ def step_of(processes: int, folder: Path, sizes: Sizes) -> dict[str, Any]:
     told: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
     where = folder / f"steps-{processes}-{time.time_ns()}"  # never one that goes on from a checkpoint
-    train(f"local:{processes}", settings, processes, where, tell=told.append, threads=1, steps_saved=10**9)
+    train(f"local:{processes}", settings, processes, where, tell=told.append, threads=1, steps_saved=0)
     seconds = [said["seconds"] for said in told if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
     return row(f"step {processes} measured", seconds_step=statistics.median(late), **_step(sizes, processes, True))
@@ -122,7 +122,7 @@ def streamed(rows: int, folder: Path) -> dict[str, Any]:
     settings = {"dataset": "sparse", "path": str(made), "model": "logistic", "width": 1, "epochs": 1}
     settings |= {"batch_rows": min(STREAMED_BATCH, rows // 8), "learning_rate": 0.05}
     begun = time.perf_counter()
-    answer = train("local:2", settings, 2, folder / f"streamed-{time.time_ns()}", steps_saved=10**9, threads=1)
+    answer = train("local:2", settings, 2, folder / f"streamed-{time.time_ns()}", steps_saved=0, threads=1)
     assert answer is not None  # nobody stops it
     peak, limit = max(answer["bytes_peaks"]), whole // 2
     reason = "" if peak <= limit else f"A process owned {peak} bytes; the limit is {limit}."

@@ -124,6 +124,7 @@ class Hosts:
         self.heard: dict[str, float] = {}
         self.pings: dict[str, Future] = {}
         self.left_out: set[str] = set()
+        self.topics: set[str] = set()
         is_address = "://" in where
         with dask.config.set(settings()):
             self.client = self._joined(where) if is_address else self._started(where)
@@ -238,11 +239,14 @@ class Hosts:
 
     def listen(self, run: Run, hear: Callable[[dict[str, Any]], None]) -> None:
         """Call `hear`, on a thread of its own, with what the trainers of a run tell."""
+        self.topics.add(run.training)
         self.client.subscribe_topic(run.training, lambda event: hear(event[1]))
 
     def remove(self, run: Run) -> None:
         """End the shards of a run; its trainers then end with an error."""
-        self.client.unsubscribe_topic(run.training)
+        if run.training in self.topics:
+            self.topics.remove(run.training)
+            self.client.unsubscribe_topic(run.training)
         call = self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
         self._wait(call, SECONDS_REMOVE)
 

@@ -5,12 +5,13 @@ batch_rows / W rows of each; up to W - 1 rows are left out. Stored rows are stre
 """
 
 import json
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, final
 
 import numpy as np
 
 from workbench import data, formats, graph, models, ops, optimizers
+from workbench.data.shards.shuffling import stacked
 from workbench.kvstore import Drawn, Store
 from workbench.models import Parameter
 from workbench.module import Module
@@ -25,7 +26,8 @@ DATA, LABEL = "data", "label"
 
 def check(cell: Cell, trainers: int) -> None:
     """Refuse what several trainers cannot train (`SpecError`)."""
-    if reason := why_dropped(cell) or why_not_several(setup_of(cell), trainers):
+    alone = cell.model_copy(update={"trainers": 1})  # on other machines there is room for more than here
+    if reason := why_dropped(alone) or why_not_several(setup_of(alone), trainers):
         raise SpecError(reason)
     if names := unread(cell):
         raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave {names[0]} out.")
@@ -42,6 +44,32 @@ def shared(problem: Problem, setup: Setup, trainer: int, trainers: int) -> data.
     x = problem.x.between(first, first + rows) if is_stored else problem.x[first : first + rows]
     options = {"shuffle": setup.shuffle, "seed": setup.seed + trainer, "last": setup.last}
     return data.batches_of(x, problem.y[first : first + rows], height, **options)
+
+
+def joined(problem: Problem, setup: Setup, trainers: int) -> data.Feed:
+    """The batches of all trainers one after the other in each, for one process that has as many workers."""
+    return _Joined([shared(problem, setup, number, trainers) for number in range(trainers)])
+
+
+@final
+class _Joined(data.Feed):
+    def __init__(self, feeds: Sequence[data.Batches | data.StoredBatches]) -> None:
+        self.feeds = feeds
+
+    def epoch(self, number: int = 0, first: int = 0) -> Iterator[data.Batch]:
+        """One batch of each."""
+        for parts in zip(*(feed.epoch(number, first) for feed in self.feeds), strict=True):
+            labels = np.concatenate([part.labels[LABEL] for part in parts])
+            rows = np.concatenate([part.rows_index for part in parts])
+            yield data.Batch({DATA: stacked([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
+
+    def count(self, number: int = 0) -> int:
+        """As many as each has."""
+        return self.feeds[0].count(number)
+
+    def settings(self) -> dict[str, int | str | bool]:
+        """Those of the first, and how many there are."""
+        return {**self.feeds[0].settings(), "feeds": len(self.feeds)}
 
 
 def module_of(setup: Setup, problem: Problem, store: Store | None, example: data.Feed, workers: int = 1) -> Module:

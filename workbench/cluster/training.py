@@ -43,7 +43,8 @@ def train(
     """Train a cell by so many trainers on the cluster `where`; what trainer 0 answered, None where it was stopped.
 
     `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
-    checkpoints are in `folder`, from which a training of the same settings goes on. `tell` gets what happens (`Team`),
+    checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
+    checkpoints. `tell` gets what happens (`Team`),
     on a thread of its own; `begun` the team, whose `stop` ends it.
     """
     try:
@@ -53,7 +54,7 @@ def train(
     cell = Cell(**settings)
     fitting.check(cell, trainers)
     folder = Path(folder).resolve()
-    job = Job(cell.model_dump(mode="json"), trainers, str(folder), **options)
+    job = Job(cell.model_dump(mode="json"), trainers, str(folder) if options.get("steps_saved", 1) else "", **options)
     with Hosts(where, folder) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})

@@ -15,7 +15,6 @@ from workbench.command.terminal import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
 from workbench.measure import blas
 from workbench.sweep.places import places
-from workbench.sweep.spec import SpecError
 
 PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
 SECONDS_END = 30.0
@@ -124,10 +123,10 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
     raise TrainingFailedError(ended.get("failed", f"The training ended without a word; its logs are in {folder}."))
 
 
-def where_of(cluster: str | None, trainers: int | None) -> tuple[str, int]:
-    """Where how many train, of the options: as many trainers as processes, or as many processes as trainers."""
+def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
+    """Where how many train, of the options: as many processes as trainers, or as many trainers as processes."""
     if cluster is None:
-        return f"local:{trainers}", trainers or 1
-    if trainers is None and "://" in cluster:
-        raise SpecError("How many trainers, on a scheduler's workers: --trainers 4.")
-    return cluster, trainers or len(places(cluster))
+        return f"local:{trainers}", trainers
+    if trainers == 1 and "://" not in cluster:
+        return cluster, len(places(cluster))
+    return cluster, trainers

@@ -16,12 +16,6 @@ def train(
         str | None,
         typer.Option(help="Train on several processes: local:N, ssh:HOST,HOST, slurm:N, or a scheduler's address."),
     ] = None,
-    trainers: Annotated[
-        int | None,
-        typer.Option(
-            min=1, help="Processes that share the training, each with its rows; by default those of --cluster."
-        ),
-    ] = None,
     checkpoints: Annotated[
         Path, typer.Option(help="Folder of checkpoints and logs of several trainers, which goes on from what is there.")
     ] = Path("runs/train"),
@@ -32,7 +26,8 @@ def train(
 ) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
     settings = {name: value for name, value in options.items() if value is not None}
-    if cluster is None and trainers is None:
+    trainers = settings.pop("trainers")
+    if cluster is None and trainers == 1:
         from workbench.command import training
 
         training.train(settings)

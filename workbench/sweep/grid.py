@@ -1,6 +1,7 @@
 """From a spec's axes to cells: every combination, less the impossible ones, each with its reason; dense ones twice."""
 
 import hashlib
+import importlib.util
 import inspect
 import itertools
 import json
@@ -44,10 +45,21 @@ def why_dropped(cell: Cell) -> str:
         parameters_of_file(cell.model_dump())
     except data.DataError as error:
         return str(error)
+    if cell.trainers > 1 and (reason := _why_not_here(cell)):
+        return reason
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
     return why_impossible(setup)
+
+
+def _why_not_here(cell: Cell) -> str:
+    """Why this machine cannot run so many trainers, or ""."""
+    if cell.trainers > threads_of(cell):
+        return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
+    if importlib.util.find_spec("distributed") is None:
+        return "Several trainers need Dask: pip install 'sparse-workbench[cluster]'."
+    return ""
 
 
 def setup_of(cell: Cell) -> Setup:

@@ -28,6 +28,7 @@ from workbench.sweep.bounds import Bounds
 from workbench.sweep.progress import Progress
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
+from workbench.sweep.sources import work_of
 from workbench.sweep.spec import Cell, Spec
 from workbench.sweep.trial import settings_of
 
@@ -241,7 +242,7 @@ class Supervisor:
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
-        process, connection = child.start(self.context, self.work, settings)
+        process, connection = child.start(self.context, work_of(task.cell, self.work), settings)
         row = settings_of(task.cell) | self.await_row(process, connection, started)
         seconds = time.monotonic() - started
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}

@@ -13,8 +13,16 @@ from workbench.train import Setup
 TRIAL = frozenset({"workbench.sweep.trial", "workbench.measure.serve"})
 """What a child runs; all that is not looked up by a name of the cell's follows from it."""
 
+SEVERAL = frozenset({"workbench.cluster.trial"})
+"""What the child of a cell with several trainers runs."""
+
 ON_CUDA = frozenset({"workbench.train.device"})
 """What is imported where a training is made, and by a training on cuda alone."""
+
+
+def work_of(cell: Cell, usual: str) -> str:
+    """What the child of a trial calls, "module:function": the `usual`, or what starts several trainers."""
+    return usual if cell.trainers == 1 else "workbench.cluster.trial:answers"
 
 
 def roots_of(cell: Cell) -> frozenset[str]:
@@ -24,6 +32,7 @@ def roots_of(cell: Cell) -> frozenset[str]:
     modules |= closure.registered("optimizer", [cell.optimizer])
     modules |= closure.registered("format", formats.names())  # each is asked whether an array is of it
     modules |= closure.registered("operator", ops.names())  # which name each other, by attributes of their package
+    modules |= SEVERAL if cell.trainers > 1 else frozenset()
     return TRIAL | modules | (ON_CUDA if cell.device == "cuda" else frozenset())
 
 

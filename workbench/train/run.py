@@ -33,8 +33,8 @@ class Run(Training):
 
     def __init__(self, setup: Setup, x: Any, y: np.ndarray, width: int, facts: Mapping[str, Any] | None = None) -> None:
         super().__init__(setup, x, y, width, facts)
-        if setup.device != "cpu":
-            raise SetupError(f"A Run trains on cpu; its setup says {setup.device}. Call make_run, which does both.")
+        if setup.device != "cpu" or setup.trainers > 1:
+            raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
         sparse, others = ([one for one in self.parameters if bool(one.matrix) == is_so] for is_so in (True, False))
         self.patterned = {one.name: held(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse}
         self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in others}

@@ -10,6 +10,7 @@ from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
 from workbench.optimizers import missed
+from workbench.train.several import why_not_several
 
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 """What the optimizer calls each update."""
@@ -94,6 +95,7 @@ def why_impossible(setup: Setup) -> str:
     reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
+    reason = reason or (why_not_several(setup, setup.trainers) if setup.trainers != 1 else "")
     reason = reason or (_why_no_graph(setup) if setup.launch == "graph" else "")
     reason = reason or (_why_no_epoch(setup) if setup.launch == "epoch" else "")
     return reason or (_why_no_dual(setup) if setup.launch == "dual" else "")

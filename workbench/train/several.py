@@ -1,10 +1,14 @@
 """Which trainings can be shared by several trainers, each of which has some of the rows."""
 
+from typing import TYPE_CHECKING
+
 from workbench import models
-from workbench.train.setup import Setup
+
+if TYPE_CHECKING:
+    from workbench.train.setup import Setup
 
 
-def why_not_several(setup: Setup, trainers: int) -> str:
+def why_not_several(setup: "Setup", trainers: int) -> str:
     """Why so many trainers cannot share a training of the setup, as a sentence, or ""."""
     model = models.get(setup.model)
     if trainers < 1:
