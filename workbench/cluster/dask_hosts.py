@@ -30,7 +30,7 @@ except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
 from workbench.cluster import certificates, dask_transport
-from workbench.cluster.dask_settings import SECONDS_JOIN, security_of, settings
+from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.dask_transport import Run
 from workbench.cluster.security import check_encrypted
 from workbench.kvstore import StoreError
@@ -153,7 +153,7 @@ class Hosts:
         how = {"protocol": "tcp", "host": "127.0.0.1"} if is_here else {"protocol": "tls", "host": get_ip()}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
-            n_workers=0, processes=False, dashboard_address=None, silence_logs=50, security=security, **how
+            n_workers=0, processes=False, dashboard_address=PAGES, silence_logs=50, security=security, **how
         )
         program = (*PROGRAM, self.cluster.scheduler_address, *filter(None, [self.certificates]))
         self.places = places(where, program)

@@ -4,6 +4,9 @@ from typing import Any
 
 from workbench.cluster import certificates as files
 
+PAGES = "127.0.0.1:0"
+"""Where Dask shows its own pages: to users of the machine alone, at any port."""
+
 SECONDS_JOIN = 60.0
 """How long a process may take to join its cluster."""
 

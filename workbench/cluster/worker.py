@@ -9,8 +9,9 @@ import json
 import os
 import sys
 import threading
+from typing import Any
 
-from workbench.cluster.dask_settings import SECONDS_JOIN, security_of, settings
+from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.security import is_local
 
 try:
@@ -23,7 +24,8 @@ except ImportError as error:
 async def serve(scheduler: str, certificates: str) -> None:
     """Join, say so, and stay until told to go."""
     host = "127.0.0.1" if is_local(scheduler) else None
-    options = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
+    options: dict[str, Any] = {"nthreads": 1, "memory_limit": 0, "host": host, "death_timeout": SECONDS_JOIN}
+    options["dashboard_address"] = PAGES
     with dask.config.set(settings()):
         async with Worker(scheduler, security=security_of(certificates), **options) as worker:
             print(json.dumps({"address": worker.address}), flush=True)

@@ -45,7 +45,7 @@ def told(row: dict[str, Any]) -> dict[str, Any]:
         whole, limit, peak = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_data", "bytes_limit", "bytes_peak"))
         console.print(
             f"{row['rows_trained']:,} rows trained; all are {whole}, a process may own {limit} and owned {peak} at "
-            f"most: {row['reason'] or 'within the limit'}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
+            f"most: {row['reason'].rstrip('.') or 'within the limit'}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
             highlight=False,
         )
     return row
