@@ -2,12 +2,15 @@
 
 import json
 import os
+import shutil
 
 import pytest
 
 from tests.support import shared_training as support
 
 pytest.importorskip("distributed")
+
+from distributed import Client
 
 from workbench import store
 from workbench.cluster import trial
@@ -107,3 +110,21 @@ def test_a_checkpoint_of_another_training_is_refused(hosts, tmp_path):
     other = Job(support.cell(seed=4).model_dump(mode="json"), 2, str(tmp_path))
     with pytest.raises(TeamError, match="is of a training with other settings"):
         Team(hosts, other).run()
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="there is no openssl to make a certificate with")
+def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undisturbed, monkeypatch):
+    """What stands for ssh runs its last argument here, as ssh does elsewhere."""
+    ssh = tmp_path / "bin" / "ssh"
+    ssh.parent.mkdir()
+    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+    with Hosts("ssh:one,two", tmp_path / "hosts") as made:
+        assert all(address.startswith("tls://") for address in made.addresses())
+        assert (tmp_path / "hosts" / "tls").stat().st_mode & 0o077 == 0
+        team(made, tmp_path / "run", []).run()
+        with pytest.raises((OSError, TimeoutError, ValueError)):
+            Client(made.cluster.scheduler_address, timeout="2s", set_as_default=False)
+    assert support.support.same_bits(support.saved_state(tmp_path / "run"), undisturbed)

@@ -43,9 +43,10 @@ def told(row: dict[str, Any]) -> dict[str, Any]:
         )
     if row["part"] == "rows":
         whole, limit, peak = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_data", "bytes_limit", "bytes_peak"))
+        said = row["reason"].rstrip(".") or "within the limit"
         console.print(
             f"{row['rows_trained']:,} rows trained; all are {whole}, a process may own {limit} and owned {peak} at "
-            f"most: {row['reason'].rstrip('.') or 'within the limit'}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
+            f"most: {said}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
             highlight=False,
         )
     return row
