@@ -47,6 +47,10 @@ ROW_COST = 4
 compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
 
+compiled_with_arrays = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=True)
+"""Decorator of serial code that makes arrays, wherever it is called from: code that counts no references, which are
+whole epochs, lets what it calls be compiled as itself where that was not done before, and no array is made then."""
+
 compiled_sums = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz", "reassoc"})
 """Decorator of a sum that may be split over the lanes of a vector. The order of its terms is then that of the machine
 code, which differs where the function is compiled into another one: reach it through `call_parallel` alone. Keep in the

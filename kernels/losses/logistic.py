@@ -19,7 +19,15 @@ from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
 from kernels.loss_blocks import register_block
 from kernels.registry import register
-from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
+from kernels.threads import (
+    BLOCK,
+    call_parallel,
+    compiled,
+    compiled_parallel,
+    compiled_sums,
+    compiled_with_arrays,
+    sum_of,
+)
 from kernels.vector.elementary import exp_of_negative, log1p_of_unit, maximum
 
 
@@ -53,7 +61,7 @@ def _sum(losses):
     return total
 
 
-@compiled
+@compiled_with_arrays
 def _block(scores, targets, gradient, scale):
     losses, one = np.empty(scores.size, scores.dtype), scores.dtype.type(1)
     for k in range(scores.size):

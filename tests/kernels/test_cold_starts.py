@@ -125,3 +125,19 @@ def test_first_calls_from_several_threads_compile_and_agree(tmp_path: Path) -> N
         print(len(results), len(set(results)), {product(), logistic()} == set(results))
     """
     assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["4 2 True"]
+
+
+def test_epoch_that_is_the_first_to_compile_the_logistic_loss_lets_it_make_arrays(tmp_path: Path) -> None:
+    """What an epoch calls was compiled as the epoch, without arrays, where nothing else had compiled it before."""
+    code = """
+        import numba
+        from kernels.loss_blocks import block_of
+        block, x = block_of("logistic"), np.zeros((2, 1), np.float32)
+
+        @numba.njit(_nrt=False)
+        def epoch(x, gradient):
+            return block(x, x, gradient, x.dtype.type(1))
+
+        print(round(epoch(x, x.copy())[0], 4))
+    """
+    assert run(code, NUMBA_CACHE_DIR=str(tmp_path)) == ["1.3863"]
