@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
-KINDS = {"f": FLOATS, "i": INTEGERS, "l": INTEGERS[1:]}
+KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:]}
 """Types that each kind of array operand may have; all operands of a kind have the same one in a call."""
 
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import loops
+from kernels.epochs import loops, ways
 from kernels.epochs.loops import make_serial
 from kernels.epochs.parallel import PARTS, Work, make_parallel
 from kernels.epochs.programs import programs_for
@@ -45,15 +45,20 @@ class Call:
     """The intercept and its states, of no elements where there is none."""
     settings: np.ndarray
     settings_intercept: np.ndarray
+    way: str
+    beside: tuple
+    """What the way of the epoch takes: a gradient [D, N] of zeros, or the parts of a `ways.Lag`."""
 
     @classmethod
-    def of(cls, rule: Rule, args: tuple) -> "Call":
+    def of(cls, rule: Rule, way: str, args: tuple) -> "Call":
         """The call of these arguments, checked for what their declaration cannot say (`KernelError`)."""
         count = len(rule.written)
         indptr, indices, data, targets, counts, order, batch_rows, *others = args
         arrays, intercept = tuple(others[:count]), tuple(others[count : 2 * count])
         x = indptr, indices, data
-        call = cls(*x, targets, counts, order, batch_rows, arrays, intercept, *others[2 * count :])
+        settings, of_intercept, *beside = others[2 * count :]
+        batches = targets, counts, order, batch_rows
+        call = cls(*x, *batches, arrays, intercept, settings, of_intercept, way, tuple(beside))
         call.check(len(rule.settings(*rule.example)))
         return call
 
@@ -69,6 +74,19 @@ class Call:
                 raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
         if self.batch_rows < 1:
             raise KernelError(f"batch_rows is {self.batch_rows}; a batch has one row or more.")
+        if ways.catches_up(self.way):
+            self._check_lag(ways.Lag(*self.beside), numbers)
+
+    def _check_lag(self, lag: ways.Lag, numbers: int) -> None:
+        """Refuse steps without settings: batches ask for those of all steps before their own."""
+        is_tree = self.way in ("coast", "coast_pair")
+        width, steps = (4, len(lag.missed) // 2) if is_tree else (numbers, len(lag.missed))
+        asked = lag.now + self.batches - 1 - lag.first
+        if lag.missed.shape[1] != width or asked > steps or lag.first > lag.now:
+            raise KernelError(
+                f"missed is {list(lag.missed.shape)}, for steps from {lag.first} on; batches from step {lag.now} on "
+                f"ask for {asked} steps of {width} numbers."
+            )
 
     @property
     def has_intercept(self) -> bool:
@@ -115,13 +133,14 @@ def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     """Run the loop that suits the work of a batch; the place of a wrong target or -1."""
     weights, settings = call.arrays[0], _given(call)
+    stepped, beside, units, work_untouched = _untouched(rule, call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
     entries = _largest_batch(call.indptr, call.order, batch_rows)
-    work = entries * (ENTRY_WORK + width) // REGIONS
+    work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
-    trained = loops.Trained(call.arrays, added, call.tables, *settings)
-    programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1])
+    trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
+    programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way)
     rows = _rows(call, width)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
     shared = rows, call.order, batch_rows, trained, _is_far(call)
@@ -137,11 +156,25 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     return loop(*shared, hashing, _stacked(parts, places, most), scratch, of_intercept, losses, work)
 
 
-def _given(call: Call) -> tuple[np.ndarray, ...]:
+def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
+    """(what the batch's own columns are stepped in, what the way takes, its units, their work for a batch)."""
+    if ways.catches_up(call.way):
+        return call.arrays, call.beside, 0, 0
+    if not ways.is_dense(call.way):
+        return call.arrays, (), 0, 0
+    whole = *call.arrays, *call.beside
+    units, width = call.arrays[0].shape
+    if not rule.average:
+        whole = tuple(array.reshape(-1) for array in whole)
+        units, width = -(-whole[0].size // steps.CHUNK), steps.CHUNK
+    return call.beside, whole, units, rule.work(units, width)
+
+
+def _given(call: Call) -> tuple[np.ndarray, np.ndarray]:
     """The settings that code is called with, without those that change nothing: see `steps.UNCHANGED`."""
     tables = call.settings, call.settings_intercept
     if all((table[:, -2:] == steps.UNCHANGED).all() for table in tables):
-        return tuple(np.ascontiguousarray(table[:, :-2]) for table in tables)
+        return np.ascontiguousarray(tables[0][:, :-2]), np.ascontiguousarray(tables[1][:, :-2])
     return tables
 
 

@@ -6,12 +6,16 @@ Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data fl
            last batch may have fewer; weights same as data [D, N] and states as the rule has them; intercept same [N],
            or [0] for none, and its states [N]; settings same [S, K], what the rule's formula takes in each step, those
            after the last as the last; settings_intercept the same for the intercept
-Writes     weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
-           the mean over its rows before the step, in which all rows count alike
+           way standard: gradient same as weights [D, N], of zeros; ways that catch up: last int64 [D], how many steps
+           each row of the weights has had or caught up on; missed, of the steps from number `first` on, the settings
+           [S, K], for coast and coast_pair float64 [2*S, 4], a tree of their matrices (`kernels.rules.missed`), up to
+           the last but one of the call; first, now int, the numbers of the first of them and of the call's first step
+Writes     weights, intercept and the states of both, last; gradient, which is of zeros again; nothing else changes;
+           returns the losses, float64 [batches]: each the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the batches
            before it have had their steps
 Cost       of a batch: 4*z*N flops, those of the loss and of U steps of the rule; reads z*(index+value) bytes, targets,
-           weights and states of U rows, and writes those
+           weights and states of U rows, and writes those; way standard: D rows for U; replay: each missed step too
 Parallel   within a batch, where it has work for several threads, over rows and then over columns; same bits on every
            run with as many threads, on one the sums of a column are in the order of the entries
 Limits     z < 2**63, D*N < 2**63; beside the arguments memory grows with the rows of a batch and with the columns that
@@ -28,19 +32,21 @@ from typing import Any
 import numpy as np
 
 from kernels.contract import Case, Cost, Kernel, Sizes
-from kernels.epochs import calls
+from kernels.epochs import calls, ways
 from kernels.loss_blocks import block_of
 from kernels.registry import get as get_kernel
 from kernels.rules import twins
+from kernels.rules.missed import Spans
 from kernels.rules.rule import Rule, get_rule
 
 
-def reference(loss: str, rule: Rule, *args) -> np.ndarray:
+def reference(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
     """The definition, in plain loops."""
-    call = calls.Call.of(rule, args)
+    call = calls.Call.of(rule, way, args)
     losses = []
     for step, first in enumerate(range(0, call.order.size, call.batch_rows)):
         rows = call.order[first : first + call.batch_rows]
+        _catch_up(rule, call, rows, step)
         scores = np.zeros((rows.size, call.arrays[0].shape[1])) + (call.intercept[0] if call.has_intercept else 0)
         for q, k in _entries(call, rows):
             scores[q] += call.data[k] * call.arrays[0][call.indices[k]].astype(np.float64)
@@ -53,7 +59,8 @@ def reference(loss: str, rule: Rule, *args) -> np.ndarray:
             column = int(call.indices[k])
             gradient[column] = gradient.get(column, 0.0) + call.data[k] * slope[q]
         settings = call.settings[min(step, len(call.settings) - 1)]
-        for column, total in gradient.items():
+        every = range(len(call.arrays[0])) if ways.is_dense(way) else ()
+        for column, total in (dict.fromkeys(every, np.zeros_like(scores[0])) | gradient).items():
             twins.step_row(rule, column, call.arrays[0], call.arrays[1:], total, tuple(settings.tolist()))
         _step_intercept(rule, call, slope.sum(axis=0), step)
     return np.array(losses, np.float64)
@@ -66,6 +73,32 @@ def _entries(call: calls.Call, rows: np.ndarray) -> Iterator[tuple[int, int]]:
             yield q, k
 
 
+def _catch_up(rule: Rule, call: calls.Call, rows: np.ndarray, step: int) -> None:
+    """Let the columns of the rows catch up, in ways that do."""
+    if not ways.catches_up(call.way):
+        return
+    last, missed, first, now = call.beside
+    for column in {int(call.indices[k]) for _, k in _entries(call, rows)}:
+        since, stop = int(last[column]) - first, now + step - first
+        for number in range(max(since, stop - 1) if call.way == "settle" else since, stop):
+            if call.way in ("coast", "coast_pair"):
+                _coast(call, column, missed[len(missed) // 2 + number])
+            else:
+                nothing = np.zeros(call.arrays[0].shape[1])
+                twins.step_row(rule, column, call.arrays[0], call.arrays[1:], nothing, tuple(missed[number].tolist()))
+        last[column] = now + step + 1
+
+
+def _coast(call: calls.Call, column: int, matrix: np.ndarray) -> None:
+    """Multiply a row by the matrix of a step."""
+    w, (a, b, c, d) = call.arrays[0][column], matrix
+    if call.way == "coast":
+        w *= a
+    else:
+        s = call.arrays[1][column]
+        w[:], s[:] = a * w + b * s, c * w + d * s
+
+
 def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: int) -> None:
     if call.has_intercept:
         settings = call.settings_intercept[min(step, len(call.settings_intercept) - 1)]
@@ -74,20 +107,20 @@ def _step_intercept(rule: Rule, call: calls.Call, gradient: np.ndarray, step: in
             twins.step_row(rule, n, weights, states, [total], tuple(settings.tolist()))
 
 
-def cpu(loss: str, rule: Rule, *args) -> np.ndarray:
+def cpu(loss: str, rule: Rule, way: str, *args) -> np.ndarray:
     """On the cores of this machine."""
-    return calls.run(loss, rule, calls.Call.of(rule, args))
+    return calls.run(loss, rule, calls.Call.of(rule, way, args))
 
 
-def cost(loss: str, rule: Rule, s: Sizes) -> Cost:
-    """A batch of R rows: each entry, each touched row of weights and state moves once."""
-    of_loss = get_kernel(loss).cost(s)
-    flops = 4 * s.z * s.N + of_loss.flops + rule.flops * s.U * s.N
-    moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + s.U * rule.bytes_row(s)
+def cost(loss: str, rule: Rule, way: str, s: Sizes) -> Cost:
+    """A batch of R rows: each entry, each row of weights and state that is stepped moves once; none has missed any."""
+    of_loss, stepped = get_kernel(loss).cost(s), s.D if ways.is_dense(way) else s.U
+    flops = 4 * s.z * s.N + of_loss.flops + rule.flops * stepped * s.N
+    moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + s.R * s.N * s.value + stepped * rule.bytes_row(s)
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
 
 
-def arguments(loss: str, rule: Rule, case: Case) -> tuple:
+def arguments(loss: str, rule: Rule, way: str, case: Case) -> tuple:
     """A as the rows, each about twice in batches of three; weights, states, an intercept, and settings that change."""
     random = np.random.default_rng(case.seed)
     order = random.integers(0, case.R, 2 * case.R + 1 if case.R else 0)
@@ -99,10 +132,34 @@ def arguments(loss: str, rule: Rule, case: Case) -> tuple:
     table = table.astype(case.dtype)
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
     x = case.indptr, case.indices, case.data
-    return *x, targets, counts, order, 3, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
+    operands = *x, targets, counts, order, 3, *arrays, *(one.reshape(-1) for one in tables), table, table[:1] * 0.5
+    return *operands, *_beside(way, case, table[:1], NOW - FIRST + order.size)
 
 
-def _operands(loss: str, rule: Rule) -> str:
+BESIDE = ("gradient", "last")
+"""Operands of ways that a call writes to."""
+
+FIRST, NOW = 2, 6
+"""Of the arguments: the step that is known first, and the first that is done."""
+
+
+def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
+    """What the way takes of arguments: rows that have had from `FIRST` to `NOW` steps, of `steps` shorter ones."""
+    if ways.is_dense(way):
+        return (np.zeros((case.D, case.N), case.dtype),)
+    if not ways.catches_up(way):
+        return ()
+    last = np.random.default_rng(case.seed).integers(FIRST, NOW + 1, case.D)
+    missed = np.repeat(settings, steps, axis=0) * np.linspace(1, 0.5, steps)[:, None]
+    if way in ("coast", "coast_pair"):
+        spans = Spans(1 << steps.bit_length())
+        for a in np.linspace(1, 0.5, steps):
+            spans.append((a,) if way == "coast" else (a, -0.25, 0.125, a / 2))
+        return last, spans.tree, FIRST, NOW
+    return last, missed.astype(case.dtype), FIRST, NOW
+
+
+def _operands(loss: str, rule: Rule, way: str) -> str:
     targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
     kind = targets.partition(":")[2].replace("R", "T")
     state = "f[D]" if rule.average else "f[D,N]"
@@ -110,12 +167,14 @@ def _operands(loss: str, rule: Rule) -> str:
     intercept = [f"{name}:f[B]" for name in ("intercept", *(f"intercept_{name}" for name in rule.states))]
     x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
     batches = f"targets:{kind} counts:f[C] order:l[M]<T batch_rows:s"
-    return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]"))
+    lag = f"last:l[D] missed:{'d' if way in ('coast', 'coast_pair') else 'f'}[L,F] first:s now:s"
+    beside = lag if ways.catches_up(way) else "gradient:f[D,N]" if ways.is_dense(way) else ""
+    return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", beside)).strip()
 
 
-def _twin(function: Callable, loss: str, rule: Rule, names: list[str]) -> Callable:
-    """A function of this file for that loss and rule, under the names of its parameters."""
-    twin: Any = functools.partial(function, loss, rule)
+def _twin(function: Callable, loss: str, rule: Rule, way: str, names: list[str]) -> Callable:
+    """A function of this file for that loss, rule and way, under the names of its parameters."""
+    twin: Any = functools.partial(function, loss, rule, way)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     twin.__signature__ = inspect.Signature(parameters)
@@ -123,22 +182,24 @@ def _twin(function: Callable, loss: str, rule: Rule, names: list[str]) -> Callab
 
 
 @functools.cache
-def get(loss: str, rule: str) -> Kernel:
-    """The kernel `<loss>_<rule>_epoch`; a loss or rule that there is not is a `KernelError` that lists those there are.
+def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
+    """The kernel `<loss>_<rule>_epoch`, with `_<way>` where that is not lazy (`kernels.epochs.ways`).
 
-    It is no entry of the registry, which would hold one for each pair; any loss and any rule go together.
+    A loss, rule or way that there is not is a `KernelError` that lists those there are. It is no entry of the registry,
+    which would hold one for each pair; any loss and any rule go together.
     """
     block_of(loss)
     known = get_rule(rule)
-    operands = _operands(loss, known)
+    ways.check_way(known, way)
+    operands = _operands(loss, known, way)
     names = [operand.partition(":")[0] for operand in operands.split()]
     return Kernel(
-        name=f"{loss}_{rule}_epoch",
+        name=f"{loss}_{rule}_epoch{'' if way == 'lazy' else f'_{way}'}",
         operands=operands,
-        reference=_twin(reference, loss, known, names),
-        cpu=_twin(cpu, loss, known, names),
+        reference=_twin(reference, loss, known, way, names),
+        cpu=_twin(cpu, loss, known, way, names),
         gpu=None,
-        cost=functools.partial(cost, loss, known),
-        arguments=functools.partial(arguments, loss, known),
-        writes=(*known.written, *(name for name in names if name.startswith("intercept"))),
+        cost=functools.partial(cost, loss, known, way),
+        arguments=functools.partial(arguments, loss, known, way),
+        writes=(*known.written, *(name for name in names if name.startswith("intercept") or name in BESIDE)),
     )

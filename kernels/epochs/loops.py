@@ -1,7 +1,8 @@
 """Compiled loops of an epoch on one thread, made for a loss, a rule and a width when these are first used.
 
-For each batch: scores, slope of the loss, the gradient summed into one row for each touched column, the rule's step on
-these columns, then on the intercept. Rows are read where they stand; those to come are asked for ahead of their use.
+For each batch: rows that it reads catch up where the way of the epoch has it (`kernels.epochs.ways`), then scores,
+slope of the loss, the gradient summed into one row for each touched column, the rule's step on these columns, or all,
+then on the intercept. Rows are read where they stand; those to come are asked for ahead of their use.
 """
 
 import functools
@@ -14,6 +15,7 @@ import numpy as np
 from kernels.code_cache import inlined, njit
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import find, forget, put
+from kernels.epochs.ways import ALL, make_after, make_before
 from kernels.loss_blocks import block_of
 from kernels.vector.lanes import emit_row
 from kernels.vector.prefetch import prefetch
@@ -24,7 +26,7 @@ STARTS_AHEAD, ENTRIES_AHEAD, WEIGHTS_AHEAD = 16, 8, 2
 LINE_ENTRIES = 16
 """Entries that share a line of memory, at most."""
 
-_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
+compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
 """References to arrays are not counted, as the call holds them: counting took half the time of a batch of one row."""
 
 
@@ -39,14 +41,18 @@ class Rows(NamedTuple):
 
 
 class Trained(NamedTuple):
-    """Weights [D, N] and states, the intercept [N] (zeros where there is none) and as tables [N, 1], [0, 1] for none,
-    and the settings of each step for either, of the last one for all that follow."""
+    """Weights [D, N] and states, what a batch's own columns are stepped in (these, or a gradient), the intercept [N]
+    (zeros where there is none) and as tables [N, 1], [0, 1] for none, the settings of each step for either, of the last
+    one for all that follow, and what else the way of the epoch takes, of so many units (`kernels.epochs.ways`)."""
 
     arrays: tuple
+    stepped: tuple
     added: np.ndarray
     intercept: tuple
     settings: np.ndarray
     settings_intercept: np.ndarray
+    beside: tuple
+    units: int
 
 
 class Scratch(NamedTuple):
@@ -175,7 +181,7 @@ def make_step_one(programs: Programs) -> Callable:
     def step_one(rows, row, slope, trained, at):
         start, stop = rows.indptr[row], rows.indptr[row + 1]
         operands = (rows.indices, rows.data, slope, trained.settings, at)
-        emit_row(entries, start, slope.shape[1], (stop, *trained.arrays, *operands))
+        emit_row(entries, start, slope.shape[1], (stop, *trained.stepped, *operands))
 
     return inlined(step_one)
 
@@ -197,6 +203,7 @@ def make_serial(programs: Programs, loss: str) -> Callable:
     """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1."""
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs)
+    before, after = make_before(programs), make_after(programs)
 
     def serial(rows, order, batch_rows, trained, is_far, hashing, touched, scratch, intercept, losses):
         numbers, sums_intercept = intercept
@@ -205,6 +212,7 @@ def make_serial(programs: Programs, loss: str) -> Callable:
             first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
             share = weights.dtype.type(1 / (last - first))
+            before(0, 1, ALL, rows, order[first:last], trained.arrays, trained.beside, step)
             total, wrong = forward(rows, order, first, last, share, trained.arrays, trained.added, is_far, scratch)
             if wrong >= 0:
                 return wrong
@@ -215,11 +223,12 @@ def make_serial(programs: Programs, loss: str) -> Callable:
             else:
                 count = gather(rows, order, first, last, slope, hashing, touched, scratch.sums)
                 operands = (touched.columns, touched.columns, scratch.sums, trained.settings, at)
-                emit_row(steps, 0, weights.shape[1], (count, *trained.arrays, *operands))
+                emit_row(steps, 0, weights.shape[1], (count, *trained.stepped, *operands))
                 forget(touched, count)
+            after(0, 1, trained.beside, trained.units, weights.shape[1], trained.settings, at)
             if sums_intercept.size:
                 sum_columns(slope, sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)
         return -1
 
-    return _compiled(named(serial, programs, loss))
+    return compiled(named(serial, programs, loss))

@@ -10,20 +10,18 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numba import prange
 
-from kernels.code_cache import inlined, njit
-from kernels.epochs.loops import Scratch, make_forward, make_gather, make_step_intercept, named, sum_columns
+from kernels.code_cache import inlined
+from kernels.epochs.loops import Scratch, compiled, make_forward, make_gather, make_step_intercept, named, sum_columns
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import FACTOR, Touched, find, forget
+from kernels.epochs.touched import Touched, find, forget, owner_of
+from kernels.epochs.ways import catches_up, is_dense, make_after, make_before
+from kernels.private.of_numba import layer
 from kernels.vector.lanes import emit_row
+from kernels.vector.parts import each_part
 
 PARTS = 8
 """Parts of a batch at most: what is summed for a column is looked for in the parts before."""
-
-LOW = np.uint64(0xFFFFFFFF)
-
-_compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, parallel=True)
 
 
 class Work(NamedTuple):
@@ -45,17 +43,16 @@ class Work(NamedTuple):
 @inlined
 def divide(columns, count, starts, owned, group):
     """Put the numbers of the columns in the order of their owners: those of owner o begin at `starts[o]`."""
-    parts = np.uint64(starts.size - 2)
+    parts = starts.size - 2
     starts[:] = 0
     for number in range(count):
-        owner = (((np.uint64(columns[number]) >> group) * FACTOR >> np.uint64(32)) & LOW) * parts >> np.uint64(32)
-        starts[owner + np.uint64(2)] += 1
+        starts[owner_of(columns[number], group, parts) + np.uint64(2)] += 1
     for owner in range(1, starts.size):
         starts[owner] += starts[owner - 1]
     for number in range(count):
-        owner = (((np.uint64(columns[number]) >> group) * FACTOR >> np.uint64(32)) & LOW) * parts >> np.uint64(32)
-        owned[starts[owner + np.uint64(1)]] = number
-        starts[owner + np.uint64(1)] += 1
+        place = owner_of(columns[number], group, parts) + np.uint64(1)
+        owned[starts[place]] = number
+        starts[place] += 1
 
 
 @inlined
@@ -99,7 +96,7 @@ def make_merge(programs: Programs) -> Callable:
     """The step on the columns of one owner, by what all parts have summed for these."""
     add, listed = programs.add, programs.listed
 
-    def merge(owner, arrays, settings, at, hashing, stacked, sums, work):
+    def merge(owner, stepped, settings, at, hashing, stacked, sums, work):
         (parts, most), width = work.owned.shape, sums.shape[1]
         for part in range(parts):
             kept = work.starts[part, owner]
@@ -115,7 +112,7 @@ def make_merge(programs: Programs) -> Callable:
         for part in range(parts):
             first, last = part * most + work.starts[part, owner], part * most + work.ends[part, owner]
             operands = (stacked.columns.reshape(-1), work.owned.reshape(-1), sums, settings, at)
-            emit_row(listed, first, width, (last, *arrays, *operands))
+            emit_row(listed, first, width, (last, *stepped, *operands))
 
     return inlined(merge)
 
@@ -125,24 +122,31 @@ def make_parallel(programs: Programs, loss: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `stacked` and `scratch` have a row for each part,
     the sums `most` rows."""
     do_part, merge, step_intercept = make_part(programs, loss), make_merge(programs), make_step_intercept(programs)
+    before, after = make_before(programs), make_after(programs)
+    misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(rows, order, batch_rows, trained, is_far, hashing, stacked, scratch, intercept, losses, work):
-        (numbers, sums_intercept), parts = intercept, work.counts.size
+        (numbers, sums_intercept), parts, group = intercept, work.counts.size, work.group[0]
         arrays, added, settings, sums = trained.arrays, trained.added, trained.settings, scratch.sums
+        stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
         for step in range(losses.size):
             first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
-            for part in prange(parts):
-                do_part(part, rows, order, first, last, arrays, added, is_far, hashing, stacked, scratch, work)
+            if misses:
+                each_part(before, parts, (parts, group, rows, order[first:last], arrays, beside, step))
+            shared = arrays, added, is_far, hashing, stacked, scratch, work
+            each_part(do_part, parts, (rows, order, first, last, *shared))
             for part in range(parts):
                 if work.wrong[part] >= 0:
                     return work.wrong[part]
                 losses[step] += work.losses[part] / (last - first)
-            for owner in prange(parts):
-                merge(owner, arrays, settings, at, hashing, stacked, sums, work)
+            each_part(merge, parts, (stepped, settings, at, hashing, stacked, sums, work))
+            if steps_all:
+                each_part(after, parts, (parts, beside, units, width, settings, at))
             if sums_intercept.size:
                 sum_columns(scratch.slope[: last - first], sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)
         return -1
 
-    return _compiled(named(parallel, programs, loss))
+    layer()  # code is linked with its functions
+    return compiled(named(parallel, programs, loss))

@@ -106,13 +106,123 @@ def _ask(rule: Rule, count: int) -> Callable:
     return work
 
 
+# Ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.ways`
+
+
+def _put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
+    """As `_steps`, but the sums become rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, columns, listed, sums, settings, at):
+        def one(place, _):
+            u = listed[place] if is_listed else place
+            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def _put_listed(rule: Rule, count: int) -> Callable:
+    return _put_steps(rule, count, is_listed=True)
+
+
+def _put_entries(rule: Rule, count: int) -> Callable:
+    """As `_entries`, but what is summed becomes rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, indices, data, slope, settings, at):
+        nought = lane.integer(0)
+
+        def one(k, _):
+            factor = data[k]
+            lane.blocks(
+                lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
+            )
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def _dense(rule: Rule, count: int) -> Callable:
+    """The units of a dense step from `first` to `last`, by a gradient that is zero afterwards."""
+    step = steps.dense(rule)
+
+    def work(lane, first, last, *args):
+        *arrays, gradient, settings, at = args
+        numbers = _numbers(settings, at, count)
+
+        def one(u, _):
+            step(lane, u, *arrays, gradient, *numbers)
+            part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
+            lane.blocks(lambda j, _: part.row(row, j).store(_nothing(lane)))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def _nothing(lane) -> list:
+    return [lane.float(lane.zeros())] * lane.tile.vectors
+
+
+def _coast(rule: Rule, count: int) -> Callable:
+    """The row of the weights becomes `factor` times itself."""
+
+    def work(lane, row, factor, weights, *states):
+        def block(j, _):
+            place = weights.row(row, j)
+            place.store([factor * value for value in place.load()])
+
+        lane.blocks(block)
+
+    return work
+
+
+def _coast_pair(rule: Rule, count: int) -> Callable:
+    """The row of weights and state becomes [[a, b], [c, d]] @ (w, s)."""
+
+    def work(lane, row, a, b, c, d, weights, state):
+        def block(j, _):
+            places = [array.row(row, j) for array in (weights, state)]
+            pairs = list(zip(*[place.load() for place in places], strict=True))
+            places[0].store([a * w + b * s for w, s in pairs])
+            places[1].store([c * w + d * s for w, s in pairs])
+
+        lane.blocks(block)
+
+    return work
+
+
+def _settle(rule: Rule, count: int) -> Callable:
+    """The row has the step of row `k` of the table, without gradient."""
+    numbers = len(rule.settings(*rule.example))
+
+    def work(lane, row, k, table, *arrays):
+        steps.step(rule, lane, row, arrays, lambda j: _nothing(lane), _numbers(table, k, numbers))
+
+    return work
+
+
+def _replay(rule: Rule, count: int) -> Callable:
+    """The row has the steps of the table from `start` to `stop`, without gradient."""
+
+    def work(lane, row, start, stop, table, *arrays):
+        steps.repeat(rule, lane, row, arrays, start, stop, table)
+
+    return work
+
+
 _LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add)}
 _OF_RULE = {make.__name__[1:]: make for make in (_steps, _listed, _entries, _ask)}
+_PUT = {make.__name__[1:]: make for make in (_put_steps, _put_listed, _put_entries)}
+_UNTOUCHED = {make.__name__[1:]: make for make in (_dense, _coast, _coast_pair, _settle, _replay)}
 
 
 @functools.cache
 def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
-    return RowLoop(_OF_RULE[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}")
+    return RowLoop(
+        (_OF_RULE | _PUT | _UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
+    )
 
 
 @dataclass(frozen=True)
@@ -128,14 +238,23 @@ class Programs:
     ask: str
     steps_intercept: str
     """As `steps`, for rows of one number."""
+    untouched: str
+    """What is done with rows that were not touched; "" where that is nothing."""
+    way: str
 
 
 @functools.cache
-def programs_for(rule_name: str, width: int, itemsize: int, count: int) -> Programs:
-    """The vector code for weights [D, width] whose rule takes `count` settings."""
-    elements = cut_elements(width, itemsize)
+def programs_for(rule_name: str, width: int, itemsize: int, count: int, way: str = "lazy") -> Programs:
+    """The vector code for weights [D, width] whose rule takes `count` settings, in that way (`kernels.epochs.ways`)."""
+    elements, put = cut_elements(width, itemsize), "put_" if way == "standard" else ""
     kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add")}
-    kinds |= {kind: _of_rule(rule_name, kind, count).code(elements) for kind in _OF_RULE}
+    kinds |= {kind: _of_rule(rule_name, put + kind, count).code(elements) for kind in ("steps", "listed", "entries")}
+    kinds["ask"] = _of_rule(rule_name, "ask", count).code(elements)
     kinds["score"] = _LOOPS["score"].code(cut_sums(width, itemsize))
     kinds["steps_intercept"] = _of_rule(rule_name, "steps", count).code(cut_elements(1, itemsize))
-    return Programs(**kinds)
+    if way == "standard":
+        whole = elements if get_rule(rule_name).average else cut_elements(steps.CHUNK, itemsize)
+        kinds["untouched"] = _of_rule(rule_name, "dense", count).code(whole)
+    elif way != "lazy":
+        kinds["untouched"] = _of_rule(rule_name, way, count).code(elements)
+    return Programs(**{"untouched": "", **kinds}, way=way)

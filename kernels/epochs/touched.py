@@ -14,6 +14,8 @@ from kernels.code_cache import inlined
 FACTOR = np.uint64(0x9E3779B97F4A7C15)
 """2^64 divided by the golden ratio, odd: neighbouring columns come to lie far apart."""
 
+LOW = np.uint64(0xFFFFFFFF)
+
 DIRECT = 64 * 1024
 """Columns up to which there is a place for each: 256 KiB, a part of a core's cache."""
 
@@ -32,6 +34,13 @@ def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
     if columns <= max(DIRECT, 1 << bits):
         return Hashing(np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)), max(columns, 1)
     return Hashing(FACTOR, np.uint64(64 - bits), np.uint64((1 << bits) - 1)), 1 << bits
+
+
+@inlined
+def owner_of(column, group, parts):
+    """Which of the `parts` owns a column; those whose numbers differ in the last `group` bits alone have one owner."""
+    place = ((np.uint64(column) >> group) * FACTOR >> np.uint64(32)) & LOW
+    return place * np.uint64(parts) >> np.uint64(32)
 
 
 class Touched(NamedTuple):

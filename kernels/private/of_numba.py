@@ -91,7 +91,8 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
     i64, bytes_, void = ir.IntType(64), ir.IntType(8).as_pointer(), ir.VoidType()
     shared = cgutils.alloca_once_value(builder, cgutils.pack_struct(builder, values))
     pointers = [bytes_.as_pointer(), i64.as_pointer(), i64.as_pointer(), bytes_]
-    function = ir.Function(builder.module, ir.FunctionType(void, pointers), f"{builder.function.name}.parts")
+    name = builder.module.get_unique_name(f"{builder.function.name}.parts")
+    function = ir.Function(builder.module, ir.FunctionType(void, pointers), name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     inside = ir.IRBuilder(function.append_basic_block())
@@ -111,6 +112,13 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
             loop = cgutils.get_or_insert_function(builder.module, loop, LOOP)
             casted = [builder.bitcast(pointer, bytes_) for pointer in (function, *arguments)]
             builder.call(loop, [*casted, i64(1), i64(1), builder.sext(builder.call(number, []), i64)])
+
+
+def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
+    """Write a call of a compiled function, given the type that stands for it: it raises nothing and returns nothing."""
+    compiled = function.dispatcher.overloads[tuple(signature.args)]
+    context.active_code_library.add_linking_library(compiled.library)
+    context.call_internal_no_propagate(builder, compiled.fndesc, signature, values)
 
 
 LOOP, NUMBER = "numba_parallel_for", "get_num_threads"

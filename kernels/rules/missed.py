@@ -7,9 +7,12 @@ it takes the products from every step to the last, in one pass. No product is di
 undo a row, as a decay of one, are right, and nothing underflows before its time.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 from numba import prange
 
+from kernels.code_cache import inlined
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_count, parts
 
 STEPS = 2**16
@@ -27,53 +30,64 @@ def _times(left, right, out):
 
 
 @compiled
-def _append(tree, count, matrix):
-    """Put the leaf number `count`, and every block that it completes."""
-    node = tree.shape[0] // 2 + count
-    tree[node] = matrix
-    while node & 1:
-        node >>= 1
-        _times(tree[2 * node + 1], tree[2 * node], tree[node])
+def _append(tree, count, matrices):
+    """Put the leaves from number `count` on, and every block that they complete."""
+    for number in range(matrices.shape[0]):
+        node = tree.shape[0] // 2 + count + number
+        tree[node] = matrices[number]
+        while node & 1:
+            node >>= 1
+            _times(tree[2 * node + 1], tree[2 * node], tree[node])
+
+
+@inlined
+def number_between(tree, start, stop):
+    """The product of a of the steps from `start` to `stop`, of matrices a, 0, 0, 1."""
+    leaves, product = tree.shape[0] // 2, 1.0
+    low, high = np.uint64(leaves + start), np.uint64(leaves + stop)
+    while low < high:
+        if low & ONE:
+            product *= tree[low, 0]
+            low += ONE
+        if high & ONE:
+            high -= ONE
+            product *= tree[high, 0]
+        low >>= ONE
+        high >>= ONE
+    return product
+
+
+@inlined
+def pair_between(tree, start, stop):
+    """The product of the steps from `start` to `stop`, later ones on the left: a, b, c, d."""
+    leaves = tree.shape[0] // 2
+    a, b, c, d = 1.0, 0.0, 0.0, 1.0  # of the earlier steps
+    e, f, g, h = 1.0, 0.0, 0.0, 1.0  # of the later ones
+    low, high = np.uint64(leaves + start), np.uint64(leaves + stop)
+    while low < high:
+        if low & ONE:
+            w, x, y, z = tree[low, 0], tree[low, 1], tree[low, 2], tree[low, 3]
+            a, b, c, d = w * a + x * c, w * b + x * d, y * a + z * c, y * b + z * d
+            low += ONE
+        if high & ONE:
+            high -= ONE
+            w, x, y, z = tree[high, 0], tree[high, 1], tree[high, 2], tree[high, 3]
+            e, f, g, h = e * w + f * y, e * x + f * z, g * w + h * y, g * x + h * z
+        low >>= ONE
+        high >>= ONE
+    return e * a + f * c, e * b + f * d, g * a + h * c, g * b + h * d
 
 
 @compiled
 def _numbers(tree, count, since, out):
-    """Products of a, of matrices a, 0, 0, 1."""
-    leaves = tree.shape[0] // 2
     for u in range(since.size):
-        product, low, high = 1.0, np.uint64(leaves + since[u]), np.uint64(leaves + count)
-        while low < high:
-            if low & ONE:
-                product *= tree[low, 0]
-                low += ONE
-            if high & ONE:
-                high -= ONE
-                product *= tree[high, 0]
-            low >>= ONE
-            high >>= ONE
-        out[u, 0] = product
+        out[u, 0] = number_between(tree, since[u], count)
 
 
 @compiled
 def _pairs(tree, count, since, out):
-    leaves = tree.shape[0] // 2
     for u in range(since.size):
-        a, b, c, d = 1.0, 0.0, 0.0, 1.0  # of the earlier steps
-        e, f, g, h = 1.0, 0.0, 0.0, 1.0  # of the later ones
-        low, high = np.uint64(leaves + since[u]), np.uint64(leaves + count)
-        while low < high:
-            if low & ONE:
-                w, x, y, z = tree[low, 0], tree[low, 1], tree[low, 2], tree[low, 3]
-                a, b, c, d = w * a + x * c, w * b + x * d, y * a + z * c, y * b + z * d
-                low += ONE
-            if high & ONE:
-                high -= ONE
-                w, x, y, z = tree[high, 0], tree[high, 1], tree[high, 2], tree[high, 3]
-                e, f, g, h = e * w + f * y, e * x + f * z, g * w + h * y, g * x + h * z
-            low >>= ONE
-            high >>= ONE
-        out[u, 0], out[u, 1] = e * a + f * c, e * b + f * d
-        out[u, 2], out[u, 3] = g * a + h * c, g * b + h * d
+        out[u, 0], out[u, 1], out[u, 2], out[u, 3] = pair_between(tree, since[u], count)
 
 
 @compiled_parallel
@@ -101,22 +115,26 @@ def _to_last(tree, first, count, out):
 
 
 class Spans:
-    """The matrices of up to `STEPS` steps, appended one by one; float64."""
+    """The matrices of up to `steps` steps, a power of two, appended one by one; float64."""
 
-    def __init__(self) -> None:
-        self.tree = np.zeros((2 * STEPS, 4))  # room is taken as it is written
+    def __init__(self, steps: int = STEPS) -> None:
+        self.tree = np.zeros((2 * steps, 4))  # room is taken as it is written
         self.count = 0
 
     @property
     def leaves(self) -> np.ndarray:
         """The matrices of all steps, [count, 4]."""
-        return self.tree[STEPS : STEPS + self.count]
+        return self.tree[len(self.tree) // 2 :][: self.count]
 
     def append(self, matrix: tuple[float, ...]) -> None:
         """The next step's: a, b, c, d, or a alone for a number."""
-        a, b, c, d = matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0)
-        _append(self.tree, self.count, np.array((a, b, c, d)))
+        self.foresee([matrix], 1)
         self.count += 1
+
+    def foresee(self, matrices: Sequence[tuple[float, ...]], steps: int) -> None:
+        """Put those of the next `steps`, or one for all of these, into `tree`; `count` says when they are done."""
+        whole = [matrix if len(matrix) == 4 else (*matrix, 0.0, 0.0, 1.0) for matrix in matrices]
+        _append(self.tree, self.count, np.ascontiguousarray(np.broadcast_to(np.array(whole), (steps, 4))))
 
     def products(self, since: np.ndarray, columns: int) -> np.ndarray:
         """For each of `since` int64 [U] the product of the matrices from that number on to the last, later ones on the

@@ -107,29 +107,35 @@ def lazy(rule) -> Callable:
 
 def replay(rule) -> Callable:
     """Row `rows[u]`, by one step without gradient for each row of `table` from `since[u]` on."""
-    count, numbers = len(rule.written), len(rule.settings(*rule.example))
+    count = len(rule.written)
 
     def row(lane, u, *args):
         arrays, (rows, since, table) = args[:count], args[count:]
-
-        def again(k, carried: list) -> list:
-            settings = [table[k * numbers + number] for number in range(numbers)]
-            vectors = len(carried) // count
-            old = [carried[vector::vectors] for vector in range(vectors)]
-            new = [rule.formula(*values, lane.number(0), *settings) for values in old]
-            return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
-
-        def block(j, _):
-            places = [array.row(rows[u], j) for array in arrays]
-            old = [value for place in places for value in place.load()]
-            new = lane.loop(since[u], table.last + 1, 1, old, again)
-            vectors = len(new) // count
-            for number, place in enumerate(places):
-                place.store(new[number * vectors : (number + 1) * vectors])
-
-        lane.blocks(block)
+        repeat(rule, lane, rows[u], arrays, since[u], table.last + 1, table)
 
     return row
+
+
+def repeat(rule, lane, row, arrays: tuple, start, stop, table) -> None:
+    """Change `row` of `arrays` by one step without gradient for each row of `table` from `start` to `stop`."""
+    count, numbers = len(rule.written), len(rule.settings(*rule.example))
+
+    def again(k, carried: list) -> list:
+        settings = [table[k * numbers + number] for number in range(numbers)]
+        vectors = len(carried) // count
+        old = [carried[vector::vectors] for vector in range(vectors)]
+        new = [rule.formula(*values, lane.number(0), *settings) for values in old]
+        return [lane.numbers.spread(value) for values in zip(*new, strict=True) for value in values]
+
+    def block(j, _):
+        places = [array.row(row, j) for array in arrays]
+        old = [value for place in places for value in place.load()]
+        new = lane.loop(start, stop, 1, old, again)
+        vectors = len(new) // count
+        for number, place in enumerate(places):
+            place.store(new[number * vectors : (number + 1) * vectors])
+
+    lane.blocks(block)
 
 
 def fused(rule) -> Callable:

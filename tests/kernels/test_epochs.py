@@ -8,8 +8,9 @@ import pytest
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
 from kernels.epochs import calls, touched
 from kernels.loss_blocks import block_of
+from kernels.rules import steps
 from kernels.rules.rule import get_rule
-from tests.support.cases import CASES, random_case
+from tests.support.cases import CASES, random_case, sorted_case
 from tests.support.twins import assert_close, assert_inputs_unchanged, run, same_bits, strided
 
 RULES = (
@@ -29,6 +30,14 @@ HOSTILE = (
     *("full row", "full column", "sorted"),
 )
 """Of one width, for each further one compiles loops of its own."""
+WAYS = (
+    ("sgd", "coast"),
+    ("momentum", "coast_pair"),
+    ("ftrl", "settle"),
+    ("adam", "replay"),
+    ("adagrad", "standard"),
+    ("group_adagrad", "standard"),
+)
 WIDTHS = ("narrow", "width 33", "64 bits, narrow")
 
 
@@ -61,6 +70,16 @@ def assert_as_defined(kernel: Kernel, case: Case, **changed: object) -> list:
     return came
 
 
+def unchanged(kernel: Kernel, case: Case) -> dict[str, np.ndarray]:
+    """Settings that take the gradient as it is, for which trainings have the same compiled loops."""
+    names = [name for name, _, _ in kernel.parsed]
+    made = dict(zip(names, kernel.arguments(case), strict=True))
+    tables = {name: made[name].copy() for name in ("settings", "settings_intercept")}
+    for table in tables.values():
+        table[:, -2:] = steps.UNCHANGED
+    return tables
+
+
 @pytest.mark.parametrize("name", HOSTILE)
 def test_an_epoch_of_hostile_rows_is_what_the_definition_says(name: str) -> None:
     assert_as_defined(epochs.get("logistic", "adagrad"), hostile(name))
@@ -79,6 +98,33 @@ def test_every_loss_has_its_epoch(loss: str) -> None:
 @pytest.mark.parametrize("rule", RULES)
 def test_every_rule_has_its_epoch(rule: str) -> None:
     assert_as_defined(epochs.get("squared", rule), CASES["width 2"])
+
+
+@pytest.mark.parametrize(("rule", "way"), WAYS)
+@pytest.mark.parametrize("name", ["duplicates", "empty rows", "plain"])
+def test_every_way_treats_rows_that_are_not_touched_as_defined(name: str, rule: str, way: str) -> None:
+    kernel, case = epochs.get("softmax", rule, way), hostile(name)
+    assert kernel.name == f"softmax_{rule}_epoch_{way}"
+    assert_as_defined(kernel, case, **unchanged(kernel, case))
+    assert_as_defined(kernel, sorted_case(case), batch_rows=1, **unchanged(kernel, case))
+
+
+@pytest.mark.parametrize(("rule", "way"), [("sgd", "coast"), ("adagrad", "standard")])
+@pytest.mark.usefixtures("tiny_work_is_parallel")
+def test_every_way_has_the_same_bits_each_time_on_two_threads(rule: str, way: str) -> None:
+    kernel, case = epochs.get("softmax", rule, way), random_case(60, 25, 400, 3)
+    one, other = (assert_as_defined(kernel, case, batch_rows=17, **unchanged(kernel, case)) for _ in range(2))
+    assert same_bits(one, other)
+
+
+def test_a_way_or_steps_that_there_are_not_are_refused() -> None:
+    with pytest.raises(KernelError, match="no epoch of sgd in the way 'replay'; there is: lazy, standard, coast"):
+        epochs.get("softmax", "sgd", "replay")
+    kernel = epochs.get("softmax", "sgd", "coast")
+    with pytest.raises(KernelError, match=r"missed is \[4, 4\], for steps from 2 on; .* ask for 8 steps of 4 numbers"):
+        assert_as_defined(kernel, CASES["plain"], missed=np.zeros((4, 4)))
+    with pytest.raises(KernelError, match="last"):
+        assert_as_defined(kernel, CASES["plain"], last=np.zeros(3, np.int64))
 
 
 def test_the_tests_leave_no_rule_out() -> None:

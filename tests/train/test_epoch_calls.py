@@ -8,7 +8,7 @@ import pytest
 from tests.support.wrong_steps import with_wrong_weights
 from tests.train.test_train import targets
 from workbench import data, optimizers, train
-from workbench.optimizers import schedules
+from workbench.optimizers import many_steps, missed, schedules
 from workbench.sweep.check import check_step
 from workbench.train import epoch_calls
 from workbench.train.completion import complete, in_calls
@@ -36,6 +36,8 @@ def both(made: data.Dataset, model: str = "softmax", epochs: int = 2, **settings
 
 def assert_same(step_by_step: train.Run, in_calls: train.Run) -> None:
     np.testing.assert_allclose(in_calls.seen, step_by_step.seen, rtol=2e-5)
+    for run in (step_by_step, in_calls):
+        run.catch_up()
     assert in_calls.step == step_by_step.step
     for name, array in step_by_step.arrays.items():
         np.testing.assert_allclose(in_calls.arrays[name], array, rtol=1e-4, atol=1e-5)
@@ -110,9 +112,7 @@ def test_the_call_itself_is_checked_before_it_is_timed(made, model, monkeypatch)
         ({"gradient": "fused"}, "with gradient fused launch is kernels"),
         ({"ahead": True}, "nothing ahead; with ahead launch is kernels"),
         ({"device": "cuda", "intercept": False}, "with device cuda launch is kernels"),
-        ({"update": "standard"}, "update is lazy, or exact where that is the same"),
-        ({"update": "exact", "optimizer": "adam"}, r"no rows that catch up, as those of adam .*\(replay\)"),
-        ({"update": "exact", "optimizer": "sgd", "options": {"decay": 0.1}}, r"\(coast\): take update lazy"),
+        ({"update": "standard", "gradient": "dense"}, "with gradient dense launch is kernels"),
         (
             {"model": "factorization_machine"},
             "are for linear, logistic, multilabel, softmax; for factor",
@@ -128,6 +128,49 @@ def test_what_goes_into_no_call_is_refused_with_what_does(settings, told):
 
 def test_an_exact_update_that_misses_nothing_goes_into_calls(made):
     assert_same(*both(made, update="exact", optimizer="sgd", options={}))
+
+
+UNTOUCHED = (
+    ("exact", "sgd", {"decay": 0.1}),
+    ("exact", "momentum", {"decay": 0.1}),
+    ("exact", "ftrl", {"decay": 0.1}),
+    ("exact", "adam", {}),
+    ("standard", "adagrad", {"decay": 0.1}),
+    ("standard", "group_adagrad", {"decay": 0.1}),
+)
+"""Each way in which rows that a batch does not touch are treated, by an optimizer that has it."""
+
+
+@pytest.mark.parametrize(("update", "optimizer", "options"), UNTOUCHED)
+def test_rows_that_a_batch_leaves_become_what_they_become_step_by_step(made, update, optimizer, options):
+    assert_same(*both(made, epochs=3, batch_rows=4, update=update, optimizer=optimizer, options=options))
+
+
+@pytest.mark.parametrize("optimizer", ["sgd", "adam", "ftrl"])
+def test_rows_catch_up_by_the_schedule_and_across_calls_and_full_records(made, optimizer, monkeypatch):
+    for module in (missed, many_steps, epoch_calls):
+        monkeypatch.setattr(module, "STEPS", 32)
+    y, width = targets(made, "softmax", "float32")
+    runs = []
+    for launch in ("kernels", "epoch"):
+        setup = train.Setup(batch_rows=4, launch=launch, optimizer=optimizer, update="exact", options={"decay": 0.1})
+        run = train.Run(setup, made.x.astype("float32"), y, width)
+        run.updater.schedule = schedules.StepDecay(every=3, factor=0.9)
+        if run.calls:
+            run.calls.rows_most = 28
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.events(3)])
+        runs.append(run)
+    assert_same(*runs)
+
+
+@pytest.mark.parametrize("optimizer", ["momentum", "adam"])
+def test_a_saved_state_with_rows_behind_goes_on_under_either_launch(made, optimizer):
+    runs = both(made, epochs=1, batch_rows=4, update="exact", optimizer=optimizer, options={"decay": 0.1})
+    states = [run.state_dict() for run in runs]
+    for run, state in zip(runs, reversed(states), strict=True):
+        run.load_state_dict(state)
+        run.seen = np.concatenate([[e.loss] if e.losses is None else e.losses for e in run.epoch(1)])
+    assert_same(*runs)
 
 
 def test_a_norm_over_all_gradients_is_refused(made):

@@ -1,37 +1,93 @@
 """Steps that other code does by itself, many in one call: what it is to be given of an updater."""
 
-from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from kernels import aligned
 from workbench.optimizers import schedules
 from workbench.optimizers.contract import OptimizerError
+from workbench.optimizers.missed import STEPS
 from workbench.optimizers.parameter import Parameter
 
 if TYPE_CHECKING:
     from workbench.optimizers.updater import Updater
 
 
+@dataclass(frozen=True)
+class Ahead:
+    """The next `count` steps of a parameter: `begin` makes it, and `end` counts them when they are done.
+
+    `tables` are weights and states [rows, N], states of a number a row [rows]; `settings` those of the steps. `way`
+    says what becomes of rows that are not touched, and `beside` what code for that takes, as in `kernels.epochs`.
+    """
+
+    parameter: Parameter
+    weights: np.ndarray
+    count: int
+    tables: list[np.ndarray]
+    settings: np.ndarray
+    way: str
+    beside: tuple
+    numbers_last: list[float]
+    whole: bool
+
+    def end(self) -> None:
+        """Count the steps, which were done; what rows have missed of them is recorded."""
+        parameter, missed = self.parameter, self.parameter.missed
+        parameter.step += self.count
+        if missed is not None and self.whole:
+            missed.pass_by(self.count)
+        elif missed is not None:
+            missed.done(self.count, self.numbers_last)
+            if missed.is_full:
+                parameter.catch_up(self.weights)
+
+
 def begin(
-    updater: "Updater", name: str, parameter: Parameter, weights: np.ndarray, count: int
-) -> tuple[list[np.ndarray], np.ndarray]:
-    """(weights and states as tables [rows, N], states of a number a row as [rows], `settings` of the steps).
+    updater: "Updater", name: str, parameter: Parameter, weights: np.ndarray, count: int, whole: bool = False
+) -> Ahead:
+    """The next steps of dense weights, `STEPS` at most; `whole` says that each is of all rows.
 
     Where a step depends on more than the gradient of its rows, an `OptimizerError`.
     """
-    if updater.clip_global_norm is not None or parameter.missed is not None or parameter.format != "dense":
+    if updater.clip_global_norm is not None or parameter.format != "dense" or count > STEPS:
         raise OptimizerError(
-            f"Many steps of {name} in one call take dense weights, no clip_global_norm, and lazy on, or exact with "
-            "options by which rows miss nothing."
+            f"Many steps of {name} in one call take dense weights, no clip_global_norm, and are up to {STEPS}; "
+            f"{count} were asked for."
         )
-    return parameter.tables(weights), settings(updater, name, parameter.step + 1, count, weights.dtype)
+    missed = parameter.missed
+    if missed is not None:
+        parameter.take_weights(weights)
+        if missed.count + count > STEPS:
+            parameter.catch_up(weights)
+    table = settings(updater, name, parameter.step + 1, count, weights.dtype)
+    last = updater.numbers(name, parameter.step + count, updater.options["rescale"])
+    way, beside = "lazy", ()
+    if missed is not None and not whole:
+        way, beside = missed.foresee(_matrices(updater, name, parameter, count), table, count)
+    elif parameter.lazy == "off" and not whole:
+        way, beside = "standard", (_nothing(parameter),)
+    return Ahead(parameter, weights, count, parameter.tables(weights), table, way, beside, last, whole)
 
 
-def count(parameters: Iterable[Parameter], steps: int) -> None:
-    """Count steps that were done of the parameters."""
-    for parameter in parameters:
-        parameter.step += steps
+def _nothing(parameter: Parameter) -> np.ndarray:
+    """A gradient of zeros [rows, N], kept for the next call, which finds it so."""
+    if parameter.nothing is None:
+        parameter.nothing = aligned.zeros((parameter.rows, parameter.width), parameter.dtype)
+    return parameter.nothing
+
+
+def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -> list[tuple[float, ...]]:
+    """What each of the next steps does without gradient, one for all that are alike; none where rows do not coast."""
+    if parameter.missed is None or parameter.missed.way != "coast":
+        return []
+    rule, first = updater.optimizer.rule, parameter.step + 1
+    is_one = isinstance(updater.schedule, schedules.Constant) and "step" not in rule.numbers
+    steps = range(first, first + (1 if is_one else count))
+    rescale = updater.options["rescale"]
+    return [rule.coast(*rule.settings(*updater.numbers(name, step, rescale))) for step in steps]
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:

@@ -5,7 +5,7 @@ last missed step alone matters; `replay`: the missed steps are repeated, one by 
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -76,13 +76,51 @@ class Missed:
         if self.way == "coast":
             self.spans.append(self.rule.coast(*self.rule.settings(*numbers)))
         elif self.way == "replay":
-            if self.count == len(self.table):
-                room = np.empty((max(64, self.count), self.table.shape[1]), self.dtype)
-                self.table = np.concatenate((self.table, room))
+            self._make_room(1)
             self.table[self.count] = self.rule.settings(*numbers)
         else:
             self.numbers = tuple(numbers)
         self.count += 1
+
+    def _make_room(self, steps: int) -> None:
+        """Let the table have room for so many more steps."""
+        if (lacking := self.count + steps - len(self.table)) > 0:
+            room = np.empty((max(64, self.count, lacking), self.table.shape[1]), self.dtype)
+            self.table = np.concatenate((self.table, room))
+
+    # Many steps at once, by code that lets rows catch up itself
+
+    def foresee(self, matrices: Sequence[tuple[float, ...]], settings: np.ndarray, steps: int) -> tuple[str, tuple]:
+        """(the way, what it takes: last, missed, first, now) of `kernels.epochs` for `steps` more; `done` counts them.
+
+        Of these `settings` [steps or 1, numbers] are the formula's, `matrices`, as many, what each does alone.
+        """
+        now = self.base + self.count
+        if self.way == "coast":
+            self.spans.foresee(matrices, steps)
+            return ("coast" if self.columns == 1 else "coast_pair"), (self.last, self.spans.tree, self.base, now)
+        if self.way == "replay":
+            self._make_room(steps)
+            self.table[self.count : self.count + steps] = settings
+            return "replay", (self.last, self.table, self.base, now)
+        table = np.empty((steps + 1, settings.shape[1]), self.dtype)
+        table[0] = self.rule.settings(*self.numbers) if self.numbers else settings[0]
+        table[1:] = settings
+        return "settle", (self.last, table, now - 1, now)
+
+    def done(self, steps: int, numbers: list[float]) -> None:
+        """Count steps that were foreseen; the last had these numbers."""
+        self.count += steps
+        if self.spans is not None:
+            self.spans.count += steps
+        if self.way == "settle":
+            self.numbers = tuple(numbers)
+
+    def pass_by(self, steps: int) -> None:
+        """Count steps that all rows had."""
+        self.count += steps
+        self.clear()
+        self.last[:] = self.base
 
     def catch_up(self, arrays: list[np.ndarray], rows: np.ndarray, places: Callable | None, mark: int) -> None:
         """Bring `rows` int64 [U] up to date, in `arrays`, the tables of weights and states; their last step is `mark`.

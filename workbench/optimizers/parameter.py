@@ -82,6 +82,7 @@ class Parameter:
         self.missed = Missed(optimizer.rule, way, self.rows, self.dtype) if way else None
         self.calls: dict[str, Callable] = {}
         self.buffer: np.ndarray | None = None
+        self.nothing: np.ndarray | None = None  # a gradient of zeros, which code that does many steps fills and clears
         self.seen: np.ndarray | None = None
         """The weights of the last step, of row_sparse ones the values: kept where rows may have missed something."""
         self.held: np.ndarray | None = None
@@ -90,7 +91,7 @@ class Parameter:
     @property
     def nbytes(self) -> int:
         """Bytes of states, of what rows have missed, and of the buffer for a gradient that is spread."""
-        arrays = [*self.states, *([] if self.buffer is None else [self.buffer])]
+        arrays = [*self.states, *(array for array in (self.buffer, self.nothing) if array is not None)]
         return sum(array.nbytes for array in arrays) + (self.missed.nbytes if self.missed else 0)
 
     # Weights as they come

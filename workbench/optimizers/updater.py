@@ -143,15 +143,12 @@ class Updater:
         for name, gradient in gradients.items():
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 
-    def begin_steps(self, name: str, weights: np.ndarray, count: int) -> tuple[list[np.ndarray], np.ndarray]:
-        """(tables, settings) for code that does the next `count` lazy steps of dense weights: see `many_steps`."""
+    def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> many_steps.Ahead:
+        """What code needs that does the next `count` steps of dense weights, each of all rows if `whole`, else of those
+        that it touches: see `many_steps`. Its `end` counts them when they are done."""
         self._obey()
         self._check_weights(name, weights)
-        return many_steps.begin(self, name, self._parameter(name, weights), weights, count)
-
-    def end_steps(self, count: int) -> None:
-        """Count the steps that were done since `begin_steps`."""
-        many_steps.count(self.parameters.values(), count)
+        return many_steps.begin(self, name, self._parameter(name, weights), weights, count, whole)
 
     def catch_up(
         self,

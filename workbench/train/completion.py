@@ -49,7 +49,7 @@ def complete(settings: Mapping[str, Any], fastest: bool = False) -> tuple[dict[s
 def in_calls(setup: Setup) -> Setup:
     """The setup with epochs in one call where that is possible and batches are new each epoch, else the setup itself.
 
-    >>> in_calls(Setup(update="lazy")).launch, in_calls(Setup(update="standard")).launch
+    >>> in_calls(Setup(update="lazy")).launch, in_calls(Setup(format="coo")).launch
     ('epoch', 'kernels')
     """
     calls = replace(setup, launch="epoch", gradient="row_sparse")

@@ -13,6 +13,7 @@ import numpy as np
 
 from kernels import epochs
 from workbench import data
+from workbench.optimizers.missed import STEPS
 from workbench.train.dual_steps import DualSteps
 from workbench.train.events import Laps, StepEvent
 
@@ -22,8 +23,9 @@ if TYPE_CHECKING:
 SECONDS_CALL = 0.05
 """What a call takes, about."""
 
-SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT = 60e-9, 15e-9, 0.6e-9
-"""What a row, an entry, and a column of an entry's weights take, about: calls have the same batches on any machine."""
+SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT, SECONDS_UNTOUCHED = 60e-9, 15e-9, 0.6e-9, 2e-9
+"""What a row, an entry, a column of an entry's weights, and the step of an element that is not touched take, about:
+calls have the same batches on any machine."""
 
 
 class Steps(Protocol):
@@ -48,7 +50,6 @@ class RuleSteps:
 
     def __init__(self, run: "Run") -> None:
         self.run = run
-        self.kernel = epochs.get(run.model.loss, run.setup.optimizer)
 
     def begin(self, x: Any) -> None:
         """Nothing is kept."""
@@ -56,14 +57,16 @@ class RuleSteps:
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
         """Call the kernel on parameters and states, with the settings of these steps."""
         run, steps = self.run, -(-order.size // batch_rows)
-        (w, *states), settings = run.updater.begin_steps("w", run.arrays["w"], steps)
-        b, of_b = [np.zeros(0, run.dtype)] * (1 + len(states)), settings
+        w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps)
+        b = [np.zeros(0, run.dtype)] * len(w.tables)
         if run.setup.has_intercept:
-            tables, of_b = run.updater.begin_steps("b", run.arrays["b"], steps)
-            b = [table.reshape(-1) for table in tables]
+            of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True)
+            b = [table.reshape(-1) for table in of_b.tables]
+        kernel = epochs.get(run.model.loss, run.setup.optimizer, w.way)
         batches = x.indptr, x.indices, x.data, y, counts, order, batch_rows
-        losses = self.kernel.trusted(*batches, w, *states, *b, settings, of_b)
-        run.updater.end_steps(steps)
+        losses = kernel.trusted(*batches, *w.tables, *b, w.settings, of_b.settings, *w.beside)
+        for ahead in {id(one): one for one in (w, of_b)}.values():
+            ahead.end()
         return losses
 
 
@@ -99,11 +102,18 @@ class EpochCalls:
 
     def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
         """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
-        entries = x.nnz / max(x.shape[0], 1)
+        entries, batch_rows = x.nnz / max(x.shape[0], 1), self.run.setup.batch_rows
         seconds_row = SECONDS_ROW + entries * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
-        batch_rows = self.run.setup.batch_rows
-        rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0])
+        seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
+        rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0], STEPS * batch_rows)
         return max(rows // batch_rows, 1) * batch_rows
+
+    def _untouched(self, x: Any) -> int:
+        """Elements of the weights that a batch steps beside its own, about: all in standard updates; where missed steps
+        are repeated, those that any row touches, for each misses as many steps as it catches up on."""
+        if self.run.setup.update == "standard":
+            return x.shape[1] * self.run.width
+        return min(x.shape[1], x.nnz) * self.run.width if self.run.updater.way_of("w") == "replay" else 0
 
     def _rows_of(self, batches: int, rows: int) -> np.ndarray:
         """Rows of each batch, of which the last may have fewer."""

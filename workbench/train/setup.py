@@ -9,7 +9,6 @@ from kernels.gpu.losses import LOSSES
 from workbench import models, optimizers, settings
 from workbench.models import Model
 from workbench.ops import products
-from workbench.optimizers import missed
 from workbench.train.several import why_not_several
 
 LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
@@ -48,13 +47,13 @@ class Setup(_Setup):
     case. A `fused` gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
     leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
     `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
-    With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused gradient
-    on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call, which reads csr rows
-    where they stand, on cpu. With `launch` dual so are rows one by one, each by a step of dual variables
-    (`kernels.epochs.dual`): it trains to what `sgd` with an `exact` update and this decay comes to, without a learning
-    rate, and `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a number
-    for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps all of
-    it every time, without weight decay.
+    With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused
+    gradient on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call, which
+    reads csr rows where they stand, on cpu, with any update. With `launch` dual so are rows one by one, each by a step
+    of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an `exact` update and this decay comes to,
+    without a learning rate, and `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes
+    on cpu, a number for each output is added to the scores: its gradient is the column sums of the slope, and the
+    optimizer steps all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
@@ -183,17 +182,7 @@ def _why_no_dual(setup: Setup) -> str:
 
 
 def _why_no_epoch(setup: Setup) -> str:
-    if reason := _why_no_calls(setup, "Epochs in one call have", "Epochs in one call are for"):
-        return reason
-    if setup.update == "standard":
-        return "Epochs in one call step the rows that are touched: update is lazy, or exact where that is the same."
-    rule = optimizers.get(setup.optimizer)
-    if setup.update == "exact" and (how := missed.way(rule.rule, rule.resolve(setup.options))):
-        return (
-            f"Epochs in one call have no rows that catch up, as those of {setup.optimizer} with these options ({how}): "
-            "take update lazy, or launch kernels."
-        )
-    return ""
+    return _why_no_calls(setup, "Epochs in one call have", "Epochs in one call are for")
 
 
 def _goes_into_calls(model: Model) -> bool:

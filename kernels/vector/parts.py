@@ -1,0 +1,29 @@
+"""A compiled function for each of some parts, on all threads, from within compiled code.
+
+Numba's own `prange` compiles what it repeats behind two more functions, in a module each, and takes twice as long.
+"""
+
+from numba import types
+from numba.extending import intrinsic
+
+from kernels.private.of_numba import call_compiled, cgutils, on_threads
+
+
+@intrinsic
+def each_part(typing_context, function, parts, arguments):
+    """`function(part, *arguments)` for each part from 0 to `parts`; it returns nothing and raises nothing.
+
+    Whoever makes a function with it calls `kernels.private.of_numba.layer` first: code is linked with the layer.
+    """
+    call = function.get_call_type(typing_context, (types.int64, *arguments), {})
+
+    def generate(context, builder, signature, values):
+        def write(builder, first, count, values):
+            operands = cgutils.unpack_tuple(builder, values[0])
+            with cgutils.for_range(builder, count) as loop:
+                call_compiled(context, builder, function, call, [builder.add(first, loop.index), *operands])
+
+        on_threads(builder, values[1], values[2:], write)
+        return context.get_dummy_value()
+
+    return types.void(function, types.int64, arguments), generate
