@@ -101,7 +101,7 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     ("settings", "seconds", "told"),
     [
         ({"dataset": "uniform", "model": "softmx"}, 60, "Did you mean 'softmax'"),
-        ({"dataset": "uniform", "model": "softmax"}, 1, "advice takes 10 or more"),
+        ({"dataset": "uniform", "model": "softmax"}, 1, "advice takes 5 or more"),
         ({"dataset": "uniform", "model": "bpr"}, 60, "needs data with columns in two fields"),
     ],
 )

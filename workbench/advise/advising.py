@@ -25,7 +25,11 @@ from workbench.sweep.progress import Progress
 from workbench.sweep.spec import FILES, Cell, Spec, SpecError, validate
 
 SECONDS = 60.0
-SECONDS_LEAST = 10.0
+SECONDS_LEAST = 5.0
+SECONDS_BOTH = 30.0
+"""A budget from which on there are two stages."""
+SECONDS_START = 2.0
+"""About what starting a run takes before its own clock does: 2.6 s on two cores, beside other programs."""
 RESERVE, SECONDS_RESERVE = 0.1, 5.0
 """Share of the budget, and seconds at most, that each stage leaves for the round at work when its time is out."""
 FIRST_SHARE = 0.6
@@ -168,7 +172,7 @@ class _Advising:
     @property
     def first_share(self) -> float:
         """The share of what is left that the race may take: all of a small budget."""
-        return FIRST_SHARE if self.clock.budget >= 3 * SECONDS_LEAST else 1.0
+        return FIRST_SHARE if self.clock.budget >= SECONDS_BOTH else 1.0
 
     def look_around(self) -> None:
         """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
@@ -180,7 +184,8 @@ class _Advising:
         named = [_contender(cells_of[row["key"]]) for row in both if row["key"] in cells_of]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
         places = [place for place in self._places(known, both) if place]
-        affordable = int((self.clock.left - self.seconds_reserve) / max(each * LOOKS[0] * len(named), 0.1))
+        seconds = self.clock.left - self.seconds_reserve - SECONDS_START
+        affordable = max(int(seconds / max(each * LOOKS[0] * len(named), 0.1)), 0)
         around = [{**one, **place} for place in places[:affordable] for one in named]
         if around:
             self._run("Looking around", [*self.contenders, *around], self.clock.left)
@@ -200,7 +205,7 @@ class _Advising:
         return {"density": float(f"{other:.2g}")} if other != natural else {}
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
-        self.spec = self._spec(able, seconds - self.seconds_reserve)
+        self.spec = self._spec(able, seconds - self.seconds_reserve - SECONDS_START)
         run_folder.start(self.spec, self.folder)
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read(self.folder)

@@ -12,7 +12,7 @@ def advise(
     ctx: typer.Context,
     source: data_commands.Named,
     model: Annotated[str, typer.Option(help="What is trained, by default what suits the labels.")] = "",
-    seconds: Annotated[float, typer.Option(help="Seconds that it may take, 10 or more.")] = 60.0,
+    seconds: Annotated[float, typer.Option(help="Seconds that it may take, 5 or more.")] = 60.0,
     optimizer: Annotated[str, typer.Option(help="Rule by which a gradient changes the weights.")] = "adagrad",
     batch_rows: Annotated[
         int | None, typer.Option(min=1, help="Rows of a batch; by default 256, and a larger one is tried.")
