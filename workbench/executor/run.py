@@ -201,7 +201,7 @@ class Executor:
         try:
             with np.errstate(all="ignore"):  # NaN and infinities are results, as of operators on arrays
                 for step in steps:
-                    values[step.output] = step.call(*[values[slot] for slot in step.inputs], out=step.out)
+                    values[step.output] = step.call(*step.take(values), out=step.out)
                     for slot in step.dead:
                         values[slot] = None
                     if lap is not None:

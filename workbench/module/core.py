@@ -152,8 +152,9 @@ class Module:
 
     def run(self, ready: Prepared, training: bool, wanted: Sequence[int] | None = None) -> list[Any]:
         """`forward` of a batch that is prepared; without training the outputs `wanted`, by place, the others None."""
-        for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
-            self._refresh(worker, part, plans)
+        if self.store is not None or self.lags:
+            for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False):
+                self._refresh(worker, part, plans)
         outputs = [
             worker.forward(part, training, plans, wanted, ready.is_own)
             for worker, part, plans in zip(self.workers, ready.parts, ready.plans, strict=False)

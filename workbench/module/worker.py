@@ -50,7 +50,9 @@ class Worker:
                 if plan is None:
                     x = formats.enter(arrays[name])[1]
                     plan = plan_of(x) if always else self.executor.new_plan(name, x)
-                plans |= {} if plan is None else {name: plan}
+                if plan is not None:
+                    plan.in_order(arrays[name].data)
+                    plans[name] = plan
         return plans
 
     def rows_read(self, name: str, arrays: Mapping[str, Any], plans: Plans | None) -> np.ndarray | None:
@@ -107,6 +109,8 @@ def own_slices(rows: int, workers: int, store: Store | None) -> list[tuple[int, 
 
     A batch with fewer rows than all of them have workers is refused: some would have nothing to push.
     """
+    if store is None and workers == 1:
+        return [(0, rows)]
     trainer, trainers = (0, 1) if store is None else (store.trainer, store.trainers)
     slices = slices_of(rows, workers * trainers)
     if trainers > 1 and len(slices) < workers * trainers:
