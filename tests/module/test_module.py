@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
+from kernels import unsorted
 from tests.support import small_modules as small
 from workbench import data, formats, graph, metrics, ops
+from workbench.data.batches import stretches
 from workbench.graph import GraphError
 from workbench.module import Module
 
@@ -44,6 +46,22 @@ def test_fit_does_what_numpy_does(weight_format, last, shuffle, ahead):
     np.testing.assert_allclose([ended.metric for ended in history], errors, rtol=1e-11)
     assert [ended.epoch for ended in history] == [0, 1, 2]
     assert errors[-1] < errors[0]
+
+
+def test_a_gradient_without_a_plan_is_that_with_one_and_ahead_changes_no_bit(monkeypatch):
+    def fitted(ahead):
+        feed = small.batches(shuffle=True)
+        module = small.module(small.linear(), feed)
+        module.fit(feed, epochs=2, ahead=ahead)
+        return module.weights()
+
+    planned = fitted(ahead=False)
+    monkeypatch.setattr(stretches, "NUMBERS", 0)
+    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: width == 2)
+    without = fitted(ahead=False)
+    assert small.same(without, fitted(ahead=True))
+    for name, weight in without.items():
+        np.testing.assert_allclose(formats.to_format(weight, "dense"), formats.to_format(planned[name], "dense"))
 
 
 @pytest.mark.parametrize("output", ["layer", "loss"])

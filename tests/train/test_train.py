@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse
 
-from kernels import small_sort
+from kernels import small_sort, unsorted
 from workbench import data, models, optimizers, train
+from workbench.data.batches import stretches
 from workbench.ops.products import NoRuleError
 from workbench.sweep import problem
 
@@ -119,6 +120,20 @@ def test_a_fused_gradient_trains_as_one_that_is_held(made, format, optimizer, sh
     held, _ = losses(made, **shared)
     np.testing.assert_allclose(fused, held, rtol=1e-9)
     assert run.weights.size not in [block.size for block in run.executor.pool.blocks.values()]  # no gradient is held
+
+
+@pytest.mark.parametrize("gradient", ["row_sparse", "fused"])
+def test_batches_that_come_once_train_without_a_plan_as_with_one(made, gradient, monkeypatch):
+    settings = {"model": "logistic", "optimizer": "adagrad", "gradient": gradient, "update": "lazy", "shuffle": True}
+    planned, run = losses(made, **settings)
+    assert run.prepare(next(run.feed.epoch(0))).plan is not None
+    monkeypatch.setattr(stretches, "NUMBERS", 0)  # else they bring plans that were made together
+    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: width == 1)
+    without, run = losses(made, **settings)
+    assert run.prepare(next(run.feed.epoch(0))).plan is None
+    np.testing.assert_allclose(without, planned, rtol=1e-12)
+    _, run = losses(made, **{**settings, "shuffle": False})
+    assert all(batch.plan is not None for batch in run.kept.values())
 
 
 def test_a_shuffled_run_is_reproducible_from_its_seed(made):
