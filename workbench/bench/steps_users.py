@@ -68,7 +68,7 @@ class Training:
         """The next batch of an epoch."""
         ready = next(self.coming)
         for phase, seconds in self.run.phases_before(ready)[0].items():
-            self.phases.add(phase, seconds)
+            self.phases.add("plan" if phase == "plan" else "convert", seconds)
         return ready.value
 
     def keep(self, number: int) -> Any:
@@ -114,7 +114,7 @@ class Fitted:
     def prepare(self, number: int) -> Any:
         """The next batch of an epoch."""
         ready = next(self.coming)
-        self.phases.add("slice", ready.seconds_prepare)
+        self.phases.add("convert", ready.seconds_prepare)
         return ready.value
 
     def keep(self, number: int) -> Any:
