@@ -128,9 +128,14 @@ def test_the_machine_record_is_complete_and_its_id_is_a_folder_name():
 
 
 def test_variables_that_hold_blas_back_are_named_and_kept_from_a_sweep():
-    environment = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "HOME": "/h"}
-    assert blas.holding_back(environment) == {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1"}
-    assert blas.own_environment(environment) == {"HOME": "/h"} | blas.OWN
+    pins = {"OPENBLAS_CORETYPE": "Haswell", "OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    assert blas.holding_back(pins | {"HOME": "/h"}) == pins
+    own = blas.own_environment(pins | {"HOME": "/h"}, stopped={"profile": "every 10 ms"})
+    assert own.items() >= ({"HOME": "/h"} | blas.OWN).items()
+    assert not own.keys() & pins.keys()
+    assert blas.mended(own) == pins | {"profile": "every 10 ms"}
+    assert blas.own_environment(own) == own, "the next process learns it, too"
+    assert blas.own_environment({"HOME": "/h"}) == {"HOME": "/h"} | blas.OWN
 
 
 def test_what_our_kernels_set_for_themselves_holds_nothing_back():

@@ -64,7 +64,7 @@ def test_a_trial_fills_its_row():
     outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries"}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
     not_given = {"path", "labels", "columns", "kind", "reading", "positive", "model_options"}
-    of_meters = {"joules_step", "throttled", "hertz"}  # which not every machine has
+    of_meters = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
     assert unknown - of_meters == outside | {"index_dtype", "bytes_needed"} | not_given | of_a_gpu
     assert row["seconds_step_low"] <= row["seconds_step"] <= row["seconds_step_high"]
     assert row["rows_trained"] == 48

@@ -1,9 +1,11 @@
 """The BLAS that dense baselines run on: which one is loaded, and the environment in which it makes its own choices.
 
 A baseline that is held back proves nothing. Variables that pin BLAS to the code of an older processor, or to fewer
-threads, are therefore kept from the processes of a sweep: what is measured is set in its spec and stands in its rows.
+threads, and those that change how memory is allocated, are therefore kept from the processes of a sweep: what is
+measured is set in its spec and stands in its rows, and so does what was kept from it.
 """
 
+import json
 import os
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -18,6 +20,14 @@ THREADS = (
     *("BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS", "NUMBA_NUM_THREADS"),
     *("OMP_WAIT_POLICY", "GOMP_SPINCOUNT", "OMP_PROC_BIND", "GOMP_CPU_AFFINITY"),
 )
+ALLOCATION = (
+    *("MALLOC_ARENA_MAX", "MALLOC_ARENA_TEST", "MALLOC_CHECK_", "MALLOC_CONF", "MALLOC_MMAP_MAX_"),
+    *("MALLOC_MMAP_THRESHOLD_", "MALLOC_PERTURB_", "MALLOC_TOP_PAD_", "MALLOC_TRIM_THRESHOLD_", "GLIBC_TUNABLES"),
+)
+"""Variables of allocators: what a step takes, and what is held at its peak, are other numbers with them."""
+
+MENDED = "WORKBENCH_MENDED"
+"""The variable by which a process learns what was kept from it, as JSON."""
 
 OWN = {"OPENBLAS_THREAD_TIMEOUT": "12"}
 """What processes that measure are started with: idle OpenBLAS threads wait 2**12 turns awake, not 2**26, which are tens
@@ -46,16 +56,29 @@ def name(info: Sequence[Mapping[str, Any]] | None = None) -> str:
 
 
 def holding_back(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Variables that pin BLAS or its threads to something else than they would choose, with their values.
+    """Variables that distort a measurement, with their values: of BLAS, of its threads, of the allocation of memory.
 
     What `kernels.threads` itself sets in this process is none of them.
     """
     own = ("GOMP_SPINCOUNT", threads.SPIN_COUNT)
-    variables = {name: environment[name] for name in (*HOLD_BACK, *THREADS) if name in environment}
+    distorting = (*HOLD_BACK, *THREADS, *ALLOCATION)
+    variables = {name: environment[name] for name in distorting if name in environment}
     return {name: value for name, value in variables.items() if (name, value) != own}
 
 
-def own_environment(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment without those variables and with `OWN`: what a process that measures is started in."""
+def own_environment(
+    environment: Mapping[str, str] = os.environ, stopped: Mapping[str, str] | None = None
+) -> dict[str, str]:
+    """The environment without those variables and with `OWN`: what a process that measures is started in.
+
+    `mended` says there what was put right: the variables, and what else was `stopped` for it.
+    """
     pins = holding_back(environment)
-    return {name: value for name, value in environment.items() if name not in pins} | OWN
+    put_right = mended(environment) | pins | dict(stopped or {})
+    told = {MENDED: json.dumps(put_right)} if put_right else {}
+    return {name: value for name, value in environment.items() if name not in pins} | OWN | told
+
+
+def mended(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
+    """What would have distorted a measurement and was put right for this process: by name, the value that it had."""
+    return json.loads(environment.get(MENDED, "{}"))

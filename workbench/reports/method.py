@@ -47,6 +47,8 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
         yield f"There are {_span(rounds, 'round')} a cell, and {_span(samples, 'sample')}."
     if busy := sum(row["rounds_disturbed"] for row in rows):
         yield f"Disturbed and left out of all times: {words.plural(busy, 'trial')}."
+    if put_right := dict.fromkeys(f"{name} = {value}" for row in ok for name, value in (row["mended"] or {}).items()):
+        yield f"Kept from the trials, since it would have distorted them: {words.join(put_right)}."
     checked = [row for row in ok if row["error"] is not None and row["error_allowed"]]
     if checked:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])

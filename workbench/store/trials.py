@@ -77,6 +77,7 @@ what sets them (by: stream, gather, instructions, operations), bytes and bytes_g
         gpu text name of the CUDA device; null on cpu
         versions mapping version of each library used, and of the CUDA driver and runtime where they ran
         blas text BLAS used by the dense side
+        mended mapping what would have distorted the trial and was put right for it, with its value; null where nothing
         source text hash of the code used
         seconds_sentinel number fixed work of NumPy beside the samples: what slows it is the machine, seconds
         joules_step number energy a step by the meter, of all that the meter sees, warm-up steps among them, joules

@@ -154,7 +154,8 @@ class _Trial:
             if self.on_device:
                 self.row["bytes_device_held"] = run.bytes_device_held
         versions = machine.versions() | self.row.get("versions", {})
-        self.row |= {"versions": versions, "blas": blas.name(), "status": "ok", "reason": ""}
+        self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.mended() or None}
+        self.row |= {"status": "ok", "reason": ""}
 
     def rehearse(self) -> None:
         """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.
