@@ -59,6 +59,10 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
     known = {"current": "dataset=uniform", "current_key": "5eed", "counts": {"ok": 3}, "done": 3, "total": 9}
     add("runs/now", state="running", pid=os.getpid(), **known, **stage)
     add("elsewhere/done", state="finished", done=4, total=4)
+    doing = {"n2": "waiting for work", "n1": "format=csr"}
+    add("runs/many", state="running", pid=os.getpid(), agents=doing, waiting=3, done=3, total=9)
+    many = say("status", "many").output
+    assert "At work: n1: format=csr\n           n2: waiting for work\n           3 comparisons wait\n" in many
     out = say("status", "now").output
     assert "Now: measuring round 3 of 12: CSR ours" in out
     for text in ("At work: dataset=uniform", "Rows: 3 ok", "Stop it with: workbench stop runs/now"):

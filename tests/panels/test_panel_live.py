@@ -28,6 +28,9 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
     assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
     assert "Now: measuring round 1 of 12: CSR ours" in text(panel)
+    write_run(study.folder, rows[:4], agents={"n1": "csr at 1 %", "n2": "<starting>"}, waiting=3)
+    panel.step()
+    assert "Now: n1: csr at 1 %<br>n2: &lt;starting&gt;<br>3 comparisons wait<" in text(panel)
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()

@@ -19,6 +19,9 @@ from workbench.sweep.run_folder import NoRunError, RunError
 SECONDS_STOP = 15.0
 """How long to wait for a sweep to have stopped; its trial ends within a second."""
 
+BELOW = "\n           "
+"""Between lines of what several agents do, each below the first."""
+
 DEEPEST = 3
 """Folders below the root in which a run is looked for: the demo has two runs in a folder of its own."""
 
@@ -95,7 +98,8 @@ def lines(run: Run) -> list[str]:
     """What else there is to say of one run: what it does now, the cell, rows by status, why it failed, what to do."""
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
-    at_work = f"At work: {state.current}" if state.alive and state.current else ""
+    doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []
+    at_work = f"At work: {BELOW.join(doing)}" if doing else ""
     now = f"Now: {state.now}" if state.alive and state.stage else ""
     reused = f"{state.reused} trials were done before." if state.reused else ""
     spec = run.folder / run_folder.SPEC

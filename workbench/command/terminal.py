@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.markup import escape
 from rich.padding import Padding
 from rich.panel import Panel
@@ -22,7 +23,10 @@ console, stderr = Console(), Console(stderr=True)
 
 
 def follow(heading: str, folder: Path) -> None:
-    """Show a run's progress until it is over. Ctrl-C stops the run and waits for its end; finished rows stay."""
+    """Show a run's progress until it is over, and what each of several agents does.
+
+    Ctrl-C stops the run and waits for its end; finished rows stay.
+    """
     columns = (
         TextColumn("[bold]{task.description}"),
         BarColumn(),
@@ -31,8 +35,9 @@ def follow(heading: str, folder: Path) -> None:
         TextColumn("{task.fields[left]}"),
         now_column(),
     )
-    with Progress(*columns, console=console, expand=True) as bar:
-        task = bar.add_task(heading, total=None, left="", now="")
+    bar = Progress(*columns, console=console, expand=True)
+    task = bar.add_task(heading, total=None, left="", now="")
+    with Live(bar, console=console) as live:
 
         def show(state: RunProgress, is_stopping: bool) -> None:
             left = estimate.left(state.seconds_left, state.seconds_left_most)
@@ -40,6 +45,8 @@ def follow(heading: str, folder: Path) -> None:
             shown = "stopping" if is_stopping else ", ".join(known)
             now = state.now if state.alive else ""
             bar.update(task, total=state.total or None, completed=state.done, left=shown, now=now)
+            agents = state.by_agent if state.alive else []
+            live.update(Group(bar, *(Text(f"  {line}", no_wrap=True, overflow="ellipsis") for line in agents)))
 
         watch(folder, show)
     summarize(folder)

@@ -75,7 +75,8 @@ def progress_line(state: LabState) -> str:
     if state.counts:
         parts.append(pages.counts(state.counts))
     parts += [text] if (text := left(progress)) else []
-    now = f'<div class="wb-now">Now: {html.escape(progress.now)}</div>' if state.alive and progress.now else ""
+    lines = [*filter(None, [progress.now]), *progress.by_agent] if state.alive else []
+    now = f'<div class="wb-now">Now: {"<br>".join(map(html.escape, lines))}</div>' if lines else ""
     return f"<div>{html.escape(' · '.join(parts))}</div>{now}"
 
 

@@ -20,7 +20,8 @@ class Progress:
 
     `current` has the settings of the cell at work, `current_key` is its key, empty between trials, `contender` is what
     is compared there; `stage` says what is done with it since `stage_since`, by the clock of `heartbeat`, and `round`
-    of how many `rounds` at most its comparison is in.
+    of how many `rounds` at most its comparison is in. Of a run on several machines `agents` says what each agent does,
+    `waiting` how many comparisons no agent has.
 
     `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
     last round. `seconds_budget` is what the sweep may take, None for as long as it takes.
@@ -41,6 +42,8 @@ class Progress:
     stage_since: float = 0.0
     round: int = 0
     rounds: int = 0
+    agents: dict[str, str] = field(default_factory=dict)
+    waiting: int = 0
     seconds: float = 0.0
     seconds_left: float | None = None
     seconds_left_most: float | None = None
@@ -73,6 +76,16 @@ class Progress:
         lasting = f", {seconds:.0f} s" if seconds >= SECONDS_TOLD else ""
         whose = f": {self.contender}" if self.contender and self.current_key else ""
         return f"{self.stage}{round_}{lasting}{whose}"
+
+    @property
+    def by_agent(self) -> list[str]:
+        """What agents do now, a line each, and how many comparisons wait; empty for a run on this machine alone.
+
+        >>> Progress("x", agents={"node1": "format=csr"}, waiting=3).by_agent
+        ['node1: format=csr', '3 comparisons wait']
+        """
+        waits = [f"{self.waiting} comparisons wait"] if self.agents and self.waiting else []
+        return [*(f"{name}: {doing}" for name, doing in sorted(self.agents.items())), *waits]
 
     @property
     def over(self) -> bool:

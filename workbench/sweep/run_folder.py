@@ -3,7 +3,7 @@
 Files: `spec.json`; `plan.json` (keys of the cells, what was dropped and why); `machine.json`; `trials.jsonl` (the rows,
 append-only); `progress.json` (replaced as a whole, at least once a second while the run lives); `log.txt` (what the
 supervisor printed); `identity` (what its rows name as their run); `stop` (present when somebody asked it to stop);
-`cluster` (where agents measure, of a run on several machines); `lock` (held by the supervisor).
+`lock` (held by the supervisor). Of a run on several machines: `cluster` (where agents are), a `log-NAME.txt` each.
 """
 
 import contextlib
