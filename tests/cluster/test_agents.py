@@ -1,6 +1,9 @@
 """Sweeps by agents: a comparison is one machine's, and whatever agents do, every row is there once."""
 
 import json
+import os
+import random
+import signal
 import sys
 import threading
 from collections import Counter
@@ -13,11 +16,13 @@ from tests.support.clocks import SECONDS, until
 from tests.support.sweeps import have_trials_preloaded
 from tests.sweep.test_sweep import QUICK, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
 from workbench.cluster import link
-from workbench.cluster.agent import Agent, Lines
+from workbench.cluster.agent import Agent, Lines, machine_turn
 from workbench.cluster.coordinator import Coordinator
+from workbench.cluster.link import Link
 from workbench.cluster.placement import Placement
+from workbench.measure import stack
 from workbench.measure.machine import machine_id
-from workbench.sweep import run_folder
+from workbench.sweep import grid, run_folder
 from workbench.sweep.places import Place, places
 from workbench.sweep.spec import SpecError
 
@@ -63,11 +68,11 @@ def _patience(monkeypatch):
 @pytest.fixture
 def _silent_ones_are_soon_lost(monkeypatch):
     """Of agents that have said something, those that are to fall silent."""
-    look = link.Link.look
+    look, silent = link.Link.look, {"falls silent", "is halted"}
 
     def impatient(self) -> None:
         look(self)
-        if "falls silent" in self.place.command and self.patience == link.SECONDS_SILENT:
+        if silent & set(self.place.command) and self.patience == link.SECONDS_SILENT:
             self.patience = 1.0
 
     monkeypatch.setattr(link.Link, "look", impatient)
@@ -121,9 +126,10 @@ def test_agents_on_machines_that_are_alike_share_a_group(tmp_path):
 @pytest.mark.parametrize(
     ("fault", "told"),
     [
-        ("dies", "The agent on b ended. Its log ends with: it burns"),
+        ("dies", "The agent on b ended. Its log, log-on-b.txt, ends with: it burns"),
         ("dies in the middle of a row", "The agent on b ended"),
         ("falls silent", "The agent on b has not said a word for 1 s"),
+        ("is halted", "The agent on b has not said a word for 1 s"),
         ("talks nonsense", "The agent on b said b'[1, 2', which is no message"),
     ],
 )
@@ -157,6 +163,30 @@ def test_rows_of_another_machine_are_not_measured_again_and_never_mixed(tmp_path
     assert [whole(rows, one) for one in common] == [{"a", "b"}]
 
 
+@pytest.mark.usefixtures("_silent_ones_are_soon_lost")
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_agents_do_and_when_no_row_is_lost_or_there_twice(tmp_path, seed):
+    """Both agents are lost, each in some way at some message; starting again does what is left."""
+    drawn, faults = random.Random(seed), ("dies", "dies in the middle of a row", "falls silent", "is halted")
+    lost = [agent(name, drawn.choice(faults), drawn.randrange(TRIALS * 3)) for name in ("a", "b")]
+    _, before = run(tmp_path, *lost)
+    state, rows = run(tmp_path, agent("c"))
+    assert state.state == "finished"
+    assert [row for row in rows if row in before] == before
+    assert all(whole(rows, one) for one in COMPARISONS)
+    lines = (tmp_path / "trials.jsonl").read_text().splitlines()
+    assert len(lines) == len(rows) == len({(row["key"], row["machine"], row["round"]) for row in rows})
+
+
+def test_what_is_too_long_for_a_pipe_is_not_waited_for_without_end(tmp_path):
+    stop = threading.Event()
+    deaf = Link(Place("deaf", (sys.executable, "-S", "-c", "import time; time.sleep(60)")), tmp_path, stop.is_set)
+    threading.Timer(0.3, stop.set).start()
+    deaf.ask({"much": "x" * 2**20})
+    deaf.end()
+    assert deaf.process.returncode == -signal.SIGKILL
+
+
 def test_a_stop_ends_agents_that_do_not_listen(tmp_path):
     stop, rows_file = threading.Event(), tmp_path / "trials.jsonl"
 
@@ -167,7 +197,7 @@ def test_a_stop_ends_agents_that_do_not_listen(tmp_path):
             stop.set()
 
     threading.Thread(target=stop_at_three_rows, daemon=True).start()
-    state, rows = run(tmp_path, agent("a", "falls silent", 2), agent("b", "falls silent", 1), stop=stop)
+    state, rows = run(tmp_path, agent("a", "is halted", 2), agent("b", "falls silent", 1), stop=stop)
     assert (state.state, len(rows)) == ("stopped", 3)
 
 
@@ -184,15 +214,17 @@ def test_an_agent_takes_turns_with_a_few_comparisons_and_leaves_others_theirs():
     assert sorted(map(len, taken)) == [2, 3]
 
 
-def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path):
+def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path, monkeypatch):
     """The agent itself, on pipes: a row is that of the same trial in this process, but for time."""
+    spoiled = {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
+    for name, value in spoiled.items():
+        monkeypatch.setenv(name, value)
     spec = spec_of(density=[0.1], epochs=[1])
     out = tmp_path / "out"
     tasks = Placement(spec, [])
     tasks.join("one", machine_id())
-    lines = [{"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweep.trial:answers"}]
-    due = tasks.next("one")
-    lines += [{"cell": t.cell.model_dump(mode="json"), "key": t.key, "round": t.round} for t in due]
+    lines, due = [greeting(spec)], tasks.next("one")
+    lines += [asked(task, left) for task, left in zip(due, (1, 0), strict=True)]
     have_trials_preloaded()
     with open(out, "w", encoding="utf-8") as file:
         Agent(file).serve(_Waiting(lines))
@@ -204,6 +236,48 @@ def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path
         alone = trial_row(**task.cell.model_dump())
         assert (row["key"], row["round"], row["run"], row["status"]) == (task.key, task.round, run, "ok")
         assert (row["loss_first"], row["loss_last"]) == (alone["loss_first"], alone["loss_last"])
+        assert row["mended"].items() >= spoiled.items()
+
+
+@pytest.mark.parametrize(("which", "told"), [("versions", "The versions here"), ("source", "The source of this cell")])
+def test_an_agent_with_other_code_refuses(tmp_path, which, told):
+    placement = Placement(SPEC, [])
+    placement.join("one", "a")
+    lines = [greeting(SPEC), asked(placement.next("one")[0], 0)]
+    next(line for line in lines if which in line)[which] = "other"
+    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
+        Agent(file).serve(_Waiting(lines))
+
+
+def test_agents_of_one_machine_take_turns_of_a_round(tmp_path, monkeypatch):
+    """While a round is not over, no other agent of the machine measures."""
+    placement, free = Placement(SPEC, []), []
+    placement.join("one", "a")
+    due = placement.next("one")
+
+    def do(*_: object) -> dict:
+        ended = threading.Event()
+        threading.Timer(0.2, ended.set).start()
+        with machine_turn(ended):
+            free.append(not ended.is_set())
+        return {}
+
+    monkeypatch.setattr("workbench.cluster.agent.Supervisor.do", do)
+    with open(tmp_path / "out", "w", encoding="utf-8") as file:
+        Agent(file).serve(_Waiting([greeting(SPEC), *(asked(task, 1 - at) for at, task in enumerate(due))]))
+    assert free == [False, False]
+
+
+def greeting(spec) -> dict:
+    """What an agent is told first."""
+    known = {"versions": stack.versions(), "folder": os.getcwd()}
+    return {"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweep.trial:answers", **known}
+
+
+def asked(task, left: int) -> dict:
+    """What an agent is asked for: a trial, of whose round so many are left."""
+    about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
+    return {"cell": task.cell.model_dump(mode="json"), **about}
 
 
 class _Waiting:
@@ -226,8 +300,8 @@ def test_the_end_of_its_input_tells_an_agent_to_end(tmp_path):
 
 
 @pytest.mark.parametrize(
-    "where", ["local", "local:0", "local:x", "ssh:", "ssh:a,-oProxy", "ssh:a,a", "tcp://1.2.3.4:1"]
+    "where", ["local", "local:0", "local:x", "ssh:", "ssh:a,-oProxy", "ssh:a,a", "slurm", "http://1.2.3.4:1"]
 )
 def test_where_no_agent_can_be_is_refused(where):
-    with pytest.raises(SpecError, match=r"local:|ssh:|host"):
+    with pytest.raises(SpecError, match=r"local:|ssh:|slurm:|host"):
         places(where)

@@ -5,6 +5,7 @@ python fake_agent.py MACHINE FAULT TRIAL
 
 import json
 import os
+import signal
 import sys
 import threading
 import time
@@ -34,6 +35,11 @@ def fail(fault: str) -> None:
     if fault == "falls silent":
         silent.set()
         time.sleep(60)
+    if fault == "is halted":
+        os.kill(os.getpid(), signal.SIGSTOP)
+    if fault == "gives no row":
+        sys.stdin.read()
+        os._exit(0)
     if fault == "dies in the middle of a row":
         sys.stdout.write('{"row": {"key": "')
         sys.stdout.flush()

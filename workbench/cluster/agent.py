@@ -2,10 +2,13 @@
 
     python -m workbench.cluster.agent
 
-Lines of JSON come in: {"spec": ..., "run": ..., "work": ...} first, then {"cell": ..., "key": ..., "round": ...} for
-each trial. Lines go out: {"machine": ..., "record": ...} first, then {"row": ...} for each trial, and every second
-{"beat": ...}, what is at work. When the input ends, so do the trial at work and the agent. Two agents of one machine
-take turns: trials beside each other would not be measurements.
+Lines of JSON come in: {"spec": ..., "run": ..., "work": ..., "versions": ..., "folder": ...} first, then {"cell": ...,
+"key": ..., "round": ..., "source": ..., "left": ...} for each trial, `left` how many of its round are still to come.
+Lines go out: {"machine": ..., "record": ...} first, then {"row": ...} for each trial, and every second {"beat": ...},
+what is at work. When the input ends, so do the trial at work and the agent. One with other code refuses.
+
+Two agents of one machine take turns, a round each, so that its trials are neighbours in time: trials beside each other
+would not be measurements, and halves of the cores would be those of another machine.
 """
 
 import contextlib
@@ -19,7 +22,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
 
-from workbench.measure import blas, machine
+from workbench.measure import machine, stack
 from workbench.sweep import grid
 from workbench.sweep.runner import Supervisor
 from workbench.sweep.schedule import Task
@@ -56,18 +59,36 @@ class Agent:
         first = lines.next()
         if first is None:
             return
-        held_back = blas.holding_back()
-        self.say({"machine": machine.machine_id(), "record": machine.record() | {"environment_mended": held_back}})
+        refuse_other("versions", first["versions"], stack.versions())
+        with contextlib.suppress(OSError):  # where it is not here, rows say of a file that none is where its path leads
+            os.chdir(first["folder"])
+        self.say({"machine": machine.machine_id(), "record": machine.record()})
         with tempfile.TemporaryDirectory(prefix="workbench-agent-") as folder:
             supervisor = Supervisor(validate(first["spec"]), Path(folder), self.ended, first["work"])
             supervisor.run_name = f"{first['run']} on {machine.machine_id()}"
             while (asked := lines.next()) is not None:
-                task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
                 self.doing = "waiting for another agent of this machine"
                 with machine_turn(self.ended):
-                    self.doing = f"{grid.describe(task.cell)} round={task.round}"
-                    self.say({"row": supervisor.do(task)})
+                    self.measure_round(asked, lines, supervisor)
                 self.doing = "waiting for work"
+
+    def measure_round(self, asked: dict[str, Any] | None, lines: "Lines", supervisor: Supervisor) -> None:
+        """Measure the trial that is asked for and the others of its round, one right after the other."""
+        while asked is not None:
+            task = Task(Cell(**asked["cell"]), asked["key"], asked["round"])
+            refuse_other("source of this cell", asked["source"], grid.source_hash(task.cell))
+            self.doing = f"{grid.describe(task.cell)} round={task.round}"
+            self.say({"row": supervisor.do(task)})
+            asked = lines.next() if asked["left"] else None
+
+
+def refuse_other(what: str, wanted: Any, here: Any) -> None:
+    """End the agent where its machine has something else than the sweep: its rows would bear a key that is not theirs.
+
+    What is printed last is what the sweep tells of an agent that is lost.
+    """
+    if wanted != here:
+        sys.exit(f"The {what} here: {here}; of the sweep: {wanted}. Install the same on both, and start it again.")
 
 
 class Lines:

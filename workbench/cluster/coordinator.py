@@ -5,6 +5,7 @@ left is done by the agents that are left, or by the next start.
 """
 
 import json
+import os
 import threading
 from pathlib import Path
 from typing import Any, final
@@ -12,7 +13,8 @@ from typing import Any, final
 from workbench import store
 from workbench.cluster.link import AgentLostError, Link
 from workbench.cluster.placement import Placement
-from workbench.sweep import run_folder
+from workbench.measure import stack
+from workbench.sweep import grid, run_folder
 from workbench.sweep.places import Place, places
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.runner import TRIAL, Supervisor
@@ -65,6 +67,7 @@ class Coordinator:
     def _conclude(self) -> None:
         if self.failure is not None:
             raise self.failure
+        self.state.agents, self.state.waiting = {}, 0
         self.supervisor.conclude(self.placement.schedule(), is_cut=self.supervisor.stopping)
         if self.lost:
             is_failed = self.state.state == "finished" and not self.state.message and not self.placement.is_over
@@ -79,9 +82,10 @@ class Coordinator:
         return self.supervisor.stopping or self.failure is not None
 
     def _tell(self) -> None:
-        """Say what each machine does."""
+        """Say what each agent does, and what waits."""
         with self.lock:
-            self.state.current = "; ".join(f"{name}: {link.doing}" for name, link in self.links.items())
+            self.state.agents = {name: link.doing for name, link in self.links.items()}
+            self.state.waiting = len(self.placement.waiting())
             self.supervisor.beat()
 
     # One agent, on a thread of its own
@@ -95,7 +99,7 @@ class Coordinator:
     def _attended(self, place: Place) -> None:
         """Have an agent measure until all is over, or it is lost."""
         try:
-            link = Link(place, self.folder / run_folder.LOG)
+            link = Link(place, self.folder, lambda: self.is_over)
         except OSError as error:
             self.lost.append(f"The agent {place.name} cannot be started: {error}.")
             return
@@ -113,8 +117,9 @@ class Coordinator:
             link.end()
 
     def _greeted(self, link: Link) -> None:
-        link.ask({"spec": self.spec.model_dump(mode="json"), "run": self.supervisor.run_name, "work": self.work})
-        hello = link.hear("machine", lambda: self.is_over)
+        spec, run = self.spec.model_dump(mode="json"), self.supervisor.run_name
+        link.ask({"spec": spec, "run": run, "work": self.work, "versions": stack.versions(), "folder": os.getcwd()})
+        hello = link.hear("machine")
         if hello is None:
             return
         with self.lock:
@@ -127,8 +132,8 @@ class Coordinator:
                 if self.supervisor.is_budget_out() or (self.placement.is_over and not self._refined()):
                     return
                 self.supervisor.count(self.placement.schedule(), len(tasks))
-            for task in tasks:
-                if not self._measured(link, task):
+            for left, task in zip(reversed(range(len(tasks))), tasks, strict=True):
+                if not self._measured(link, task, left):
                     return
             if not tasks:  # others have what is left, and may be lost
                 link.doing = "waiting for work"
@@ -152,10 +157,11 @@ class Coordinator:
         """The record of the machine; where there are several, of each by its id."""
         return next(iter(self.records.values())) if len(self.records) == 1 else self.records
 
-    def _measured(self, link: Link, task: Task) -> bool:
-        """Have one trial done and its row kept; False where the sweep stopped before."""
-        link.ask({"cell": task.cell.model_dump(mode="json"), "key": task.key, "round": task.round})
-        answer = link.hear("row", lambda: self.is_over)
+    def _measured(self, link: Link, task: Task, left: int) -> bool:
+        """Have one trial done and its row kept; `left` are the others of its round. False where the sweep stopped."""
+        about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
+        link.ask({"cell": task.cell.model_dump(mode="json"), **about})
+        answer = link.hear("row")
         if answer is None:
             return False
         row = store.new_row(**answer["row"])

@@ -3,7 +3,8 @@
 import contextlib
 import json
 import os
-import selectors
+import re
+import select
 import signal
 import subprocess
 import time
@@ -32,38 +33,48 @@ class AgentLostError(RuntimeError):
 
 @final
 class Link:
-    """One agent, started; what it prints besides goes to the file `log`."""
+    """One agent, started; what it prints besides goes to a log of its own in `folder`.
 
-    def __init__(self, place: Place, log: Path) -> None:
-        self.place, self.log, self.doing = place, log, "starting"
-        with open(log, "ab") as file:
+    Nothing here waits for the agent once `is_stopping`, nor longer than an agent may be silent.
+    """
+
+    def __init__(self, place: Place, folder: Path, is_stopping: Callable[[], bool]) -> None:
+        self.place, self.doing, self.is_stopping = place, "starting", is_stopping
+        self.log = folder / f"log-{re.sub(r'[^A-Za-z0-9.]+', '-', place.name)}.txt"
+        with open(self.log, "ab") as file:
+            self.log_start = file.tell()
             self.process = subprocess.Popen(
                 list(place.command),
+                bufsize=0,
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=file,
                 start_new_session=True,
                 env=blas.own_environment(),
             )
+        assert self.process.stdin is not None
         assert self.process.stdout is not None
-        os.set_blocking(self.process.stdout.fileno(), False)
-        self.waits = selectors.DefaultSelector()
-        self.waits.register(self.process.stdout, selectors.EVENT_READ)
+        self.to, self.out = self.process.stdin.fileno(), self.process.stdout.fileno()
+        os.set_blocking(self.to, False)
+        os.set_blocking(self.out, False)
         self.part, self.heard, self.patience = bytearray(), time.monotonic(), SECONDS_START
         self.came: deque[dict[str, Any]] = deque()
 
     def ask(self, message: Mapping[str, Any]) -> None:
-        """Send a line."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.write(json.dumps(message).encode() + b"\n")
-            self.process.stdin.flush()
-        except OSError:
-            raise AgentLostError(self._why("does not listen")) from None
+        """Send a line; one that the agent does not take in time loses it."""
+        data, end = json.dumps(message).encode() + b"\n", time.monotonic() + self.patience
+        while data and not self.is_stopping():
+            if time.monotonic() > end:
+                raise AgentLostError(self._why(f"has not read what it was told for {self.patience:g} s"))
+            if _is_ready(self.to, select.POLLOUT):
+                try:
+                    data = data[os.write(self.to, data) :]
+                except OSError:
+                    raise AgentLostError(self._why("does not listen")) from None
 
-    def hear(self, wanted: str, is_stopping: Callable[[], bool]) -> Any | None:
+    def hear(self, wanted: str) -> Any | None:
         """The next message that has `wanted`; None where the sweep stops first. Beats only tell what is at work."""
-        while not is_stopping():
+        while not self.is_stopping():
             self.look()
             while self.came:
                 message = self.came.popleft()
@@ -86,10 +97,9 @@ class Link:
 
     def _read(self) -> list[dict[str, Any]]:
         """The messages of the lines that have come, after a short wait for one."""
-        assert self.process.stdout is not None
-        if not self.waits.select(SECONDS_LOOK):
+        if not _is_ready(self.out, select.POLLIN):
             return []
-        read = os.read(self.process.stdout.fileno(), 2**16)
+        read = os.read(self.out, 2**16)
         if not read:
             raise AgentLostError(self._why("ended"))
         *lines, self.part = (self.part + read).split(b"\n")
@@ -109,21 +119,33 @@ class Link:
     def _why(self, what: str) -> str:
         """What happened, with the end of what it printed."""
         try:
-            printed = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+            printed = self.log.read_bytes()[self.log_start :].decode(errors="replace").strip().splitlines()
         except OSError:
             printed = []
-        return f"The agent {self.place.name} {what}." + (f" Its log ends with: {printed[-1]}" if printed else "")
+        told = f" Its log, {self.log.name}, ends with: {printed[-1]}" if printed else ""
+        return f"The agent {self.place.name} {what}.{told}"
 
     def end(self) -> None:
-        """See that the agent is gone: by the end of its input, else by force, with the processes that it started."""
-        assert self.process.stdin is not None
+        """See that the agent is gone, with all that it started."""
+        end_process(self.process)
         assert self.process.stdout is not None
-        with contextlib.suppress(OSError):  # it is gone already
-            self.process.stdin.close()
-        try:
-            self.process.wait(SECONDS_END)
-        except subprocess.TimeoutExpired:
-            os.killpg(self.process.pid, signal.SIGKILL)
-            self.process.wait(SECONDS_KILLED)
-        self.waits.close()
         self.process.stdout.close()
+
+
+def end_process(process: subprocess.Popen) -> None:
+    """End an agent: by the end of its input, else by force, with the processes that it started."""
+    assert process.stdin is not None
+    with contextlib.suppress(OSError):  # it is gone already
+        process.stdin.close()
+    with contextlib.suppress(subprocess.TimeoutExpired):
+        process.wait(SECONDS_END)
+    with contextlib.suppress(ProcessLookupError):  # a trial that was halted would stay where its agent has ended
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait(SECONDS_KILLED)
+
+
+def _is_ready(file: int, event: int) -> bool:
+    """Whether a pipe can be read, or written, after a short wait for it."""
+    poll = select.poll()
+    poll.register(file, event)
+    return bool(poll.poll(1000 * SECONDS_LOOK))

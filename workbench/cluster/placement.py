@@ -130,7 +130,8 @@ class Placement:
         """The comparisons that are not over."""
         return [place for place in range(len(self.comparisons)) if place not in self.over]
 
-    def _waiting(self) -> list[int]:
+    def waiting(self) -> list[int]:
+        """The comparisons that are not over and that no agent has."""
         taken = {place for held in self.held.values() for place in held}
         return [place for place in self._left() if place not in taken]
 
@@ -139,7 +140,7 @@ class Placement:
         machine = self.machines[agent]
         if self._lacks_common(machine):
             return 0
-        able = [place for place in self._waiting() if self._may_have(machine, place)]
+        able = [place for place in self.waiting() if self._may_have(machine, place)]
         found = max(able, key=lambda place: (self._home(place) == machine, -place), default=None)
         if found is not None:
             self.homes[self.groups[found]] = machine

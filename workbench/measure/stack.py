@@ -21,9 +21,12 @@ def stack(*more: str) -> dict[str, str]:
 
     `more` names packages that the result also depends on; those that are not installed are empty.
     """
-    versions = {"python": platform.python_version()}
-    versions |= {name: _version(name) for name in (*PACKAGES, *more)}
-    return versions | {"blas": _blas(), "cpu": machine.cpu_name()}
+    return versions(*more) | {"blas": _blas(), "cpu": machine.cpu_name()}
+
+
+def versions(*more: str) -> dict[str, str]:
+    """Versions of Python, of `PACKAGES` and of the packages `more`; empty where one is not installed."""
+    return {"python": platform.python_version()} | {name: _version(name) for name in (*PACKAGES, *more)}
 
 
 def _version(package: str) -> str:
