@@ -147,6 +147,14 @@ def test_a_dry_run_tells_cells_what_is_left_out_time_and_memory_and_starts_nothi
     assert not Path("runs").exists()
 
 
+def test_a_dry_run_on_slurm_prints_the_job_that_runs_the_sweep(tmp_path):
+    Path("x.toml").write_text(HEAD + 'dataset = "uniform"\nrows = 60')
+    came = run("sweep", "x.toml", "--dry-run", "--cluster", "slurm:3", "--run", "my runs/x")
+    job = came.output[came.output.index("#!/bin/bash") :].splitlines()
+    assert job[1:4] == ["#SBATCH --job-name=x", "#SBATCH --nodes=3", "#SBATCH --exclusive"]
+    assert job[-1] == "exec workbench sweep x.toml --cluster slurm:3 --run 'my runs/x' --yes"
+
+
 LARGE = {
     "cells": (
         HEAD + f"dataset = 'uniform'\nrows = 60\nseed = {list(range(1001))}",

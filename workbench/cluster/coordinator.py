@@ -14,8 +14,8 @@ from workbench import store
 from workbench.cluster.link import AgentLostError, Link
 from workbench.cluster.placement import Placement
 from workbench.measure import stack
-from workbench.sweep import grid, run_folder
-from workbench.sweep.places import Place, places
+from workbench.sweep import grid, places, run_folder
+from workbench.sweep.places import Place
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.runner import TRIAL, Supervisor
 from workbench.sweep.schedule import Task
@@ -38,7 +38,7 @@ class Coordinator:
     ) -> None:
         self.supervisor = Supervisor(spec, folder, is_asked_to_stop, work)
         self.spec, self.folder, self.state, self.work = spec, folder, self.supervisor.state, work
-        self.agents = places(run_folder.where(folder)) if agents is None else agents
+        self.agents = places.agents(run_folder.where(folder)) if agents is None else agents
         self.trials = folder / store.FILE
         self.placement = Placement(spec, store.read(self.trials) if self.trials.exists() else [])
         self.lock = threading.Lock()

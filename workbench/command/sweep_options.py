@@ -8,6 +8,8 @@ import typer
 from workbench.command import exits
 from workbench.command.options import with_choices
 
+PLACES = "Measure on machines: local:N, ssh:HOST,HOST, slurm:N, tls://HOST:PORT of a Dask scheduler."
+
 
 @with_choices
 def sweep(
@@ -25,7 +27,7 @@ def sweep(
     yes: Annotated[
         bool, typer.Option("--yes", help="Start it unasked, also above an hour or 1,000 cells; for scripts.")
     ] = False,
-    cluster: Annotated[str | None, typer.Option(help="Measure on machines: local:N, ssh:HOST,HOST, slurm:N.")] = None,
+    cluster: Annotated[str | None, typer.Option(help=PLACES)] = None,
     **choices: str | None,
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
@@ -34,9 +36,11 @@ def sweep(
 
     settings, size = sweeping.asked(spec, choices)
     folder = run or run_folder.ROOT / settings.name
-    agents = [] if cluster is None else places.places(cluster)
+    agents = [] if cluster is None else places.agents(cluster)
     if dry_run:
         sweeping.dry_run(settings, size, folder, agents)
+        if cluster is not None and cluster.startswith("slurm:"):
+            sweeping.tell_job(settings, size, cluster, exits.typed(ctx))
         return
     if not yes:
         sweeping.ask(settings, size, estimate.seconds_of(size, settings))

@@ -1,6 +1,7 @@
 """A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
 
 import re
+import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -15,7 +16,7 @@ from workbench.command import conclusion, terminal
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
 from workbench.study.specs import spec_of
-from workbench.sweep import estimate, run_folder
+from workbench.sweep import estimate, places, run_folder
 from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
 from workbench.sweep.places import Place
@@ -131,6 +132,14 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place] = ()) 
         shown.add_row("agent", str(agent))
     terminal.console.print(shown)
     tell_left_out(size)
+
+
+def tell_job(spec: Spec, size: Size, where: str, typed: str) -> None:
+    """The job script that runs a sweep on SLURM, whose dry run was typed so."""
+    command = [word for word in shlex.split(typed) if word != "--dry-run"]
+    script = places.job_script(spec.name, where, [*command, "--yes"], estimate.seconds_of(size, spec)[1])
+    terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
+    terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 
 
 def _trials(size: Size) -> str:

@@ -1,0 +1,237 @@
+"""An agent on a machine of a Dask cluster that there is: all that sweeps ask of `distributed` is in this file.
+
+    python -m workbench.cluster.dask_agent SCHEDULER            # says which machines there are, as a line of JSON
+    python -m workbench.cluster.dask_agent SCHEDULER WORKER     # is an agent there: JSON in and out, as on any machine
+
+A worker that was started with `--resources machine=1` stands for its machine. One long task holds it, and starts the
+agent as a program of its own: trials are no tasks of Dask, whose workers stay idle meanwhile. Lines travel as text
+through two queues of the scheduler, so that whoever reaches the scheduler needs to reach no worker. The task ends when
+it is told to, when its agent has ended, and when nobody has said a word for as long as makes an agent lost.
+"""
+
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator
+from typing import IO, Any, final
+
+try:
+    from distributed import Client, Queue, Security, Worker, get_client, get_worker
+except ImportError as error:
+    raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
+
+from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
+from workbench.cluster.security import OpenClusterError, check_encrypted, needed_files
+from workbench.measure import blas
+from workbench.sweep.places import AGENT
+
+MACHINE = "machine"
+"""The resource that a worker has that stands for its machine."""
+SECONDS_CONNECT = 60.0
+SECONDS_PING = 1.0
+"""How often the task is told that the sweep is still there; an agent says as often what it does."""
+SECONDS_LOOK = 5.0
+"""How long nothing must have come before it is looked whether worker and task are there."""
+FIRST = {"begin": "agent"}
+"""What the task takes before all else: where Dask runs it again after a loss, it finds something else, and ends."""
+WATCHING = ("profile", "profile-cycle", "memory_monitor", "monitor")
+"""What a worker does again and again to watch itself, the first every 10 ms."""
+
+
+class NoMachinesError(ValueError):
+    """A cluster has no worker that stands for a machine, or is not reached; the message says what to do."""
+
+
+@contextlib.contextmanager
+def connected(scheduler: str) -> Iterator[Client]:
+    """A client of the cluster, which is encrypted or on this machine alone (`OpenClusterError`)."""
+    check_encrypted([scheduler])
+    security = Security(require_encryption=True) if scheduler.startswith("tls://") else None
+    if security is not None:
+        needed_files(security.get_tls_config_for_role("client"))
+    try:
+        client = Client(scheduler, timeout=SECONDS_CONNECT, security=security, set_as_default=False)
+    except OSError as error:
+        raise NoMachinesError(f"The scheduler {scheduler} is not reached: {error}") from None
+    with client:
+        yield client
+
+
+def machines(client: Client) -> list[str]:
+    """Addresses of the workers that stand for a machine each; `NoMachinesError` where none does."""
+    workers = client.scheduler_info(n_workers=-1)["workers"]
+    check_encrypted(list(workers))
+    found = sorted(address for address, worker in workers.items() if worker["resources"].get(MACHINE, 0) >= 1)
+    if not found:
+        raise NoMachinesError(
+            f"None of {len(workers)} workers of {client.scheduler.address} stands for a machine. Start one on each "
+            f"machine: dask worker {client.scheduler.address} --nthreads 1 --memory-limit 0 --resources {MACHINE}=1"
+        )
+    return found
+
+
+# Here: what the sweep started instead of an agent
+
+
+@final
+class Carrier:
+    """Carries lines between this process and the agent of a worker."""
+
+    def __init__(self, client: Client, worker: str) -> None:
+        self.client, self.worker, name = client, worker, f"workbench-agent-{uuid.uuid4().hex}"
+        self.given, self.said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
+        self.end_by: float | None = None
+        self.given.put(FIRST)
+        placed = {"workers": [worker], "allow_other_workers": False, "resources": {MACHINE: 1}}
+        self.task = client.submit(serve, name, key=name, pure=False, retries=0, **placed)
+
+    def ping(self, ended: threading.Event) -> None:
+        """Tell the task again and again that somebody is here, until the agent has ended or the scheduler is gone."""
+        with contextlib.suppress(OSError):
+            while not ended.wait(SECONDS_PING):
+                self.given.put({})
+
+    def send(self, lines: IO[str]) -> None:
+        """Give the agent these lines, then the word to end."""
+        with contextlib.suppress(OSError):  # the scheduler is gone, as whoever receives finds
+            for line in lines:
+                self.given.put({"line": line})
+            self.end_by = time.monotonic() + SECONDS_END
+            self.given.put({"end": True})
+
+    def receive(self, out: IO[str], log: IO[str]) -> str:
+        """Take what the agent says and prints until it has ended; why, where it does not say so itself."""
+        while True:
+            try:
+                message = self.said.get(timeout=SECONDS_LOOK)
+            except TimeoutError:
+                if (why := self._why_ended()) is not None:
+                    return why
+                continue
+            if "ended" in message:
+                return ""
+            for file, text in ((out, message.get("line", "")), (log, message.get("log", ""))):
+                file.write(text)
+                file.flush()
+
+    def _why_ended(self) -> str | None:
+        if self.task.done():
+            return "" if self.task.status == "finished" else f"Its task ended: {self.task.exception(SECONDS_END)!r}"
+        if self.worker not in self.client.nthreads():
+            return f"The worker {self.worker} is gone."
+        return "It did not end in time." if self.end_by is not None and time.monotonic() > self.end_by else None
+
+
+# On a worker: the task
+
+
+def serve(name: str) -> None:
+    """Be the agent of the sweep that has the queues of this name, until it is over."""
+    client = get_client()
+    given, said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
+    if given.get(timeout=SECONDS_SILENT) != FIRST:
+        return
+    with unwatched(get_worker()) as stopped:
+        environment = blas.own_environment(stopped=stopped)
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+        process = subprocess.Popen(AGENT, **pipes, env=environment, start_new_session=True)
+        pumps = [
+            threading.Thread(target=pump, args=(file, said, kind), daemon=True)
+            for file, kind in ((process.stdout, "line"), (process.stderr, "log"))
+        ]
+        for thread in pumps:
+            thread.start()
+        try:
+            feed(process, given)
+        finally:
+            end_process(process)
+            for thread in pumps:
+                thread.join(SECONDS_END)
+            said.put({"ended": True})
+            given.close()
+            said.close()
+
+
+def feed(process: subprocess.Popen, given: Queue) -> None:
+    """Give the agent what comes, until that is the word to end, the agent has ended, or nothing comes any more."""
+    assert process.stdin is not None
+    while process.poll() is None:
+        try:
+            message = given.get(timeout=SECONDS_SILENT)
+        except TimeoutError:
+            return
+        if "end" in message:
+            return
+        with contextlib.suppress(BrokenPipeError):  # it has ended, as the next look finds
+            process.stdin.write(message.get("line", "").encode())
+            process.stdin.flush()
+
+
+def pump(lines: IO[bytes], said: Queue, kind: str) -> None:
+    """Put each line into the queue, until there are no more or the scheduler is gone, and with it who reads them."""
+    with contextlib.suppress(OSError), lines:
+        for line in lines:
+            said.put({kind: line.decode(errors="replace")})
+
+
+@contextlib.contextmanager
+def unwatched(worker: Worker) -> Iterator[dict[str, str]]:
+    """Have a worker not watch itself, which takes time from trials; gives what was stopped, and how often it ran."""
+    found = {name: worker.periodic_callbacks[name] for name in WATCHING if name in worker.periodic_callbacks}
+    running = {name: callback for name, callback in found.items() if callback.is_running()}
+    for callback in running.values():
+        worker.loop.add_callback(callback.stop)
+    try:
+        yield {f"dask {name}": f"every {callback.callback_time:g} ms" for name, callback in running.items()}
+    finally:
+        for callback in running.values():
+            worker.loop.add_callback(callback.start)
+
+
+def main(scheduler: str, worker: str = "") -> None:
+    """Say which machines there are, or why none is used; with a worker, carry what its agent says."""
+    if worker:
+        print(carry(scheduler, worker), end="", file=sys.stderr)
+    else:
+        print(json.dumps(found(scheduler)))
+
+
+def carry(scheduler: str, worker: str) -> str:
+    """Carry lines to and from the agent of a worker until it has ended; why, where it does not say so itself."""
+    try:
+        with connected(scheduler) as client:
+            carrier = Carrier(client, worker)
+            ended = threading.Event()
+            threading.Thread(target=carrier.send, args=(sys.stdin,), daemon=True).start()
+            threading.Thread(target=carrier.ping, args=(ended,), daemon=True).start()
+            try:
+                return carrier.receive(sys.stdout, sys.stderr)
+            finally:
+                ended.set()
+    except (NoMachinesError, OpenClusterError) as error:
+        return str(error)
+    except OSError as error:
+        return f"The scheduler {scheduler} answers no more: {error}"
+
+
+def found(scheduler: str) -> dict[str, Any]:
+    """The machines of a cluster, or why it is refused."""
+    try:
+        with connected(scheduler) as client:
+            return {"machines": machines(client)}
+    except (NoMachinesError, OpenClusterError) as error:
+        return {"refused": str(error)}
+
+
+if __name__ == "__main__":
+    from workbench.cluster import dask_agent  # or Dask would send its functions as code, not by their names
+
+    dask_agent.main(*sys.argv[1:])
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(0)  # a thread may still wait for the input, and would keep the process from its end
