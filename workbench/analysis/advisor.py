@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from workbench.analysis import by_device, cells, flags, told, words
+from workbench.analysis import by_device, cells, flags, machines, told, words
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.certainty import certainty
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
@@ -58,7 +58,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         memory=tuple(sentences["bytes_peak"]),
         warnings=tuple(flags.warnings(groups)),
         failures=tuple(flags.failures(groups)),
-        would_change=tuple(flags.would_change(groups, evens["seconds_step"])),
+        would_change=(*flags.would_change(groups, evens["seconds_step"]), *machines.sentences(frame)),
     )
 
 

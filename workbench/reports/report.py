@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import cells, words
+from workbench.analysis import cells, machines, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.reports import answer, cell_rows, method
@@ -107,6 +107,7 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "breakevens": _breakevens(groups, evens),
         "failures": _failures(groups),
         "machine": table_of(("what", "value"), flat(written(machine))),
+        "machines": table_of(*machines.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(method.sentences(rows)),
         "columns": table_of(("column", "meaning"), ((c.name, c.meaning) for c in store.COLUMNS.values())),
