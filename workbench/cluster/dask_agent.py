@@ -137,9 +137,8 @@ def serve(name: str) -> None:
     if given.get(timeout=SECONDS_SILENT) != FIRST:
         return
     with unwatched(get_worker()) as stopped:
-        environment = blas.own_environment(stopped=stopped)
-        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-        process = subprocess.Popen(AGENT, **pipes, env=environment, start_new_session=True)
+        environment, pipe = blas.own_environment(stopped=stopped), subprocess.PIPE
+        process = subprocess.Popen(AGENT, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True)
         pumps = [
             threading.Thread(target=pump, args=(file, said, kind), daemon=True)
             for file, kind in ((process.stdout, "line"), (process.stderr, "log"))
