@@ -38,9 +38,7 @@ def sweep(
     folder = run or run_folder.ROOT / settings.name
     agents = [] if cluster is None else places.agents(cluster)
     if dry_run:
-        sweeping.dry_run(settings, size, folder, agents)
-        if cluster is not None and cluster.startswith("slurm:"):
-            sweeping.tell_job(settings, size, cluster, exits.typed(ctx))
+        sweeping.dry_run(settings, size, folder, agents, exits.typed(ctx))
         return
     if not yes:
         sweeping.ask(settings, size, estimate.seconds_of(size, settings))

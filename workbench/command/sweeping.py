@@ -111,8 +111,11 @@ def has_terminal() -> bool:
     return sys.stdin.isatty()
 
 
-def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place] = ()) -> None:
-    """Say what a sweep would do: cells, what is left out and why, time and memory; how its agents are started."""
+def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place], typed: str) -> None:
+    """Say what a sweep would do: cells, what is left out and why, time and memory; how its agents are started.
+
+    On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
+    """
     rows = store.read(folder) if (folder / store.FILE).exists() else []
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
@@ -132,12 +135,12 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place] = ()) 
         shown.add_row("agent", str(agent))
     terminal.console.print(shown)
     tell_left_out(size)
+    if agents and agents[0].command[0] == places.SLURM[0]:
+        command = [word for word in shlex.split(typed) if word != "--dry-run"]
+        _tell_job(places.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
 
 
-def tell_job(spec: Spec, size: Size, where: str, typed: str) -> None:
-    """The job script that runs a sweep on SLURM, whose dry run was typed so."""
-    command = [word for word in shlex.split(typed) if word != "--dry-run"]
-    script = places.job_script(spec.name, where, [*command, "--yes"], estimate.seconds_of(size, spec)[1])
+def _tell_job(script: str) -> None:
     terminal.console.print("\nAs a job: save this, and submit it with sbatch.\n")
     terminal.console.print(script, markup=False, highlight=False, soft_wrap=True)
 

@@ -92,13 +92,13 @@ def _machines(scheduler: str) -> list[str]:
     return said["machines"]
 
 
-def job_script(name: str, where: str, command: Sequence[str], seconds: float) -> str:
-    """The job for `sbatch` in which `command` runs a sweep with `slurm:N` as WHERE.
+def job_script(name: str, nodes: int, command: Sequence[str], seconds: float) -> str:
+    """The job for `sbatch` in which `command` runs a sweep on so many nodes, by agents as of `slurm:N`.
 
     It has whole nodes for twice as long as the sweep may take, and is asked to stop two minutes before its end; what
     is not done then is done by submitting it again.
 
-    >>> print(job_script("demo", "slurm:2", ["workbench", "sweep", "a.toml"], 60))
+    >>> print(job_script("demo", 2, ["workbench", "sweep", "a.toml"], 60))
     #!/bin/bash
     #SBATCH --job-name=demo
     #SBATCH --nodes=2
@@ -108,5 +108,5 @@ def job_script(name: str, where: str, command: Sequence[str], seconds: float) ->
     exec workbench sweep a.toml
     """
     minutes = 10 + math.ceil(2 * seconds / 60)
-    options = (f"job-name={name}", f"nodes={len(places(where))}", "exclusive", f"time={minutes}", "signal=B:INT@120")
+    options = (f"job-name={name}", f"nodes={nodes}", "exclusive", f"time={minutes}", "signal=B:INT@120")
     return "\n".join(["#!/bin/bash", *(f"#SBATCH --{option}" for option in options), f"exec {shlex.join(command)}"])
