@@ -11,12 +11,11 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 from tests.cluster.test_agents import COMPARISONS, agent, run, whole  # noqa: E402 - after the skip
+from tests.support.clocks import SECONDS  # noqa: E402
 from workbench.cluster import dask_agent  # noqa: E402
 from workbench.cluster.dask_agent import Carrier, machines  # noqa: E402
 from workbench.sweep import places  # noqa: E402
 from workbench.sweep.spec import SpecError  # noqa: E402
-
-SECONDS_WAIT = 120.0
 
 
 @pytest.fixture(scope="module")
@@ -39,7 +38,7 @@ def carried(client, lines: list[str], command: list[str], monkeypatch) -> tuple[
     sender.start()
     out, log = io.StringIO(), io.StringIO()
     why = carrier.receive(out, log)
-    sender.join(SECONDS_WAIT)
+    sender.join(SECONDS)
     return out.getvalue(), log.getvalue(), why
 
 
@@ -77,7 +76,7 @@ def test_an_agent_that_nobody_talks_to_is_ended(client, monkeypatch):
     monkeypatch.setattr(dask_agent, "SECONDS_SILENT", 1.0)
     monkeypatch.setattr(dask_agent, "AGENT", (sys.executable, "-S", "-c", ECHO))
     carrier = Carrier(client, *machines(client))
-    assert carrier.task.result(SECONDS_WAIT) is None
+    assert carrier.task.result(SECONDS) is None
     assert carrier.said.qsize() == 3, "what it printed at its begin and at its end, and that it ended"
 
 
@@ -86,7 +85,7 @@ def test_a_task_that_dask_runs_again_does_nothing(client):
     name = "workbench-agent-again"
     distributed.Queue(f"{name}-given", client).put({"line": "it is at work already"})
     task = client.submit(dask_agent.serve, name, workers=[worker], resources={"machine": 1}, pure=False)
-    assert task.result(SECONDS_WAIT) is None
+    assert task.result(SECONDS) is None
 
 
 def test_a_sweep_on_a_scheduler_is_measured_by_its_machines(client, tmp_path, monkeypatch):
