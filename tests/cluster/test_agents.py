@@ -1,7 +1,6 @@
 """Sweeps by agents: a comparison is one machine's, and whatever agents do, every row is there once."""
 
 import json
-import os
 import random
 import signal
 import sys
@@ -13,16 +12,12 @@ import pytest
 
 from tests.support import fake_agent
 from tests.support.clocks import SECONDS, until
-from tests.support.sweeps import have_trials_preloaded
 from tests.sweep.test_sweep import QUICK, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
 from workbench.cluster import link
-from workbench.cluster.agent import Agent, Lines, machine_turn
 from workbench.cluster.coordinator import Coordinator
 from workbench.cluster.link import Link
 from workbench.cluster.placement import Placement
-from workbench.measure import stack
-from workbench.measure.machine import machine_id
-from workbench.sweep import grid, run_folder
+from workbench.sweep import run_folder
 from workbench.sweep.places import Place, places
 from workbench.sweep.spec import SpecError
 
@@ -212,91 +207,6 @@ def test_an_agent_takes_turns_with_a_few_comparisons_and_leaves_others_theirs():
         taken.append(set().union(*turns))
     assert not taken[0] & taken[1]
     assert sorted(map(len, taken)) == [2, 3]
-
-
-def test_an_agent_measures_what_it_is_asked_for_and_ends_with_its_input(tmp_path, monkeypatch):
-    """The agent itself, on pipes: a row is that of the same trial in this process, but for time."""
-    spoiled = {"OMP_NUM_THREADS": "1", "MALLOC_TRIM_THRESHOLD_": "65536"}
-    for name, value in spoiled.items():
-        monkeypatch.setenv(name, value)
-    spec = spec_of(density=[0.1], epochs=[1])
-    out = tmp_path / "out"
-    tasks = Placement(spec, [])
-    tasks.join("one", machine_id())
-    lines, due = [greeting(spec)], tasks.next("one")
-    lines += [asked(task, left) for task, left in zip(due, (1, 0), strict=True)]
-    have_trials_preloaded()
-    with open(out, "w", encoding="utf-8") as file:
-        Agent(file).serve(_Waiting(lines))
-    said = [json.loads(line) for line in out.read_text(encoding="utf-8").splitlines()]
-    assert [list(message) for message in said] == [["machine", "record"], ["row"], ["row"]]
-    assert said[0]["machine"] == machine_id()
-    for task, message in zip(due, said[1:], strict=True):
-        row, run = message["row"], f"r on {machine_id()}"
-        alone = trial_row(**task.cell.model_dump())
-        assert (row["key"], row["round"], row["run"], row["status"]) == (task.key, task.round, run, "ok")
-        assert (row["loss_first"], row["loss_last"]) == (alone["loss_first"], alone["loss_last"])
-        assert row["mended"].items() >= spoiled.items()
-
-
-@pytest.mark.parametrize(("which", "told"), [("versions", "The versions here"), ("source", "The source of this cell")])
-def test_an_agent_with_other_code_refuses(tmp_path, which, told):
-    placement = Placement(SPEC, [])
-    placement.join("one", "a")
-    lines = [greeting(SPEC), asked(placement.next("one")[0], 0)]
-    next(line for line in lines if which in line)[which] = "other"
-    with open(tmp_path / "out", "w", encoding="utf-8") as file, pytest.raises(SystemExit, match=told):
-        Agent(file).serve(_Waiting(lines))
-
-
-def test_agents_of_one_machine_take_turns_of_a_round(tmp_path, monkeypatch):
-    """While a round is not over, no other agent of the machine measures."""
-    placement, free = Placement(SPEC, []), []
-    placement.join("one", "a")
-    due = placement.next("one")
-
-    def do(*_: object) -> dict:
-        ended = threading.Event()
-        threading.Timer(0.2, ended.set).start()
-        with machine_turn(ended):
-            free.append(not ended.is_set())
-        return {}
-
-    monkeypatch.setattr("workbench.cluster.agent.Supervisor.do", do)
-    with open(tmp_path / "out", "w", encoding="utf-8") as file:
-        Agent(file).serve(_Waiting([greeting(SPEC), *(asked(task, 1 - at) for at, task in enumerate(due))]))
-    assert free == [False, False]
-
-
-def greeting(spec) -> dict:
-    """What an agent is told first."""
-    known = {"versions": stack.versions(), "folder": os.getcwd()}
-    return {"spec": spec.model_dump(mode="json"), "run": "r", "work": "workbench.sweep.trial:answers", **known}
-
-
-def asked(task, left: int) -> dict:
-    """What an agent is asked for: a trial, of whose round so many are left."""
-    about = {"key": task.key, "round": task.round, "source": grid.source_hash(task.cell), "left": left}
-    return {"cell": task.cell.model_dump(mode="json"), **about}
-
-
-class _Waiting:
-    """Messages that are there at once."""
-
-    def __init__(self, lines: list[dict]) -> None:
-        self.lines = list(lines)
-
-    def next(self) -> dict | None:
-        return self.lines.pop(0) if self.lines else None
-
-
-def test_the_end_of_its_input_tells_an_agent_to_end(tmp_path):
-    (tmp_path / "in").write_text('{"spec": 1}\n{"cell"')
-    ended = threading.Event()
-    with open(tmp_path / "in", "rb") as file:
-        lines = Lines(file.fileno(), ended)
-        assert ended.wait(SECONDS)
-    assert lines.next() is None
 
 
 @pytest.mark.parametrize(
