@@ -42,7 +42,7 @@ def test_a_trial_on_a_device_fills_its_row(gpu, setting):
     row = store.new_row(**came, key="k")
     assert (row["status"], row["reason"]) == ("ok", "")
     unknown = {name for name, value in row.items() if value is None}
-    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries"}
+    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries", "bounds"}
     not_given = {"path", "labels", "columns", "kind", "positive", "reading", "model_options"}
     of_the_machine = {"joules_step", "throttled", "hertz"}  # where it has a meter, and says so
     assert unknown - of_the_machine == outside | not_given | {"index_dtype", "bytes_needed"}

@@ -61,7 +61,7 @@ def test_a_trial_fills_its_row():
     row = store.new_row(**came, key="k")
     assert row["status"] == "ok", row["reason"]
     unknown = {name for name, value in row.items() if value is None}
-    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries"}
+    outside = {"run", "experiment", "time", "round", "machine", "source", "seconds_overhead", "tries", "bounds"}
     of_a_gpu = {"gpu", *(name for name in store.COLUMNS if name.startswith("bytes_device_"))}
     not_given = {"path", "labels", "columns", "kind", "reading", "positive", "model_options"}
     of_meters = {"joules_step", "throttled", "hertz", "mended"}  # which not every machine has, or needs
