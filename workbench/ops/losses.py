@@ -75,10 +75,10 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
 
     def joint(scores, labels, slope):
         flat, ready = _ready(scores, labels, classes)
-        return kernels.get(kernel).trusted(flat, ready, slope.reshape(flat.shape))
+        return np.asarray(kernels.get(kernel).trusted(flat, ready, slope.reshape(flat.shape)), scores.dtype)
 
     def loss(scores, labels, out=None):
-        return put(out, np.asarray(joint(scores, labels, np.empty(scores.shape, scores.dtype)), scores.dtype))
+        return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
     return loss, joint
 
