@@ -21,7 +21,7 @@ from workbench.sweep.spec import SpecError  # noqa: E402
 @pytest.fixture(scope="module")
 def client():
     """A worker on loopback, in this process, that stands for its machine."""
-    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": None}
+    options = {"processes": False, "protocol": "tcp", "host": "127.0.0.1", "dashboard_address": "127.0.0.1:0"}
     with (
         distributed.LocalCluster(n_workers=1, threads_per_worker=1, resources={"machine": 1}, **options) as cluster,
         distributed.Client(cluster, set_as_default=False) as made,
@@ -96,12 +96,13 @@ def test_a_sweep_on_a_scheduler_is_measured_by_its_machines(client, tmp_path, mo
     assert all(whole(rows, one) == {"a"} for one in COMPARISONS)
 
 
-def test_a_cluster_that_others_can_read_is_refused_with_the_commands_that_encrypt_it():
+def test_a_cluster_that_others_can_read_is_refused_with_the_commands_that_encrypt_it(monkeypatch):
+    monkeypatch.delenv("WORKBENCH_CERTIFICATES", raising=False)
     said = dask_agent.found("tcp://10.0.0.7:8786")["refused"]
     assert "openssl req -x509" in said
     assert "dask scheduler --tls-ca-file" in said
     said = dask_agent.found("tls://10.0.0.7:8786")["refused"]
-    assert "set DASK_DISTRIBUTED__COMM__TLS__CA_FILE, DASK_DISTRIBUTED__COMM__TLS__CLIENT__CERT" in said
+    assert "set WORKBENCH_CERTIFICATES to the folder of cert.pem and key.pem" in said
 
 
 def test_a_cluster_without_machines_says_how_a_worker_stands_for_one(monkeypatch):

@@ -21,18 +21,18 @@ from collections.abc import Iterator
 from typing import IO, Any, final
 
 try:
-    from distributed import Client, Queue, Security, Worker, get_client, get_worker
+    from distributed import Client, Queue, Worker, get_client, get_worker
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
+from workbench.cluster.dask_settings import SECONDS_JOIN, security_of
 from workbench.cluster.link import SECONDS_END, SECONDS_SILENT, end_process
-from workbench.cluster.security import OpenClusterError, check_encrypted, needed_files
+from workbench.cluster.security import OpenClusterError, check_certificates, check_encrypted
 from workbench.measure import blas
 from workbench.sweep.places import AGENT
 
 MACHINE = "machine"
 """The resource that a worker has that stands for its machine."""
-SECONDS_CONNECT = 60.0
 SECONDS_PING = 1.0
 """How often the task is told that the sweep is still there; an agent says as often what it does."""
 SECONDS_LOOK = 5.0
@@ -51,11 +51,10 @@ class NoMachinesError(ValueError):
 def connected(scheduler: str) -> Iterator[Client]:
     """A client of the cluster, which is encrypted or on this machine alone (`OpenClusterError`)."""
     check_encrypted([scheduler])
-    security = Security(require_encryption=True) if scheduler.startswith("tls://") else None
-    if security is not None:
-        needed_files(security.get_tls_config_for_role("client"))
+    folder = os.environ.get("WORKBENCH_CERTIFICATES", "")
+    check_certificates(scheduler, folder)
     try:
-        client = Client(scheduler, timeout=SECONDS_CONNECT, security=security, set_as_default=False)
+        client = Client(scheduler, timeout=SECONDS_JOIN, security=security_of(folder), set_as_default=False)
     except OSError as error:
         raise NoMachinesError(f"The scheduler {scheduler} is not reached: {error}") from None
     with client:

@@ -1,7 +1,7 @@
 """Who may listen in: outside of one machine a cluster is encrypted, or it is refused."""
 
 import ipaddress
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from urllib.parse import urlsplit
 
 MADE_BY = (
@@ -39,18 +39,14 @@ def check_encrypted(addresses: Sequence[str]) -> None:
         )
 
 
-FILES = {"ca_file": "TLS__CA_FILE", "cert": "TLS__CLIENT__CERT", "key": "TLS__CLIENT__KEY"}
-"""What a client of an encrypted cluster needs, with the end of the variable that names it."""
+def check_certificates(address: str, folder: str) -> None:
+    """Refuse to go to an encrypted cluster without the folder of its certificate and key (`OpenClusterError`).
 
-
-def needed_files(given: Mapping[str, str | None]) -> None:
-    """Refuse to go to an encrypted cluster without the files that its client shows (`OpenClusterError`).
-
-    >>> needed_files({"ca_file": "cert.pem", "cert": "cert.pem", "key": "key.pem"})
+    >>> check_certificates("tls://node1:8786", "certificates")
     """
-    if missing := [f"DASK_DISTRIBUTED__COMM__{end}" for name, end in FILES.items() if not given.get(name)]:
+    if urlsplit(address).scheme == "tls" and not folder:
         raise OpenClusterError(
-            "An encrypted cluster lets in whoever shows its certificate and key, and none is named here: set "
-            f"{', '.join(missing)} to the files that the scheduler was started with, cert.pem for the first two and "
-            f"key.pem for the key. They are made with:\n  {MADE_BY[0]}"
+            "An encrypted cluster lets in whoever shows its certificate and key, and none are named here: set "
+            "WORKBENCH_CERTIFICATES to the folder of cert.pem and key.pem, those that its scheduler was started with. "
+            f"They are made with:\n  {MADE_BY[0]}"
         )
