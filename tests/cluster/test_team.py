@@ -3,10 +3,13 @@
 import json
 import os
 import shutil
+import subprocess
+import sys
 
 import pytest
 
 from tests.support import shared_training as support
+from tests.support.clocks import SECONDS
 
 pytest.importorskip("distributed")
 
@@ -128,3 +131,10 @@ def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undistu
         with pytest.raises((OSError, TimeoutError, ValueError)):
             Client(made.cluster.scheduler_address.replace("tls://", "tcp://"), timeout="2s", set_as_default=False)
     assert support.support.same_bits(support.saved_state(tmp_path / "run"), undisturbed)
+
+
+def test_a_process_whose_starter_is_gone_ends():
+    command = [sys.executable, "-m", "workbench.cluster.worker", "tcp://127.0.0.1:9"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as started:
+        started.stdin.close()
+        assert started.wait(SECONDS) == 0

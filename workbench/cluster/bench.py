@@ -124,7 +124,7 @@ def streamed(rows: int, folder: Path) -> dict[str, Any]:
     begun = time.perf_counter()
     answer = train("local:2", settings, 2, folder / f"streamed-{time.time_ns()}", steps_saved=0, threads=1)
     assert answer is not None  # nobody stops it
-    peak, limit = max(answer["bytes_peaks"]), whole // 2
+    peak, limit = max(answer["bytes_peak"]), whole // 2
     reason = "" if peak <= limit else f"A process owned {peak} bytes; the limit is {limit}."
     told = {"bytes_data": whole, "bytes_limit": limit, "bytes_peak": peak, "quality": answer["qualities"]["AUC"]}
     told |= {"seconds_all": time.perf_counter() - begun, "seconds_computing": begun - start}

@@ -63,8 +63,8 @@ class Team:
             if self.is_asked_to_stop.is_set():
                 return None
             if not lost:
-                peaks = [answer["bytes_peak"] for answer in self.answers]
-                return self.answers[0] | {"losses": self.losses, "bytes_peaks": peaks}
+                of_all = {name: [answer[name] for answer in self.answers] for name in ("bytes_peak", "bytes_grown")}
+                return self.answers[0] | {"losses": self.losses, **of_all}
             self.losses += 1
             since = self._step_saved()
             text = " ".join(one.why for one in lost)

@@ -59,7 +59,8 @@ class Job:
 
 def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
     """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
-    cell = Cell(**job.cell)
+    cell, before = Cell(**job.cell), memory.owned_bytes()
+    memory.reset_peak()
     with on_threads(job.threads):
         setup, problem = setup_of(cell), make_problem(cell)
         feed = fitting.shared(problem, setup, number, job.trainers)
@@ -72,7 +73,8 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         module.fit(feed, epochs=cell.epochs, batch_end=told.batch_end)
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
-        answer |= {"bytes_peak": memory.peak_owned_bytes(), "rows": feed.total, "step": told.step}
+        peak = memory.peak_owned_bytes()
+        answer |= {"bytes_peak": peak, "bytes_grown": max(peak - before, 0), "rows": feed.total, "step": told.step}
         if not number:
             answer |= _qualities(module, setup, problem)
         return answer

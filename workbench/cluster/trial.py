@@ -97,7 +97,7 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
     }
     told |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
     if answer is not None:
-        told["bytes_peak"] = sum(answer["bytes_peaks"])
+        told["bytes_peak"] = sum(answer["bytes_grown"])
         if cell.epochs:
             told |= _quality(cell, answer)
     return told | _checked(trained, cell.trainers, [step["loss"] for step in steps])
