@@ -25,6 +25,7 @@ try:
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
+from kernels import threads
 from workbench.cluster import remote
 from workbench.cluster.channel import GoneError
 from workbench.cluster.messages import Message
@@ -33,8 +34,14 @@ from workbench.cluster.shard import Shard
 from workbench.cluster.transport import Transport
 from workbench.kvstore import StoreError
 
-COMPUTING = ThreadPoolExecutor(1, "workbench-shards")
-"""Runs the shards of this process, one message after the other, beside the loop that carries messages."""
+
+def _compute_alone() -> None:
+    threads.this_thread.is_serial = True
+
+
+COMPUTING = ThreadPoolExecutor(1, "workbench-shards", _compute_alone)
+"""Runs the shards of this process, one message after the other, beside the loop that carries messages, on one thread:
+the cores are a trainer's, and not every threading layer has two callers at once."""
 
 SECONDS_GRACE = 2.0
 """How much longer than a shard waits for others its answer may take on its way."""
