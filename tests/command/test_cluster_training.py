@@ -48,7 +48,7 @@ def test_epochs_a_loss_and_the_quality_are_shown(told):
         "All go on from step 2.",
         "accuracy 0.5000; 1 processes were lost",
     ):
-        assert words in shown
+        assert words in " ".join(shown.split())
     rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]
     assert [[cell.strip() for cell in row] for row in rows[-2:]] == [
         ["1", "2", "0.7500", "2"],

@@ -64,6 +64,8 @@ def _end(process: subprocess.Popen) -> None:
     except subprocess.TimeoutExpired:
         process.kill()
         process.wait()
+    assert process.stdout is not None
+    process.stdout.close()
 
 
 def tell_plan(where: str) -> None:
