@@ -1,7 +1,7 @@
 """What is shown of an exploration, as HTML: gains at a density, rows behind a cell, outliers. All text is escaped."""
 
 import html
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from workbench.analysis import cells, doubts, gains, words
@@ -45,7 +45,8 @@ def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
     """What a configuration gains at a density, how that is known, what is doubtful; and how far a factor goes."""
     gain = gains.at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
-    return "; ".join(filter(None, (gain.text, source, line.doubt))), gains.reach(line, factor).sentence
+    told = gain.text.removeprefix("✓ ") if line.doubt else gain.text
+    return "; ".join(filter(None, (told, source, line.doubt))), gains.reach(line, factor).sentence
 
 
 def behind(state: Exploration) -> str:
@@ -61,11 +62,18 @@ def behind(state: Exploration) -> str:
     head = f"<p><strong>{html.escape(state.cell)}</strong><br>{html.escape(_join(result, *numbers))}</p>"
     reasons = [*([row["reason"]] if row["reason"] else []), *doubts.of_row(row)]
     listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
-    trials = pages.table(COLUMNS, map(_trial, found.rows), f"{words.plural(len(found.rows), 'trial')} of this cell")
+    trials = _filled([_trial(trial) for trial in found.rows], f"{words.plural(len(found.rows), 'trial')} of this cell")
     samples = samples_text(row)
     shown = f"<details><summary>Samples</summary><p>{html.escape(samples)}</p></details>" if samples else ""
     command = f"<p>Train this cell again with: {copied(command_of(dict(row)))}</p>"
     return f"{head}{f'<ul>{listed}</ul>' if listed else ''}{trials}{shown}{command}"
+
+
+def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
+    """A table of trials without the columns that none of them fills."""
+    kept = [place for place, _ in enumerate(COLUMNS) if any(row[place] for row in rows)]
+    shown = [[row[place] for place in kept] for row in rows]
+    return f'<div class="wb-wrap">{pages.table([COLUMNS[place] for place in kept], shown, caption)}</div>'
 
 
 def _rounds(row: Mapping[str, Any]) -> str:

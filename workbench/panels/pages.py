@@ -74,18 +74,17 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """The answer: a number for time and for memory, a sentence or two, how sure it is; tables of all contenders."""
-    advice = advise(frame)
-    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
-    told = f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>{sure}'
-    groups = cells.groups(cells.latest(frame))
+    """The answer: a number for time and for memory, tables of all contenders; then in words, and how sure it is."""
+    advice, groups = advise(frame), cells.groups(cells.latest(frame))
     if not groups:
-        return told
+        return f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>'
+    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
+    told = f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
     numbers = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
     opened = ("open", "")  # time, then memory
     tables = zip(answer.tables(groups[0], {}), opened, strict=True)
-    return f'<div class="wb-headlines">{numbers}</div>{told}{"".join(_standings(*one) for one in tables)}'
+    return f'<div class="wb-headlines">{numbers}</div>{"".join(_standings(*one) for one in tables)}{told}'
 
 
 def _headline(one: Mapping[str, Any]) -> str:

@@ -39,10 +39,9 @@ SHEET = """<style>
 .workbench-lab .wb-pictures figure { flex: 1 1 360px; max-width: 580px; }
 .workbench-lab .wb-headlines { display: flex; flex-wrap: wrap; gap: 4px 40px; }
 .workbench-lab .wb-headlines p { margin: 4px 0; flex: 1 1 340px; max-width: 520px; }
-.workbench-lab .wb-headlines + .verdict { font-size: 100%; }
-.workbench-lab .wb-headlines + .verdict strong { font-weight: 400; }
 .workbench-lab .wb-number { font-size: 150%; }
 .workbench-lab .verdict { font-size: 115%; margin: 4px 0; }
+.workbench-lab .wb-told { font-size: 100%; margin: 8px 0 4px; }
 .workbench-lab figcaption { color: var(--jp-ui-font-color2, #555); }
 .workbench-lab .scroll { overflow-x: auto; }
 .workbench-lab table { border-collapse: collapse; width: 100%; }
@@ -50,14 +49,20 @@ SHEET = """<style>
 .workbench-lab th, .workbench-lab td { text-align: left; padding: 3px 10px 3px 0; vertical-align: top;
   border-bottom: 1px solid var(--jp-border-color2, #ddd); }
 .workbench-lab td:not(:last-child), .workbench-lab th[scope=row] { white-space: nowrap; }
-.workbench-lab thead th { vertical-align: bottom; min-width: 70px; }
-.workbench-lab .wb-wrap td { white-space: normal; min-width: 90px; }
+.workbench-lab thead th { vertical-align: bottom; min-width: 60px; }
+.workbench-lab td:last-child:not(:only-child) { min-width: 180px; }
+.workbench-lab .wb-wrap td:not(:only-child) { white-space: normal; min-width: 60px; }
 @container (max-width: 640px) { .workbench-lab .wb-grid { grid-template-columns: repeat(2, minmax(0, 1fr)); } }
 @container (max-width: 340px) { .workbench-lab .wb-grid { grid-template-columns: minmax(0, 1fr); } }
 .workbench-lab .wb-cells td { white-space: nowrap; font-variant-numeric: tabular-nums; }
 .workbench-lab .wb-cells .wb-cell-waiting { color: var(--jp-ui-font-color3, #888); }
 .workbench-lab .wb-reasons { margin: 4px 0; padding-left: 22px; }
-.workbench-lab .wb-copy { margin-left: 8px; }
+.workbench-lab .wb-copy { margin-left: 8px; padding: 2px 10px; cursor: pointer; border: 1px solid
+  var(--jp-border-color1, #bbb); background: var(--jp-layout-color2, #eee); color: var(--jp-ui-font-color1, #222); }
+.workbench-lab .wb-cell-picker, .workbench-lab .wb-cell-picker select { width: 100%; max-width: 760px; }
+.workbench-lab svg[aria-label="graph of operators"] { max-width: 100%; height: auto; }
+[data-jp-theme-light="false"] .workbench-lab svg[aria-label="graph of operators"] {
+  filter: invert(1) hue-rotate(180deg); }
 .workbench-lab code { overflow-wrap: anywhere; }
 .workbench-lab summary { cursor: pointer; }
 .workbench-lab pre { white-space: pre-wrap; }

@@ -5,6 +5,10 @@ from typing import Any
 from workbench.advise import settings_of
 from workbench.panels.answers import Answer, Asked, register
 from workbench.panels.guard import Guard
+from workbench.study import suited
+
+FOLLOWING = ("dataset", "path", "reading", "model", *suited.OF_FILES)
+"""Choices that follow from what is asked about."""
 
 
 class _Sweep:
@@ -13,11 +17,16 @@ class _Sweep:
     def __init__(self, asked: Asked, _guard: Guard) -> None:
         from workbench.panels.panel import Panel
 
+        self.asked, self.of = asked, (asked.source, asked.model)
         self.panel = Panel(_study(asked))
         self.box = self.panel.root
 
     def paint(self) -> None:
-        """Both looks of the panel."""
+        """Both looks of the panel, after other data or another model where another answer was asked about them."""
+        if self.of != (self.asked.source, self.asked.model) and not self.panel.state.alive:
+            self.of = self.asked.source, self.asked.model
+            known = suited.completed(_chosen(self.asked))
+            self.panel.state.choose(**{name: known[name] for name in FOLLOWING})
         self.panel.step()
 
     def close(self) -> None:
@@ -28,8 +37,11 @@ class _Sweep:
 def _study(asked: Asked) -> Any:
     from workbench.panels import lab
 
-    chosen = settings_of(asked.source)[0] | ({"model": asked.model} if asked.model else {})
-    return lab.study(**chosen)
+    return lab.study(**_chosen(asked))
+
+
+def _chosen(asked: Asked) -> dict[str, Any]:
+    return settings_of(asked.source)[0] | ({"model": asked.model} if asked.model else {})
 
 
 def _shown(asked: Asked) -> Any:
