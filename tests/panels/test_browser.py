@@ -10,7 +10,8 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.browser import browser, chromium, jupyterlab, open_page
-from tests.support.clocks import until
+from tests.support.clocks import SECONDS, until
+from tests.support.panel_runs import write_run
 from workbench import store
 from workbench.panels import lab
 from workbench.reports import report
@@ -42,12 +43,24 @@ def with_parameters(text: str, changed: dict[str, str]) -> str:
     return text
 
 
+COUNTING = "window.pressed = 0; addEventListener('pointerdown', event => window.pressed += event.isTrusted, true)"
+MOST_CLICKS = 6
+CLICK_POINT = """(panel, name) => [...panel.querySelectorAll("circle[onclick]")]
+    .find(mark => mark.textContent.startsWith(name)).dispatchEvent(new MouseEvent("click", {bubbles: true}))"""
+
+
 class Lab:
     """The notebook in a browser, as a user handles it."""
 
     def __init__(self, page, shots: Path) -> None:
         self.page, self.shots = page, shots
+        page.add_init_script(COUNTING)
         shots.mkdir()
+
+    @property
+    def clicks(self) -> int:
+        """How often the user pressed the pointer."""
+        return self.page.evaluate("window.pressed")
 
     def open(self, address: str) -> None:
         self.page.goto(address.replace("/lab?", "/lab/tree/notebook.ipynb?"))
@@ -184,23 +197,56 @@ def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profil
         assert page.page.refused == []
 
 
-def test_the_first_notebook_answers_by_its_buttons(folder):
-    changed = {"question": '"inspect"', "source": '"news.svm"'}
-    first = with_parameters(START.read_text(encoding="utf-8"), changed)
-    (folder / "notebook.ipynb").write_text(first, encoding="utf-8")
+def first_chart(page: Lab) -> None:
+    """From the opened notebook to the first chart of a file of the user's."""
+    page.run_all()
+    page.panel.get_by_label("Data", exact=True).click()
+    page.page.keyboard.press("Control+a")
+    page.page.keyboard.type("news.svm")
+    page.click("Sweep")
+    page.click("Run")
+    page.panel.locator("img.chart[alt^='Time a step']").wait_for(timeout=1000 * SECONDS)
+    assert page.clicks <= MOST_CLICKS
+    page.click("Stop")
+    page.wait("stopped")
+
+
+def explored(page: Lab) -> None:
+    """A run that is stored: the rows behind a point of its chart, filters, and a gain that is asked for by typing."""
+    page.click("Explore")
+    page.panel.get_by_label("Another run or file").fill("kept")
+    page.page.keyboard.press("Enter")
+    page.panel.get_by_text("All 240 rows of kept.").wait_for(timeout=1000 * SECONDS)
+    page.panel.evaluate(CLICK_POINT, "CSR ours · row_sparse gradient at 1 %:")
+    page.panel.get_by_text("4 trials of this cell").wait_for(timeout=1000 * SECONDS)
+    assert "CSR ours (row_sparse gradient, standard update) at 1 % density, width 16\n✓ ok" in page.panel.inner_text()
+    page.shot("explored")
+    page.panel.get_by_label("Sparse formats", exact=True).select_option("csc")
+    page.panel.get_by_text("Sparse formats csc; dense stays.").wait_for(timeout=1000 * SECONDS)
+    page.press("Gain at a density")
+    field = page.panel.get_by_label("Density (typed)")
+    field.fill("2 %")
+    field.press("Enter")
+    page.panel.get_by_text("Time at 2 % density").wait_for(timeout=1000 * SECONDS)
+
+
+def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_after_few_clicks(folder):
+    (folder / "notebook.ipynb").write_text(START.read_text(encoding="utf-8"), encoding="utf-8")
+    write_run(folder / "kept", made.rich(), "finished")
     with browser() as opened, jupyterlab(folder) as address:
         page = Lab(open_page(opened, width=1280), folder / "shots")
         page.open(address)
-        page.run_all()
+        first_chart(page)
+        explored(page)
+        page.click("Inspect")
         page.panel.locator(".wb-answer").get_by_role("button", name="Inspect", exact=True).click()
         page.panel.locator(".wb-answer svg").wait_for()
         assert "a batch of 30 rows x 40 columns, 5 % stored" in page.panel.inner_text()
         page.shot("1-inspected")
-        for answer in ("Advise", "Sweep", "Explore", "Compare"):
+        for answer in ("Advise", "Compare"):
             page.click(answer)
             page.panel.locator(".wb-answer .jupyter-widgets").first.wait_for()
             page.shot(answer)
-        page.panel.get_by_text("Two runs are compared; there are fewer.").wait_for()
         assert page.panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
         assert page.page.refused == []
 
