@@ -8,6 +8,7 @@ from workbench.cluster import ShardedStore
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn, LocalStore, StoreError
 from workbench.optimizers import Updater
+from workbench.optimizers.parameter import united
 
 ROWS = 40
 TABLE = Drawn((ROWS, 3), "float32", "normal", 0.1, seed=4, name="w")
@@ -77,3 +78,13 @@ def test_an_update_of_rows_that_nobody_touched_is_refused(lazy):
 def test_what_cannot_be_drawn_is_refused():
     with pytest.raises(ValueError, match="Rows are drawn as 'zeros' float32"):
         Drawn((4, 2), "float32", "zeros", 0.0, 0, "w")
+
+
+@pytest.mark.parametrize("rows", [[], [0], [3], [9], [1, 4], [2, 3, 5, 9], [0, 1, 2, 3, 4, 5, 6, 7, 8, 9]])
+@pytest.mark.parametrize("indices", [[], [0], [2, 3, 7], [9]])
+def test_rows_that_are_united_are_sorted_and_once(indices, rows):
+    one, two = np.array(indices, np.int64), np.array(rows, np.int64)
+    found = united(one, two)
+    assert found.dtype == np.int64
+    assert found.tolist() == sorted({*indices, *rows})
+    assert (found is one) == (set(rows) <= set(indices))

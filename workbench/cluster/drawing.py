@@ -10,6 +10,7 @@ from workbench.cluster.partition import Partition
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn, Key, StoreError
 from workbench.optimizers import Updater
+from workbench.optimizers.parameter import united
 
 
 class Source(NamedTuple):
@@ -28,13 +29,15 @@ class Source(NamedTuple):
     def draw(self, value: RowSparse, rows: np.ndarray | None) -> None:
         """Let `value` hold these rows of the shard, sorted and unique, or all; O(stored) where one is new."""
         wanted = np.arange(value.shape[0]) if rows is None else rows
-        new = np.setdiff1d(wanted, value.indices, assume_unique=True)
-        if not new.size:
+        indices = united(value.indices, wanted)
+        if indices.size == value.indices.size:
             return
-        indices = np.union1d(value.indices, new)
+        is_new = np.ones(indices.size, bool)
+        is_new[np.searchsorted(indices, value.indices)] = False
+        new = indices[is_new]
         values = np.empty((indices.size, *value.shape[1:]), value.dtype)
-        values[np.searchsorted(indices, value.indices)] = value.values
-        values[np.searchsorted(indices, new)] = self.drawn.rows(self.partition.numbers(self.shard, new))
+        values[~is_new] = value.values
+        values[is_new] = self.drawn.rows(self.partition.numbers(self.shard, new))
         formats.get("row_sparse").replace(value, {"values": values, "indices": indices})
 
 

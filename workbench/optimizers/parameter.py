@@ -30,6 +30,15 @@ def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return one is other or np.array_equal(one, other)
 
 
+def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
+    """The numbers of both, each sorted and unique; `indices` itself where it has all. O(n), rows searched for."""
+    if not rows.size or not indices.size:
+        return indices if not rows.size else rows
+    places = np.searchsorted(indices, rows)
+    is_new = indices[np.minimum(places, indices.size - 1)] != rows
+    return np.insert(indices, places[is_new], rows[is_new]) if is_new.any() else indices
+
+
 def unite(x: RowSparse, rows: np.ndarray) -> None:
     """Let `x` hold `rows`, sorted, among which all of its own are; new ones are zero. O(stored)."""
     values = np.zeros((rows.size, *x.shape[1:]), x.dtype)
@@ -190,9 +199,9 @@ class Parameter:
         if rows is None:
             indices = np.arange(self.rows)
         elif not self._holds(indices, rows):
-            indices = np.union1d(indices, rows)
+            indices = united(indices, rows)
         for state in self.states:
-            indices = indices if _same(state.indices, indices) else np.union1d(indices, state.indices)
+            indices = indices if _same(state.indices, indices) else united(indices, state.indices)
         if self.missed is not None and indices is not weights.indices:
             self.missed.last[np.setdiff1d(indices, weights.indices, assume_unique=True)] = self.step
         indices = _fixed(indices)
