@@ -10,7 +10,7 @@ from workbench.cluster.partition import Partition
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn, Key, StoreError
 from workbench.optimizers import Updater
-from workbench.optimizers.parameter import united
+from workbench.optimizers.rows import united
 
 
 class Source(NamedTuple):

@@ -17,6 +17,7 @@ from workbench.formats import RowSparse
 from workbench.ops.products import Unsummed
 from workbench.optimizers.contract import Optimizer, OptimizerError, in_column_order, spread
 from workbench.optimizers.missed import Missed
+from workbench.optimizers.rows import united
 
 Gradient = np.ndarray | RowSparse | Unsummed
 
@@ -28,15 +29,6 @@ def table(array: np.ndarray, rows: int, width: int) -> np.ndarray:
 
 def _same(one: np.ndarray, other: np.ndarray) -> bool:
     return one is other or np.array_equal(one, other)
-
-
-def united(indices: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """The numbers of both, each sorted and unique; `indices` itself where it has all. O(n), rows searched for."""
-    if not rows.size or not indices.size:
-        return rows.copy() if rows.size else indices
-    places = np.searchsorted(indices, rows)
-    is_new = indices[np.minimum(places, indices.size - 1)] != rows
-    return np.insert(indices, places[is_new], rows[is_new]) if is_new.any() else indices
 
 
 def unite(x: RowSparse, rows: np.ndarray) -> None:
@@ -196,10 +188,7 @@ class Parameter:
         if self.format == "dense":
             return
         arrays, indices = [weights, *self.states], weights.indices
-        if rows is None:
-            indices = np.arange(self.rows)
-        elif not self._holds(indices, rows):
-            indices = united(indices, rows)
+        indices = np.arange(self.rows) if rows is None else united(indices, rows)
         for state in self.states:
             indices = indices if _same(state.indices, indices) else united(indices, state.indices)
         if self.missed is not None and indices is not weights.indices:
@@ -210,13 +199,6 @@ class Parameter:
                 unite(array, indices)
             elif array.indices is not indices:  # one array for all of them: a comparison costs nothing then
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
-
-    @staticmethod
-    def _holds(indices: np.ndarray, rows: np.ndarray) -> bool:
-        if not rows.size:
-            return True
-        places = np.searchsorted(indices, rows)
-        return bool(places[-1] < indices.size and (indices[places] == rows).all())
 
     def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
         """Where rows, all held, stand in the tables."""
