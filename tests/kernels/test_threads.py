@@ -59,6 +59,7 @@ def known_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.entry_costs, "costs", lambda count: COSTS)
     monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: COSTS.seconds_awake)
     monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
+    monkeypatch.setattr(threads.this_thread, "is_serial", None)
     threads.set_threads(2)
 
 
@@ -223,6 +224,8 @@ def test_the_next_choice_starts_from_where_the_call_before_ended(monkeypatch):
     monkeypatch.setattr(threads, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(threads.entry_costs, "costs", lambda count: Costs(1e-6, 1.0, 1e-4, 1e-9))
     monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
+    monkeypatch.setattr(threads.this_thread, "is_serial", None)
+    threads.set_threads(2)
     assert threads.is_serial(10 * threads.LEAST_WORK)
     assert threads.this_thread.state.ends < 1.1
     threads.ended()

@@ -37,6 +37,7 @@ VALUES = {
     "serial": [True, False],
     "seed": [0, 1],
     "optimizer": ["sgd", "adam"],
+    "trainers": [1, 2],
 }
 
 
