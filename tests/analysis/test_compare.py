@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as maker
 from tests.support.pooled import neighbours, pooled
 from workbench import store
-from workbench.analysis import cells, compare, contests, latest, verdict
+from workbench.analysis import cells, compare, contests, latest, verdict, worse
 from workbench.measure.rounds import LEVEL, decide
 
 DENSE, SERIAL, SPARSE = maker.DENSE, maker.SERIAL, maker.SPARSE
@@ -184,12 +184,32 @@ def test_nobody_is_called_level_who_is_not():
 def test_a_lazy_update_is_compared_with_an_equal_training_only():
     lazy = replace(SPARSE, update="lazy", loss_last=0.4)
     rows = rows_of(DENSE, SPARSE, lazy)
-    assert [(one["update"], fair["format"]) for one, fair in compare.trained_worse(rows)] == [("lazy", "csr")]
-    assert len(compare.trained_worse(rows_of(DENSE, lazy))) == 1, "dense trains the same model as any standard update"
+    assert [(one["update"], fair["format"]) for one, fair in worse.trained_worse(rows)] == [("lazy", "csr")]
+    assert len(worse.trained_worse(rows_of(DENSE, lazy))) == 1, "dense trains the same model as any standard update"
     for change in ({"learning_rate": 0.5}, {"seed": 3}):
         other = [row | change if row["update"] == "lazy" else row for row in rows]
-        assert compare.trained_worse(other) == [], change
+        assert worse.trained_worse(other) == [], change
     fewer = [row | {"curve": row["curve"][:-1]} if row["update"] == "lazy" else row for row in rows]
-    assert compare.trained_worse(fewer) == [], "losses after different numbers of steps"
+    assert worse.trained_worse(fewer) == [], "losses after different numbers of steps"
     unknown = [row | {"curve": None} for row in rows]
-    assert compare.trained_worse(unknown) == [], "nor after numbers that are not known"
+    assert worse.trained_worse(unknown) == [], "nor after numbers that are not known"
+
+
+FASTER = replace(SPARSE, format="csc", fixed=1e-3, slope=0.0)
+SLOWER = replace(SPARSE, fixed=3e-2, slope=0.0)
+
+
+def partly(*absent, at=0.1):
+    """The contests of sweeps at three densities, at one of which some laws were not measured."""
+    rows = rows_of(DENSE, SLOWER, *absent, densities=(0.01, 0.1, 0.2), noise=0.01)
+    formats = {law.format for law in absent}
+    kept = [row for row in rows if not (row["density"] == at and row["format"] in formats)]
+    return {round(found.density, 2): (found.verdict, found.why) for found in contests(kept, "seconds_step")}
+
+
+def test_dense_does_not_win_where_a_configuration_that_beats_it_elsewhere_was_not_measured():
+    assert partly(FASTER) == {0.01: ("sparse", ""), 0.1: ("undecided", compare.PARTLY), 0.2: ("sparse", "")}
+
+
+def test_dense_wins_where_what_was_not_measured_loses_nearby():
+    assert partly(replace(SLOWER, format="csc")) == dict.fromkeys((0.01, 0.1, 0.2), ("dense", ""))

@@ -72,6 +72,9 @@ def test_inspect_shows_the_format_and_bytes_of_each_array(start):
     assert "uniform, softmax: a batch of 256 rows x 16,384 columns, 1 % stored" in told
     assert "row_sparse [16384, 10] float32" in told
     assert "Nothing is made dense on the way." in told
+    assert re.search(
+        "csr .256, 16384. float32</td><td[^>]*></td><td[^>]*>≈ 3[0-9]{2},[0-9]{3}<", told
+    )  # as it is filled
 
 
 def test_what_goes_wrong_is_told_and_the_panel_lives(start):

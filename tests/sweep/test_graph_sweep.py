@@ -10,7 +10,8 @@ from tests.support.sweeps import swept
 from tests.sweep.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
 from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # noqa: F401 - the same
 from workbench import plots, store
-from workbench.analysis import breakeven, cells, compare, words
+from workbench.analysis import breakeven, cells, words
+from workbench.analysis.worse import trained_worse
 from workbench.command import training
 from workbench.plots import style
 from workbench.sweep import grid, run_folder, sources, spec
@@ -105,7 +106,7 @@ def test_a_lazy_graph_is_compared_with_the_standard_update_of_the_same_kernels()
     shared = {"densities": (0.1,), "device": "cuda", "rounds": 1}
     standard = made.sweep(laws=(made.DENSE, made.Law(gradient="fused")), **shared)
     worse = made.sweep(laws=(made.Law(gradient="fused", update="lazy", quality=0.5),), **shared, launch="graph")
-    ((lazy, fair),) = compare.trained_worse([*standard, *worse])
+    ((lazy, fair),) = trained_worse([*standard, *worse])
     assert (lazy["launch"], fair["format"], fair["update"]) == ("graph", "csr", "standard")
 
 

@@ -19,8 +19,9 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import BUSY, Contest, contest, rivals_at, trained_worse
+from workbench.analysis.compare import BUSY, Contest, contest, rivals_at
 from workbench.analysis.sentences import of_breakeven
+from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 STATUSES = {

@@ -5,7 +5,8 @@ from itertools import combinations
 from typing import Any
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest, trained_worse
+from workbench.analysis.compare import REMEDY, Contest, contest
+from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 MEASURE = "seconds_step"

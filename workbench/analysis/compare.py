@@ -10,7 +10,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import cells
-from workbench.analysis.intervals import ONCE, Interval, interval_of, known, values_of
+from workbench.analysis.intervals import ONCE, Interval, interval_of, values_of
+from workbench.analysis.worse import trained_worse
 from workbench.measure.rounds import LEVEL, LOOKS, Ratio, Rounds, decide, ratio_of
 
 Row = Mapping[str, Any]
@@ -18,6 +19,7 @@ Row = Mapping[str, Any]
 BUSY = "other programs were at work"
 FEW = "fewer than four rounds"
 HOLDS_ONE = "the interval holds 1"
+PARTLY = "a configuration that may be faster was not measured here"
 NO_DENSE = "dense was not measured"
 NO_SPARSE = "no sparse configuration was measured"
 WORSE = "every sparse configuration trained a worse model"
@@ -28,6 +30,7 @@ REMEDY = {
     FEW: "measure at least four rounds",
     HOLDS_ONE: "more rounds, or a quieter machine, tell smaller differences",
     ONCE: "measure at least two rounds",
+    PARTLY: "measure all configurations at this density",
     NO_DENSE: "measure dense for the same cells",
     NO_SPARSE: "measure a sparse format for the same cells",
     WORSE: "measure a standard or an exact update",
@@ -35,10 +38,6 @@ REMEDY = {
     APART: "measure both in one run",
 }
 """Why a contest is undecided, and what to do about it."""
-
-# A lazy update that ends this much worse than the standard one has trained another model.
-LOSS_ALLOWED = 0.01
-QUALITY_ALLOWED = 0.005
 
 
 class Contest(NamedTuple):
@@ -75,8 +74,10 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
     """For each density of a group's rows, rising, the best sparse row that may win against the best dense one.
 
     Rows are as `cells.latest` pools them. Rows of a lazy update that trained to a worse model (`trained_worse`) may not
-    win. Of configurations that win alike at a density, the one that does at most densities stands for them. This is the
-    only source of verdicts and ratios: what is said, drawn or listed of a density comes from here. O(rows * rounds).
+    win. Dense does not win where only some configurations were measured, as at densities that were added around a
+    break-even, and another may be faster. Of configurations that win alike at a density, the one that does at most
+    densities stands for them. This is the only source of verdicts and ratios: what is said, drawn or listed of a
+    density comes from here. O(rows * rounds).
     """
     rows = list(rows)
     worse = {id(row) for row, _ in trained_worse(rows)}
@@ -85,7 +86,30 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
         line for contest, _ in met for line in {_line(row) for row in (contest.sparse, *contest.level) if row}
     )
     named = [_named(contest, ratios, wins) for contest, ratios in met]
-    return sorted(named, key=lambda contest: contest.density or 0.0)
+    able = [row for row in rows if id(row) not in worse]
+    return sorted((_unless_partly(one, able, measure) for one in named), key=lambda one: one.density or 0.0)
+
+
+def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest:
+    """The contest; undecided where dense would win or be level without a configuration that may win.
+
+    That is one which dense does not beat at the density nearest to this one at which it was measured.
+    """
+    row = found.sparse or found.dense
+    if found.verdict not in ("dense", "level") or row is None or not found.density:
+        return found
+    here = {_line(other) for other in rows if other["density"] == row["density"]}
+    absent = {line for other in rows if (line := _line(other)) not in here and not cells.is_dense(other)}
+    are_beaten = all(_beaten_nearest(line, rows, found.density, measure) for line in absent)
+    return found if are_beaten else found._replace(verdict="undecided", why=PARTLY, level=())
+
+
+def _beaten_nearest(line: tuple, rows: Sequence[Row], density: float, measure: str) -> bool:
+    """Whether dense beats a configuration at the density nearest to this one at which it has rows."""
+    own = [row for row in rows if _line(row) == line]
+    near = min(own, key=lambda row: abs(math.log((cells.density_of(row) or density) / density)))["density"]
+    dense = cells.dense_rows([row for row in rows if row["density"] == near])
+    return contest([row for row in own if row["density"] == near], dense, measure).verdict == "dense"
 
 
 def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:
@@ -251,50 +275,3 @@ def _without_ratio(sparse: Row | None, dense: Row | None, unheard: str) -> Conte
 
 def _line(row: Row) -> tuple:
     return tuple(cells.line_of(row).values())
-
-
-def trained_worse(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Pairs (lazy row, standard row) of the same density where the lazy update ended with a worse model.
-
-    Worse is a last loss more than 1 % higher, or a quality more than 0.005 lower, after as many steps with the same
-    learning rate, decay and seed.
-    """
-    return [(row, fair) for row, fair in beside_standard(rows) if row["update"] == "lazy" and _is_worse(row, fair)]
-
-
-def beside_standard(rows: Iterable[Row]) -> list[tuple[Row, Row]]:
-    """Each row of a lazy or an exact update with the row of the standard one to hold it against, where there is one.
-
-    That is trained alike: as many steps, the same learning rate, decay and seed. It is the one alike in format, engine,
-    gradient and indices where there is one, else the dense baseline, else any: a standard update trains the same model
-    in all of them.
-    """
-    pairs = []
-    for at in cells.by_density(row for row in rows if row["status"] in cells.NUMBERED).values():
-        standard = sorted((row for row in at if row["update"] == "standard"), key=lambda row: not cells.is_dense(row))
-        for other in (row for row in at if row["update"] != "standard"):
-            equal = [row for row in standard if _trained_alike(row, other)]
-            alike = (row for row in equal if all(row[name] == other[name] for name in _ALIKE))
-            fair = next(alike, equal[0] if equal else None)
-            if fair is not None:
-                pairs.append((other, fair))
-    return pairs
-
-
-_ALIKE = tuple(name for name in cells.LINE if name not in ("update", "launch"))
-
-
-def _trained_alike(row: Row, other: Row) -> bool:
-    """Whether two trainings differ in the update alone: settings of the optimizer, seed, and how far they went.
-
-    A timing run stops when it knows enough, each at another step.
-    """
-    steps = [one["curve"][-1][2] if one["curve"] else None for one in (row, other)]
-    return all(row[name] == other[name] for name in cells.BEST) and steps[0] is not None and steps[0] == steps[1]
-
-
-def _is_worse(row: Row, fair: Row) -> bool:
-    loss, fair_loss = known(row["loss_last"]), known(fair["loss_last"])
-    quality, fair_quality = known(row["quality"]), known(fair["quality"])
-    more_loss = None not in (loss, fair_loss) and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss)
-    return more_loss or (None not in (quality, fair_quality) and quality < fair_quality - QUALITY_ALLOWED)

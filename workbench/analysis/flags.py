@@ -7,8 +7,9 @@ from typing import Any
 from workbench import settings
 from workbench.analysis import cells, doubts, words
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import BUSY, FEW, REMEDY, contests, trained_worse
+from workbench.analysis.compare import BUSY, FEW, REMEDY, contests
 from workbench.analysis.intervals import ONCE
+from workbench.analysis.worse import trained_worse
 from workbench.measure.rounds import LOOKS
 
 NOISY = 1.5

@@ -14,8 +14,9 @@ import numpy as np
 
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import lines, turning
-from workbench.analysis.compare import BUSY, FEW, Contest, trained_worse
+from workbench.analysis.compare import BUSY, FEW, Contest
 from workbench.analysis.intervals import ONCE
+from workbench.analysis.worse import trained_worse
 from workbench.measure.rounds import LEVEL, Ratio
 
 SILENT = (BUSY, FEW, ONCE)

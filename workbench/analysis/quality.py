@@ -8,9 +8,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from workbench.analysis import cells
-from workbench.analysis.compare import beside_standard
 from workbench.analysis.curves import NEAR, SMALLER
 from workbench.analysis.intervals import known
+from workbench.analysis.worse import beside_standard
 
 Row = Mapping[str, Any]
 

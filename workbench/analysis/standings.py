@@ -10,8 +10,9 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import Contest, contests, trained_worse
+from workbench.analysis.compare import Contest, contests
 from workbench.analysis.told import MEASURES
+from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 MARKS = {

@@ -12,8 +12,9 @@ import pandas as pd
 
 from workbench import option_text
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, Contest, contest, rivals_of, trained_worse
+from workbench.analysis.compare import REMEDY, Contest, contest, rivals_of
 from workbench.analysis.told import MEASURES, did_not
+from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
 

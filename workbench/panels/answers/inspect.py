@@ -23,7 +23,7 @@ def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
 
     `data.DataError` where there is no such data, `models.ModelError` where the model cannot be trained on it.
     """
-    cell = Cell(batch_rows=rows, **_settings(source, model))
+    cell = Cell(batch_rows=rows, shuffle=False, **_settings(source, model))  # batches that repeat are held for sizes
     problem = make_problem(cell)
     batch, features = min(rows, problem.x.shape[0]), problem.x.shape[1]
     run = train.Run(grid.setup_of(cell), problem.x, problem.y, problem.width, facts_of(problem.dataset))
