@@ -56,5 +56,6 @@ def _trained_alike(row: Row, other: Row) -> bool:
 def _is_worse(row: Row, fair: Row) -> bool:
     loss, fair_loss = known(row["loss_last"]), known(fair["loss_last"])
     quality, fair_quality = known(row["quality"]), known(fair["quality"])
-    more_loss = None not in (loss, fair_loss) and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss)
-    return more_loss or (None not in (quality, fair_quality) and quality < fair_quality - QUALITY_ALLOWED)
+    if loss is not None and fair_loss is not None and loss > fair_loss + LOSS_ALLOWED * abs(fair_loss):
+        return True
+    return quality is not None and fair_quality is not None and quality < fair_quality - QUALITY_ALLOWED
