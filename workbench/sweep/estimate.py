@@ -67,11 +67,12 @@ class Size:
 def size_of(spec: Spec) -> Size:
     """Count the cells of a spec; `SpecError` where it has too many, or none."""
     cells = math.prod(len(values) for values in spec.axes.values()) * max(len(spec.contenders), 1)
-    lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in FREE}
+    free = _free(spec)
+    lengths = {axis: len(values) for axis, values in spec.axes.items() if axis in free}
     times = math.prod(lengths.values())
     if cells // times > MOST_KINDS:
         raise SpecError(_too_many(cells, spec))
-    axes = {axis: (_largest(values),) if axis in FREE else values for axis, values in spec.axes.items()}
+    axes = {axis: (_largest(values),) if axis in free else values for axis, values in spec.axes.items()}
     kinds = grid.expand(spec.model_copy(update={"axes": axes}))
     dropped = Counter({reason: times * count for reason, count in kinds.dropped.items()})
     size = Size(times * len(kinds.cells), spec.measure.rounds, dropped, tuple(kinds.notes), tuple(kinds.cells))
@@ -81,6 +82,12 @@ def size_of(spec: Spec) -> Size:
         reasons = " ".join(f"{count:,} left out: {reason}" for reason, count in dropped.items())
         raise SpecError(f"No cell is left of the spec {spec.name!r}. {reasons}")
     return size
+
+
+def _free(spec: Spec) -> tuple[str, ...]:
+    """The axes of `FREE`; trainers take equal parts of a batch, so beside them its rows decide."""
+    has_trainers = any("trainers" in part for part in (spec.axes, *spec.contenders))
+    return tuple(axis for axis in FREE if not (has_trainers and axis == "batch_rows"))
 
 
 def _largest(values: tuple) -> Any:
