@@ -69,7 +69,8 @@ def _crossing(met: Sequence[Contest]) -> _Crossing | None:
         return None
     verdicts = [one.verdict for one in compared]
     won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
-    return _Crossing(*ends, compared[won : lost + 1])
+    density, low, high = ends
+    return _Crossing(density, low, high, compared[won : lost + 1])
 
 
 def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
