@@ -69,7 +69,7 @@ def test_without_its_supervisor_no_agent_stays_and_a_resume_does_the_rest(tmp_pa
 
 
 def test_two_agents_here_answer_what_one_process_answers(tmp_path):
-    """Real trials but for their times: the same cells and numbers, each comparison whole, the same verdict."""
+    """The same cells with the same numbers, each comparison whole, and the same verdict; what trials do is a law."""
     spec = spec_of(density=[0.05, 0.5], measure={**QUICK, "rounds": 4})
     one, two = (tmp_path / name for name in ("one", "two"))
     for folder in (one, two):
@@ -80,7 +80,7 @@ def test_two_agents_here_answer_what_one_process_answers(tmp_path):
     for each in (alone, shared):
         each.run()
         assert (each.state.state, each.state.message) == ("finished", "")
-    same = ("key", "round", "machine", "status", "loss_first", "loss_last", "bytes_held", "density_measured")
+    same = ("key", "round", "machine", "status", "source", "seconds_step", "bytes_peak")
     found = [sorted([row[name] for name in same] for row in run_folder.rows(folder)) for folder in (one, two)]
     assert found[0] == found[1]
     assert len(found[0]) == 2 * 2 * 4

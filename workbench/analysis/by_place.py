@@ -23,6 +23,7 @@ class _Place(NamedTuple):
     there: str
     rows: Sequence[Row]
     ending: str = ""
+    verb: str = "is"
 
 
 def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
@@ -49,9 +50,13 @@ def _trainers(group: cells.Group) -> list[_Place]:
     counts = sorted({row["trainers"] for row in sparse})
     if counts[:1] != [1]:
         return []
-    names = ["one process", *(f"{count} trainers" for count in counts[1:])]
-    by_count = ([row for row in sparse if row["trainers"] == count] for count in counts)
-    return [_Place(name, f"by {name}", rows) for name, rows in zip(names, by_count, strict=True)]
+    by_count = {count: [row for row in sparse if row["trainers"] == count] for count in counts}
+    alone = _Place("one process", "by one process", by_count.pop(1))
+    return [alone, *(_several(f"{count} trainers", rows) for count, rows in by_count.items())]
+
+
+def _several(name: str, rows: Sequence[Row]) -> _Place:
+    return _Place(name, f"by {name}", rows, verb="are")
 
 
 def _fair(rows: Sequence[Row]) -> list[Row]:
@@ -80,7 +85,8 @@ def _sentence(density: float | None, one: _Place, other: _Place, *rows: Sequence
     pairs = [(one, best), (other, slower)]
     (first, fast), (second, slow) = pairs if found.verdict == "sparse" else pairs[::-1]
     sides = " and ".join(f"{_named(row)}{place.ending}" for place, row in ((first, fast), (second, slow)))
-    return f"{where} {first.name} is {words.gain(ratio)} faster than {second.name}, each at its fastest: {sides}."
+    gain = f"{first.name} {first.verb} {words.gain(ratio)} faster than {second.name}"
+    return f"{where} {gain}, each at its fastest: {sides}."
 
 
 def _named(row: Row) -> str:

@@ -25,7 +25,7 @@ def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: st
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.own_environment()) as process:
         assert process.stdout is not None
         for line in process.stdout:
-            console.print(told(json.loads(line)), highlight=False)
+            console.print(told(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
     if process.returncode:
         raise RuntimeError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
     screen.console.print(screen.goals_table(analysis.goals(store.CLUSTER.frame(store.CLUSTER.read(folder)))))
