@@ -9,7 +9,7 @@ from itertools import combinations
 from typing import Any, NamedTuple
 
 from workbench.analysis import cells, words
-from workbench.analysis.compare import REMEDY, contest
+from workbench.analysis.compare import REMEDY, Contest, contest
 from workbench.analysis.worse import trained_worse
 
 Row = Mapping[str, Any]
@@ -34,8 +34,8 @@ def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
     for group in groups:
         head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
         places = _trainers(group)
-        for other in places[1:]:
-            for told in _compared(places[0], other):
+        for several in places[1:]:
+            for told in _compared(places[0], several):
                 yield f"{head}{told[:1].lower()}{told[1:]}" if head else told
 
 
@@ -69,12 +69,12 @@ def _compared(one: _Place, other: _Place) -> Iterator[str]:
     rows = [cells.by_density(place.rows) for place in (one, other)]
     densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
     for density in dict.fromkeys(densities[:1] + densities[-1:]):
-        yield _sentence(density, one, other, *(by_density[density] for by_density in rows))
+        found = contest(rows[0][density], rows[1][density], MEASURE)
+        yield _sentence(density, one, other, found)
 
 
-def _sentence(density: float | None, one: _Place, other: _Place, *rows: Sequence[Row]) -> str:
+def _sentence(density: float | None, one: _Place, other: _Place, found: Contest) -> str:
     """Of a contest in which the rows of one place stand in that of sparse, of the other in that of dense."""
-    found = contest(*rows, MEASURE)
     where = f"At {words.density(density) if density is not None else cells.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":

@@ -214,8 +214,8 @@ def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
         if done.issuperset(f"{name} {code}" for name in part.names):
             continue
         for columns in part.measure():
-            settled = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "machine": here, "status": "ok"}
-            settled |= {"key": f"{columns['what']} {code}", "versions": machine.versions()}
+            now, key = datetime.now(UTC).isoformat(timespec="seconds"), f"{columns['what']} {code}"
+            settled = {"key": key, "time": now, "machine": here, "status": "ok", "versions": machine.versions()}
             made = store.CLUSTER.new_row(**settled | columns)
             store.CLUSTER.append(file, made)
             yield made
