@@ -139,7 +139,7 @@ def test_sparse_does_not_win_elsewhere_without_a_dense_one_that_may():
     serial = replace(DENSE, serial=True, fixed=1e-5)
     rows = swept(laws=(DENSE, serial, QUICK))
     there = swept(laws=(DENSE, QUICK), density=0.001, is_natural=False)
-    assert any("dense, one thread may be faster" in str(one) for one in said(rows + there).would_change)
+    assert any("dense, 1 thread may be faster" in str(one) for one in said(rows + there).would_change)
 
 
 def test_few_rounds_that_are_far_apart_decide_and_others_have_an_interval():

@@ -1,5 +1,6 @@
 """`workbench bench advise`: cases are swept and advised on, then the goals and the page; or races are played back."""
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import typer
@@ -7,14 +8,15 @@ from rich.table import Table
 
 from workbench import store
 from workbench.analysis import advice as analysis
-from workbench.analysis import words
+from workbench.analysis import cells, words
 from workbench.analysis.bench import geometric_mean
 from workbench.bench import screen
 from workbench.bench.advice import cases, runner
 from workbench.bench.advice import replay as played
 from workbench.command.advising import follow
+from workbench.command.predicting import errors_told
 from workbench.reports import advice as reports
-from workbench.sweep import estimate
+from workbench.sweep import estimate, run_folder
 
 
 def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
@@ -31,8 +33,16 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
     if (folder / store.ADVICE.file).exists():
         frame = store.ADVICE.frame(store.ADVICE.read(folder))
         screen.console.print(screen.goals_table(analysis.goals(frame)))
-        typer.echo(f"Page: {reports.write(folder, command)}")
+        rows = _swept(chosen, runs)
+        typer.echo(f"Page: {reports.write(folder, command, tuple(errors_told(rows)) if rows else ())}")
     return is_whole
+
+
+def _swept(chosen: Iterable[cases.Case], runs: Path) -> list[cells.Row]:
+    """The pooled rows of the full sweeps of cases that are there."""
+    folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
+    rows = [row for folder in folders if (folder / store.FILE).exists() for row in run_folder.rows(folder)]
+    return cells.records(cells.latest(store.frame(rows))) if rows else []
 
 
 def replay(names: tuple[str, ...], folder: Path) -> None:

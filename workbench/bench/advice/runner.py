@@ -21,6 +21,8 @@ from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell, Spec, validate
 
 Follow = Callable[[str, Path, float, float], None]
+SWEEP = "sweep"
+"""The run folder of the full sweep of a case."""
 ADVISING = ("workbench.advise.advising", "workbench.sweep.supervising")
 """What advises: a case is measured anew where its code is other code."""
 MOST_DISTURBED = 0.25
@@ -37,13 +39,18 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait)
     for case in left(cases, results):
         by_key, key = _keys(case)
         try:
-            row = _measured(case, key, by_key, runs / case.name.replace(" ", "-"), follow)
+            row = _measured(case, key, by_key, place_of(case, runs), follow)
         except run_folder.RunError as error:
             row = store.ADVICE.new_row(**_named(case, key), status="failed", reason=str(error))
         if row is None:
             return False
         store.ADVICE.append(results / store.ADVICE.file, row)
     return True
+
+
+def place_of(case: Case, runs: Path) -> Path:
+    """The folder of the run folders of a case: its sweep, its advice."""
+    return runs / case.name.replace(" ", "-")
 
 
 def left(cases: Iterable[Case], results: Path) -> list[Case]:
@@ -68,11 +75,11 @@ def _keys(case: Case) -> tuple[dict[str, Cell], str]:
 
 def _measured(case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
     """The row of a case that is swept and advised on; None where somebody stopped it."""
-    seconds = _swept(case, full_sweep(case), place / "sweep", follow)
+    seconds = _swept(case, full_sweep(case), place / SWEEP, follow)
     answer = _advised(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
         return None
-    return row_of(case, key, by_key, run_folder.rows(place / "sweep"), answer, seconds)
+    return row_of(case, key, by_key, run_folder.rows(place / SWEEP), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:
