@@ -1,6 +1,6 @@
 """`workbench bench advise`: cases are swept and advised on, then the goals and the page; or races are played back."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
@@ -38,7 +38,7 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
     return is_whole
 
 
-def _swept(chosen: Iterable[cases.Case], runs: Path) -> list[cells.Row]:
+def _swept(chosen: Iterable[cases.Case], runs: Path) -> Sequence[cells.Row]:
     """The pooled rows of the full sweeps of cases that are there."""
     folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
     rows = [row for folder in folders if (folder / store.FILE).exists() for row in run_folder.rows(folder)]
