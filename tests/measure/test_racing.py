@@ -28,14 +28,14 @@ def test_noise_is_the_usual_one_before_rounds_tell_and_what_they_show_after_many
 
 def test_a_quiet_machine_lets_contenders_go_that_a_noisy_one_keeps():
     speeds = {"a": 1.0, "b": 1.02, "c": 1.04, "d": 1.35}
-    assert racing.outpaced(drawn(0.01, speeds, 3)) == {"d"}
-    assert racing.outpaced(drawn(0.5, speeds, 3)) == set()
-    assert racing.outpaced({}) == set()
+    assert racing.far_behind(drawn(0.01, speeds, 3)) == {"d"}
+    assert racing.far_behind(drawn(0.5, speeds, 3)) == set()
+    assert racing.far_behind({}) == set()
 
 
 def test_the_best_rarely_leaves_a_race_by_bad_luck():
     speeds = {"a": 1.0, "b": 1.1, "c": 1.3, "d": 2.0}
-    left = ["a" in racing.outpaced(drawn(DEVIATION / np.sqrt(2), speeds, 1, seed)) for seed in range(300)]
+    left = ["a" in racing.far_behind(drawn(DEVIATION / np.sqrt(2), speeds, 1, seed)) for seed in range(300)]
     assert sum(left) < 0.05 * len(left)
 
 

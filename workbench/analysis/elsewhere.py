@@ -1,7 +1,7 @@
 """What would change a recommendation: who wins with other batches, on other devices, at other densities.
 
 A side wins there against all that may win, as in the verdict: a configuration that was not measured there counts as
-beaten only where the other side beats it on the data as they are.
+beaten only where the other side, or another sparse one, beats it on the data as they are.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Sequence
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import of_group
 from workbench.analysis.cells import Row
-from workbench.analysis.compare import BUSY, FEW, Contest, contest
+from workbench.analysis.compare import BUSY, FEW, Contest, contest, front
 from workbench.analysis.said import Said, keys_of
 from workbench.measure.racing import believed, side_of
 
@@ -71,10 +71,10 @@ def _where(at: Sequence[Row], rows: Sequence[Row], found: Contest) -> str:
 
 
 def _missing(found: Contest, at: Sequence[Row], rows: Sequence[Row], accept: Callable[[Row], bool]) -> list[Row]:
-    """Rows of the side that does not win, not measured there, that the other side does not beat in `rows`."""
+    """Rows of the side that does not win, not measured there, that nothing else beats in `rows`."""
     measured = {_line(row) for row in at}
     sparse, dense = _sides(rows, accept)
-    absent = [row for row in sparse if _line(row) not in measured]
+    absent = [row for row in front(sparse, TIME) if _line(row) not in measured]
     missing = [] if found.verdict == "sparse" else [row for row in absent if _winner([row], dense) != "dense"]
     if found.verdict != "dense":
         absent = [row for row in dense if _line(row) not in measured]

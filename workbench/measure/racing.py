@@ -5,8 +5,8 @@ comparison. Before there are rounds it is `DEVIATION`, what is usual; the more r
 they show (the mean of a variance whose prior counts as `PRIOR` degrees of freedom). So a quiet machine lets contenders
 go early, and a noisy one keeps them.
 
->>> from workbench.measure.racing import outpaced
->>> sorted(outpaced({"a": {("run", 0): 1.0}, "b": {("run", 0): 1.5}, "c": {("run", 0): 3.0}}))
+>>> from workbench.measure.racing import far_behind
+>>> sorted(far_behind({"a": {("run", 0): 1.0}, "b": {("run", 0): 1.5}, "c": {("run", 0): 3.0}}))
 ['c']
 """
 
@@ -62,7 +62,7 @@ def believed(ratio: Ratio) -> Ratio:
     return ratio if ratio.rounds >= LOOKS[0] else usual(ratio)
 
 
-def outpaced(contenders: Times) -> set[Hashable]:
+def far_behind(contenders: Times) -> set[Hashable]:
     """The contenders that are `BEHIND` the fastest, and may leave a race. O(contenders * rounds)."""
     leader = fastest(contenders)
     if leader is None:
@@ -100,7 +100,7 @@ def least_expected(contenders: Times) -> Hashable | None:
 
     The time of a contender is lognormal: its expectation is exp(mean + variance / 2) of what its rounds say of it,
     against the first with most rounds, so one that was measured less must be faster by more. Who left a race early was
-    outpaced: only contenders with at least half of the most rounds are looked at. O(contenders * rounds).
+    far behind: only contenders with at least half of the most rounds are looked at. O(contenders * rounds).
     """
     most = max(map(len, contenders.values()), default=0)
     able = {name: seconds for name, seconds in contenders.items() if seconds and 2 * len(seconds) >= most}

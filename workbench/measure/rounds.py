@@ -175,6 +175,29 @@ def fastest(contenders: Times) -> Hashable | None:
     return min(ratios, key=lambda name: ratios[name], default=None)
 
 
+def outpaced(contenders: Times) -> set[Hashable]:
+    """The contenders that are surely slower than the fastest; a race lets them go by `racing.far_behind`, earlier.
+
+    Before the first look noise is taken as usual (`DEVIATION`), and two standard deviations are asked for.
+
+    >>> sorted(outpaced({"a": {("run", 0): 1.0}, "b": {("run", 0): 1.5}, "c": {("run", 0): 3.0}}))
+    ['c']
+    """
+    leader = fastest(contenders)
+    if leader is None:
+        return set()
+    rivals = count_of(contenders)
+    against = {name: ratio_of(seconds, contenders[leader], rivals) for name, seconds in contenders.items()}
+    return {name for name, ratio in against.items() if ratio and _least(ratio) > 1}
+
+
+def _least(ratio: Ratio) -> float:
+    """The lower end of a ratio; of few rounds by the usual noise."""
+    if ratio.rounds >= LOOKS[0]:
+        return ratio.low
+    return ratio.value * math.exp(-2 * DEVIATION * math.sqrt(1 / ratio.rounds + 1 / SHARED))
+
+
 def next_look(measured: int, most: int = LOOKS[-1]) -> int:
     """How many rounds to add after `measured` of at most `most` up to the next look."""
     return max(min(next((look for look in LOOKS if look > measured), most), most) - measured, 0)

@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench import settings
-from workbench.measure.racing import is_open, outpaced
+from workbench.measure.racing import far_behind, is_open
 from workbench.measure.rounds import LOOKS, Decision, Times, decide, next_look, rounds_due, turned
 from workbench.sweep import grid
 from workbench.sweep.spec import Cell, Spec
@@ -147,7 +147,7 @@ class Course:
     def _ahead(self) -> list[str]:
         """Keys of those that may still be the fastest, none where it is known to a tenth which one is."""
         paced: Times = {key: self.seconds[key] for key in self.comparison.cells if key in self._pacing()}
-        behind = outpaced(paced)
+        behind = far_behind(paced)
         ahead: Times = {key: seconds for key, seconds in paced.items() if key not in behind}
         is_one_untimed = self.measured < LOOKS[0] and not all(ahead.values())
         return [str(key) for key in ahead] if is_one_untimed or is_open(ahead) else []
