@@ -12,6 +12,8 @@ from workbench.measure.rounds import LOOKS
 Row = Mapping[str, Any]
 SPREAD = 0.1
 """Deviation of a cell's rounds, as a share, from which on it is told; that of the fixed work beside them, too."""
+NOISIER = 2.0
+"""Where the noise is known that is usual, a spread is told from so many times that on."""
 SLOW = 0.8
 """Frequency of a round by the highest of the cell below which it is told."""
 
@@ -24,18 +26,33 @@ def spread(row: Row) -> float | None:
     return statistics.stdev(logs) if len(logs) > 1 else None
 
 
-def of_row(row: Row) -> Iterator[str]:
-    """What makes the numbers of one pooled row doubtful, each in a few words; nothing for a good one."""
+def of_row(row: Row, usual: float = 0.0) -> Iterator[str]:
+    """What makes the numbers of one pooled row doubtful, each in a few words; nothing for a good one.
+
+    `usual` is the deviation of rounds that is usual among the rows that are shown, where that is known: what all of
+    them have tells nothing of one.
+    """
     if row["status"] not in cells.NUMBERED:
         return
-    deviation = spread(row)
-    if deviation is not None and deviation > SPREAD:
-        yield f"rounds spread by {words.density(deviation, 2)}"
+    yield from of_spread(row, usual)
     if 0 < row["rounds"] < LOOKS[0]:
         yield f"{words.plural(row['rounds'], 'round')}, fewer than four"
+    yield from of_surroundings(row)
+
+
+def of_surroundings(row: Row) -> Iterator[str]:
+    """What ran beside the rounds of one pooled row, and what the machine did meanwhile."""
     if row["rounds_disturbed"]:
         yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
     yield from of_machine(row).values()
+
+
+def of_spread(row: Row, usual: float = 0.0) -> Iterator[str]:
+    """How far the rounds of one pooled row spread, where that is more than the `usual` deviation lets expect."""
+    deviation = spread(row)
+    if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
+        beside = f"; {words.density(usual, 2)} is usual here" if usual else ""
+        yield f"rounds spread by {words.density(deviation, 2)}{beside}"
 
 
 def of_machine(row: Row) -> dict[str, str]:

@@ -1,20 +1,23 @@
-"""Rounds that lie off, cells to doubt and cells without a result: what a reader looks at before he believes a chart."""
+"""Rounds that lie off, cells to doubt and cells without a result: what a reader looks at before he believes a chart.
+
+What lies off is judged by the noise of the rows themselves: on a shared machine rounds alike in everything differ by
+tens of per cent, on a quiet one a tenth is an event.
+"""
 
 import math
 import statistics
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 from typing import NamedTuple
 
 from workbench.analysis import cells, doubts, words
 from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import LOOKS
+from workbench.measure.rounds import FLOOR, LOOKS
 
-FAR = 3.5
-"""A round that lies so many deviations from the median lies off (Iglewicz and Hoaglin 1993, by median deviations)."""
-NORMAL = 1.4826
-"""The standard deviation of a normal law over its median deviation."""
-LEAST = 0.01
-"""The least deviation that is believed, as a share."""
+MISTAKEN = 0.05
+"""Probability that among rounds of the same normal noise any at all is listed."""
+NORMAL, OF_PAIRS = 1.4826, 1.0483
+"""The standard deviation of a normal law over its median deviation, and over the median difference of two values."""
 
 
 class Outlier(NamedTuple):
@@ -26,35 +29,72 @@ class Outlier(NamedTuple):
 
 
 def outliers(rows: Iterable[cells.Row]) -> list[Outlier]:
-    """Those of pooled rows, cells without a result first, then in the order of the rows. O(rows * rounds)."""
+    """Those of pooled rows, cells without a result first, then in the order of the rows. O(rows * rounds**2)."""
     rows = list(rows)
     lost = [row for row in rows if row["status"] not in cells.NUMBERED]
     found = [Outlier(row, "", f"{row['status']}: {row['reason'] or 'no reason given'}") for row in lost]
+    usual, count = usual_of(rows), sum(len(logs) for row in rows for logs in _by_run(row).values())
     for row in rows:
         if row["status"] in cells.NUMBERED:
-            found += [Outlier(row, "", doubt) for doubt in _doubts(row)]
-            found += [Outlier(row, place, reason) for place, reason in rounds_off(row)]
+            found += [Outlier(row, "", doubt) for doubt in _doubts(row, usual)]
+            found += [Outlier(row, place, reason) for place, reason in rounds_off(row, usual, count)]
     return found
 
 
-def _doubts(row: cells.Row) -> Iterator[str]:
+def usual_of(rows: Iterable[cells.Row]) -> float:
+    """The deviation of rounds that is usual among pooled rows, as `usual_deviation` finds it."""
+    return usual_deviation(list(logs.values()) for row in rows for logs in _by_run(row).values())
+
+
+def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
+    """The standard deviation of a round's logarithm that is usual, from those of each cell in each run.
+
+    From the median of the differences of two rounds of a cell, which a few rounds that lie off do not move, and the
+    number of rounds neither (Rousseeuw and Croux 1993). `measure.rounds.FLOOR` at least.
+    """
+    differences = [abs(first - second) for run in runs for first, second in combinations(run, 2)]
+    return max(OF_PAIRS * statistics.median(differences), FLOOR) if differences else FLOOR
+
+
+def _doubts(row: cells.Row, usual: float) -> Iterator[str]:
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
-    yield from doubts.of_row(row)
+    yield from doubts.of_spread(row, usual)
+    yield from doubts.of_surroundings(row)
 
 
-def rounds_off(row: cells.Row) -> Iterator[tuple[str, str]]:
-    """The rounds of a pooled row that lie off the others of their run, each with how far; of four rounds or more."""
+def rounds_off(row: cells.Row, usual: float, count: int) -> Iterator[tuple[str, str]]:
+    """The rounds of a pooled row that lie off the others of their run, each with how far; of four rounds or more.
+
+    A round is held against the median of the other ones, by the larger of their deviation and of the `usual` one, and
+    so far that among `count` rounds of normal noise one would hardly be.
+    """
+    far = statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
+    runs = _by_run(row)
+    for run, logs in runs.items():
+        of_run = f" of {run}" if len(runs) > 1 else ""
+        for number, log in sorted(logs.items()) if len(logs) >= LOOKS[0] else ():
+            others = [other for place, other in logs.items() if place != number]
+            middle = statistics.median(others)
+            deviation = max(NORMAL * statistics.median(abs(other - middle) for other in others), usual)
+            limit = far * deviation * math.sqrt(1 + math.pi / 2 / len(others))  # the median is uncertain, too
+            limit = max(limit, math.log(1 + doubts.SPREAD))
+            if abs(log - middle) > limit:
+                yield f"round {number + 1}{of_run}", _told(log - middle, limit, len(others))
+
+
+def _told(distance: float, limit: float, others: int) -> str:
+    times = words.number(math.exp(distance), 2)
+    noise = (
+        f"up to {words.number(math.exp(limit), 2)}" if distance > 0 else f"down to {words.number(math.exp(-limit), 2)}"
+    )
+    return f"took {times} times the median of its {others} other rounds; {noise} times is noise here"
+
+
+def _by_run(row: cells.Row) -> dict[str, dict[int, float]]:
+    """Logarithms of the seconds of a pooled row's rounds, by run."""
     runs: dict[str, dict[int, float]] = {}
     for (run, number), seconds in values_of(row, "seconds_step").items():
         if seconds > 0:
             runs.setdefault(run, {})[number] = math.log(seconds)
-    for run, logs in runs.items():
-        if len(logs) < LOOKS[0]:
-            continue
-        middle = statistics.median(logs.values())
-        deviation = max(NORMAL * statistics.median(abs(log - middle) for log in logs.values()), LEAST)
-        for number, log in sorted(logs.items()):
-            if abs(log - middle) > max(FAR * deviation, math.log(1 + doubts.SPREAD)):
-                times = words.number(math.exp(log - middle), 2)
-                yield f"round {number + 1} of {run}", f"took {times} times the median of its {len(logs)} rounds"
+    return runs

@@ -5,6 +5,7 @@ from typing import Any
 
 from workbench.analysis import cells, doubts
 from workbench.analysis.breakeven import BreakEven
+from workbench.analysis.outliers import usual_of
 from workbench.analysis.standings import MARKS, Headline, Place, Standings, headline_of, standings
 from workbench.analysis.told import MEASURES
 from workbench.reports.page import Table, table_of
@@ -31,11 +32,13 @@ def tables(group: cells.Group, anchors: Anchors) -> list[dict[str, Any]]:
 
 def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     timed = found.measure.startswith("seconds")
+    measured = [place.row for line in found.lines for place in line.places if place.row is not None]
+    usual = usual_of(measured)
     lines: list[dict[str, Any]] = [
         {
             "density": line.density,
             "verdict": line.verdict,
-            "places": [_place(one, anchors, timed) for one in line.places],
+            "places": [_place(one, anchors, usual if timed else None) for one in line.places],
         }
         for line in found.lines
     ]
@@ -43,6 +46,8 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     legend = [f"{MARKS[mark][0]} {MARKS[mark][1]}" for mark in found.marks]
     if any(place["doubt"] for line in lines for place in line["places"]):
         legend.append("! doubtful: its row says why")
+    if len(measured) < sum(len(line.places) for line in found.lines):
+        legend.append("empty: not measured there")
     return {
         "caption": f"{what} by density and contender",
         "columns": found.contenders,
@@ -51,10 +56,13 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
     }
 
 
-def _place(place: Place, anchors: Anchors, timed: bool) -> dict[str, str]:
-    """What one place shows: sign and word of its mark, the quantity, doubts about a time, and its row's place."""
+def _place(place: Place, anchors: Anchors, usual: float | None) -> dict[str, str]:
+    """What one place shows: sign and word of its mark, the quantity, doubts, and its row's place.
+
+    Doubts are about times, which have a `usual` deviation.
+    """
     row, (sign, meaning) = place.row, MARKS[place.mark]
-    doubt = "; ".join(doubts.of_row(row)) if row is not None and timed else ""
+    doubt = "; ".join(doubts.of_row(row, usual)) if row is not None and usual is not None else ""
     anchor = anchors.get(id(row), "") if row is not None else ""
     return {"text": place.text, "mark": place.mark, "sign": sign, "meaning": meaning, "doubt": doubt, "anchor": anchor}
 
