@@ -70,7 +70,7 @@ def test_where_dense_wins_or_nothing_is_decided_it_says_so_plainly():
     assert "For time sparse and dense are level, within 10 % at every density measured" in level.verdict
     assert "are level, within 10 %: " in level.time[0]
     same = advise(frame(DENSE, ALIKE, noise=0.2))
-    assert "For time it is undecided at every density, from 0.1 to 30.1 % (the interval holds 1)" in same.verdict
+    assert "For time it is undecided at every density, from 0.1 to 30.1 % (neither is surely better)" in same.verdict
     rows = [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()]
     assert "it runs where dense needs 82 GB and the limit is 16 GB" in advise(store.frame(rows)).verdict
     assert advise(store.frame()).sentences == ("There is no answer yet: no rows were given.",)

@@ -56,4 +56,4 @@ def test_the_headline_is_the_number_at_the_datas_own_density_where_there_is_one(
     assert found.number == "Sparse is 2.6 times faster"
     assert found.where.startswith("At 3.01 %, the data's own density. CSR ours")
     assert [row["format"] for row in found.rows] == ["csr", "dense"]
-    assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "no number"
+    assert headline_of(group_of(maker.DENSE), "seconds_step", []).number == "Not known"

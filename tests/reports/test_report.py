@@ -149,8 +149,7 @@ def test_charts_and_tables_can_be_read_aloud(rich):
             assert re.search(rf'<(title|desc) id="{place}">[^<]+</', text)
     assert all(attributes.get("scope") in ("col", "row") for attributes in page.named("th"))
     assert len(page.named("caption")) == len(page.named("table"))
-    told = 1  # of the chart of bounds, which these rows have none of, the numbers alone
-    assert len(page.named("details")) == len(charts) + told + 1 + len(page.named("tr", "id"))
+    assert len(page.named("details")) == len(charts) + 1 + len(page.named("tr", "id"))
 
 
 def test_every_failed_cell_is_listed_with_its_reason(rich):

@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 from tests.support import rows as maker
 from workbench import plots, store
 from workbench.analysis import cells
-from workbench.reports import cell_rows, export, hover, pdf, report, results
+from workbench.reports import answer, cell_rows, export, hover, pdf, report, results
 
 NASTY = '</td></script><script>alert("x")</script> | `x` [a](http://evil.example)'
 
@@ -136,3 +136,25 @@ def test_a_chart_takes_no_more_room_where_the_name_of_its_group_is_long(tmp_path
         page = report.html(store.frame(rows), tmp_path / "a.html", title="t", command="c", machine={}).read_text()
         sizes.append(len(page))
     assert sizes[1] < 1.1 * sizes[0]
+
+
+def test_a_machine_is_told_in_words_and_its_versions_once():
+    record = {"bytes_memory": 25_276_510_208, "numba_threading_layer": "omp", "versions": {"numpy": "2.4"}}
+    several = report._of_machine({"first": record, "second": {"gpu": {"bytes_memory": None}}})
+    assert report._of_machine(record) == [("memory", "25 GB"), ("numba threading layer", "omp")]
+    assert [name for name, _ in several] == ["first: memory", "first: numba threading layer", "second: gpu: memory"]
+
+
+def test_the_verdict_table_marks_what_is_doubtful_beside_the_other_cells_and_says_what_an_empty_place_is():
+    rows = maker.sweep(rounds=6, noise=0.2, shared=0.0)
+    left = [row for row in rows if (row["format"], row["density"]) != ("csr", 0.001)]
+    times, _ = answer.tables(cells.groups(store.frame(left))[0], {})
+    assert not [place for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
+    assert times["legend"][-1] == "empty: not measured there"
+    noisy = [row for row in rows if (row["format"], row["density"]) == ("csr", 0.01)]
+    for row in noisy[::2]:
+        row["seconds_step"] *= 8
+    times, _ = answer.tables(cells.groups(store.frame(rows))[0], {})
+    [doubt] = [place["doubt"] for line in times["lines"] for place in line["places"] if "spread" in place["doubt"]]
+    assert doubt.endswith("% is usual here")
+    assert "empty" not in times["legend"][-1]

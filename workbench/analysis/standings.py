@@ -10,12 +10,9 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import FEW, Contest, contests
-from workbench.analysis.intervals import ONCE
+from workbench.analysis.compare import Contest, contests
 from workbench.analysis.told import MEASURES
 from workbench.analysis.worse import trained_worse
-from workbench.measure.racing import believed
-from workbench.measure.rounds import Ratio
 
 Row = Mapping[str, Any]
 MARKS = {
@@ -160,7 +157,7 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     natural = [one for one in decided if _asked(one) is None]
     one = next(iter([*natural, *decided, *(one for one in found if one.ratio), *found]), None)
     if one is None or one.ratio is None:
-        return Headline(measure, "no number", "", finding, ())
+        return Headline(measure, "Not known", "", finding, ())
     sparse, dense, ratio = one.known
     quantities = [f"{words.line(row)}: {words.measured_quantity(row, measure)}" for row in (sparse, dense)]
     each = " a step" if measure.startswith("seconds") else ""
@@ -169,15 +166,8 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense))
 
 
-def _number(one: Contest, ratio: Ratio, measure: str) -> str:
+def _number(one: Contest, ratio: Any, measure: str) -> str:
     _, verb, better = MEASURES[measure]
     if one.verdict in ("sparse", "dense"):
         return f"{one.verdict.capitalize()} {verb} {words.gain(ratio)} {better}"
-    if one.verdict == "level":
-        return "Level, within 10 %"
-    known = believed(ratio) if measure.startswith("seconds") else ratio
-    if one.why not in (FEW, ONCE) and not known.low <= 1 <= known.high:
-        return f"Undecided: {one.why}"
-    if measure.startswith("seconds"):
-        return f"Undecided: sparse is {words.times(known)} as fast"
-    return f"Undecided: dense needs {words.times(known)} as much"
+    return "Level, within 10 %" if one.verdict == "level" else "Undecided"

@@ -39,9 +39,9 @@ def _plain(value: Any) -> str:
 
 
 def _unbroken(value: Any) -> str:
-    """Text whose numbers stay on the line of their sign and of their unit."""
+    """Text whose numbers stay on the line of their sign, of their unit, and of the word width."""
     units = r"(?<=\d) (?=(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w))"
-    return re.sub(rf"(?<=≤) (?=\d)|{units}", "\u00a0", str(value))
+    return re.sub(rf"(?<=≤) (?=\d)|(?<=width) (?=\d)|{units}", "\u00a0", str(value))
 
 
 def _fenced(value: str) -> str:

@@ -106,7 +106,7 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups, evens),
         "failures": _failures(groups),
-        "machine": table_of(("what", "value"), flat(written(machine))),
+        "machine": table_of(("what", "value"), _of_machine(written(machine))),
         "machines": table_of(*machines.table(pooled)),
         "versions": table_of(("what", "value"), _versions(rows)),
         "method": list(method.sentences(rows)),
@@ -144,13 +144,17 @@ def _sections(advice: Advice) -> list[tuple[str, tuple[str, ...]]]:
 
 def _by_group(said: Sequence[str], groups: Sequence[cells.Group]) -> list[tuple[str, list[str]]]:
     """Sentences under the label of the group that they begin with, which is then said once; others under none."""
-    labels = [f"{group.label[:1].upper()}{group.label[1:]}" for group in groups] if len(groups) > 1 else []
+    labels = [_capital(group.label) for group in groups] if len(groups) > 1 else []
     found: dict[str, list[str]] = {}
     for sentence in said:
         label = next((label for label in labels if sentence.startswith(f"{label}: ")), "")
         rest = sentence.removeprefix(f"{label}: ") if label else sentence
-        found.setdefault(label, []).append(f"{rest[:1].upper()}{rest[1:]}")
+        found.setdefault(label, []).append(_capital(rest))
     return list(found.items())
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEven]]) -> Table:
@@ -161,8 +165,9 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
     for measure, of_measure in evens.items():
         for even in of_measure:
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
-            row = [words.line(even.settings), MEASURES[measure][0], even.place or "none"]
-            rows.append([*row, *([labels[settings]] if several else []), even.sentence])
+            line = words.line(even.settings)
+            row = [line, MEASURES[measure][0], even.place or "none", *([labels[settings]] if several else [])]
+            rows.append([*row, _capital(even.sentence.removeprefix(f"{line} "))])  # the first column says whose it is
     columns = ("configuration", "in", "break-even", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)
 
@@ -186,6 +191,17 @@ def _failures(groups: Sequence[cells.Group]) -> Table:
 
 def _needed(row: cells.Row) -> str:
     return words.bytes_(row["bytes_needed"]) if row["bytes_needed"] else ""
+
+
+def _of_machine(machine: Mapping[str, Any]) -> list[tuple[str, str]]:
+    """A machine's record in words, without the versions, which have a table of their own."""
+    told = []
+    for name, value in flat(machine):
+        if "versions: " not in name:
+            is_bytes = "bytes_" in name and value.isdigit()
+            named = name.replace("bytes_", "").replace("_", " ")
+            told.append((named, words.bytes_(int(value), 2) if is_bytes else value))
+    return told
 
 
 def _versions(rows: Sequence[cells.Row]) -> list[tuple[str, str]]:
