@@ -6,20 +6,21 @@ from pathlib import Path
 import ipywidgets as widgets
 
 from workbench import store
+from workbench.panels import lab
 from workbench.panels.panel import Panel
 from workbench.sweep import run_folder
 
 INPUTS = (widgets.Button, widgets.ToggleButton, widgets.ToggleButtons, widgets.Dropdown, widgets.Text, widgets.Checkbox)
 
 
-def write_run(folder: Path, rows: list[dict], state: str = "running", **known) -> None:
-    """A run folder of the notebook's name with these rows."""
+def write_run(folder: Path, rows: list[dict], state: str = "running", name: str = lab.NAME, **known) -> None:
+    """A run folder of the notebook's name, or another, with these rows."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / store.FILE).unlink(missing_ok=True)
     for row in rows:
         store.append(folder / store.FILE, row)
     (folder / run_folder.PLAN).write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
-    found = run_folder.Progress("can_sparse_reduce_training_time", state, total=48, done=len(rows), **known)
+    found = run_folder.Progress(name, state, total=48, done=len(rows), **known)
     run_folder.write(folder, found)
 
 

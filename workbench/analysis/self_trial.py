@@ -55,7 +55,7 @@ def wanted(row: Row) -> str:
         return f"at least {_percent(low)} %" if low < 1 else "all"
     if high is not None:
         return f"at most {_percent(high)} %"
-    if row["part"] == "slow" and row["truth"] is not None:
+    if row["part"] in ("slow", "panel") and row["truth"] is not None:
         return "1 x" if row["truth"] == 1 else f"up to {row['truth']:.2f} x"
     return "flagged, or not slowed" if row["part"] == "threshold" else ""
 

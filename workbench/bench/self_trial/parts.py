@@ -13,6 +13,7 @@ from workbench.bench.self_trial import (
     demo,
     noise,
     outcomes,
+    panel,
     record,
     same,
     simulations,
@@ -55,6 +56,7 @@ PARTS = {
     "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
     "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
+    "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
     "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
 }

@@ -1,0 +1,157 @@
+"""The part in which a panel looks on: what it shows of a sweep must not make the sweep's trials slower.
+
+Each trial is measured twice a round, in turned order. Once as a sweep is seen: the trial tells its stages, and a panel
+in the kernel of a notebook reads the run folder, draws charts, tables and the verdict, and sends them. Once alone: no
+stage is told, and the kernel stands still. Both count whatever ran beside them; how many trials a sweep would have
+tried again is counted, too. A browser that shows the panel is not part of this.
+"""
+
+import contextlib
+import os
+import signal
+from collections.abc import Callable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from workbench import store
+from workbench.bench.self_trial import trials
+from workbench.bench.self_trial.groups import CONTENDERS, DATA, cell_of, split_key
+from workbench.bench.self_trial.outcomes import SelfTrialError, compared, counted, outcome
+from workbench.measure.machine import disturbance_limit
+from workbench.measure.rounds import LOOKS, Ratio, ratio_of, turned
+from workbench.sweep import grid, run_folder, trial
+from workbench.sweep.spec import Cell, Spec, dump
+
+FILE = "self-panel.jsonl"
+ALONE, SEEN = NAMES = ("alone", "seen")
+WORK = f"{__name__}:untold"
+BATCH_ROWS, DENSITY = (64, 512), 0.03
+SECONDS_START = 120.0
+"""How long a kernel may take to show its first panel: libraries are loaded from a cold disk once."""
+PANEL = """
+from workbench.panels import lab
+panel = lab.show(lab.study(dataset="uniform", run_dir={folder!r}), True)
+"""
+"""What the notebook runs. Its choices are not those of the sweep, which costs it a sentence more."""
+TOGETHER = "all cells together"
+
+Row = Mapping[str, Any]
+
+
+def untold(request: dict) -> Iterator[dict]:
+    """The answers of a trial's process without its stages."""
+    yield from (answer for answer in trial.answers(request) if "stage" not in answer)
+
+
+def cells() -> dict[str, Cell]:
+    """What is measured, by what it is called."""
+    return {
+        f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
+        for batch_rows in BATCH_ROWS
+        for name in CONTENDERS
+    }
+
+
+def spec() -> Spec:
+    """The sweep of these cells, which the panel shows."""
+    axes = {**DATA, "batch_rows": BATCH_ROWS, "density": (DENSITY,)}
+    return Spec(name="self-panel", axes=axes, contenders=list(CONTENDERS.values()))
+
+
+@contextlib.contextmanager
+def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
+    """A notebook's kernel with the panel of the run in `folder`; gives what sends it a signal.
+
+    `SelfTrialError` where Jupyter is missing, or where the panel cannot be shown.
+    """
+    try:
+        from jupyter_client.manager import KernelManager
+    except ImportError as error:
+        raise SelfTrialError(f"A panel needs Jupyter: pip install 'sparse-workbench[lab]' ({error}).") from None
+    manager = KernelManager()
+    manager.start_kernel(env=os.environ.copy())
+    try:
+        client = manager.blocking_client()
+        client.start_channels()
+        client.wait_for_ready(SECONDS_START)
+        code = PANEL.format(folder=str(folder))
+        reply = client.execute_interactive(code, timeout=SECONDS_START, output_hook=lambda _: None)
+        client.stop_channels()
+        if reply["content"]["status"] != "ok":
+            raise SelfTrialError(f"The panel was not shown: {reply['content'].get('evalue', 'no reason given')}")
+        pid = manager.provisioner.pid
+        yield lambda number: os.kill(pid, number)
+    finally:
+        manager.shutdown_kernel(now=True)
+
+
+def panel(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[dict[str, Any]]:
+    """Measure up to `most` rounds, at least those of a first look; outcomes of these rounds."""
+    name, rows = trials.experiment("panel"), []
+    with (
+        trials.Trials(folder / FILE, name, work=WORK) as alone,
+        trials.Trials(folder / FILE, name) as seen,
+    ):
+        by_name = {ALONE: alone, SEEN: seen}
+        seen.supervisor.run_name = alone.supervisor.run_name  # one run: their rounds are compared
+        shown = begun(seen)
+        try:
+            with kernel(shown) as tell:
+                for number in range(most):
+                    if number >= LOOKS[0] and budget.is_over:
+                        break
+                    for cell in cells().values():
+                        for way in turned(NAMES, number):
+                            budget.tell(f"a panel beside a trial, round {number + 1}")
+                            tell(signal.SIGCONT if way == SEEN else signal.SIGSTOP)
+                            rows.append(row := by_name[way].measure_once(trials.task_of(cell, way, number)))
+                            store.append(shown / store.FILE, row | {"key": grid.key(cell)})
+        except SelfTrialError as error:
+            return [outcome("panel", f"{TOGETHER}: seen / alone", "quiet", status="failed", reason=str(error))]
+    return list(outcomes(rows))
+
+
+def begun(measured: trials.Trials) -> Path:
+    """The run folder of what measures, as a panel finds that of a sweep at work."""
+    supervisor = measured.supervisor
+    run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump(spec()))
+    supervisor.state.state = "running"
+    supervisor.write()
+    return supervisor.folder
+
+
+def outcomes(rows: list[Row]) -> Iterator[dict[str, Any]]:
+    """The ratio seen / alone of each cell and of all, and how many trials of each way a sweep would try again."""
+    by_cell: dict[str, list[Row]] = {}
+    for row in rows:
+        by_cell.setdefault(split_key(row["key"])[0], []).append(row)
+    names = {grid.key(cell): name for name, cell in cells().items()}
+    for key, own in by_cell.items():
+        sides = {way: _seconds(own, way) for way in NAMES}
+        yield _outcome(names.get(key, key), ratio_of(sides[SEEN], sides[ALONE], len(by_cell)))
+    means = {way: _means(list(by_cell.values()), way) for way in NAMES}
+    yield _outcome(TOGETHER, ratio_of(means[SEEN], means[ALONE]))
+    for way in NAMES:
+        own = [row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok"]
+        again = sum(row["busy_others"] > disturbance_limit(row["threads"]) for row in own)
+        yield counted("panel", "trials that a sweep would try again", way, again, len(own), (None, None))
+
+
+def _outcome(name: str, ratio: Ratio | None) -> dict[str, Any]:
+    """A ratio, which is met where its interval holds 1."""
+    is_met = ratio is not None and ratio.low <= 1.0 <= ratio.high
+    return compared("panel", f"{name}: seen / alone", "quiet", ratio, truth=1.0, met=is_met)
+
+
+def _seconds(rows: list[Row], way: str) -> dict[tuple[str, int], float]:
+    own = (row for row in rows if split_key(row["key"])[1] == way and row["status"] == "ok")
+    return {(row["run"], row["round"]): row["seconds_step"] for row in own}
+
+
+def _means(by_cell: list[list[Row]], way: str) -> dict[tuple[str, int], float]:
+    """Geometric means over all cells, of the rounds that every cell has."""
+    each = [_seconds(rows, way) for rows in by_cell]
+    whole = set.intersection(*map(set, each)) if each else set()
+    return {place: float(np.exp(np.mean([np.log(own[place]) for own in each]))) for place in sorted(whole)}
