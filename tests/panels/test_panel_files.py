@@ -177,3 +177,44 @@ def test_a_small_run_of_a_small_file_uses_all_of_it(tmp_path):
     assert (small["rows"], small["features"], small["rounds"]) == ("", "", "1")
     drawn = suited.reduced(suited.completed({"dataset": "uniform", "features": "10000"}))
     assert (drawn["rows"], drawn["features"]) == ("2000", "512")
+
+
+def test_other_data_have_a_run_of_their_own_and_what_was_measured_is_found_again(here, opened, news, monkeypatch):
+    """Rows of one sweep stay what they are when another is started: to be explored, and compared with."""
+
+    def start(spec, folder):
+        write_run(folder, [], "finished", name=spec.name)
+        (folder / run_folder.SPEC).write_text(dump(spec))
+        write_run(folder, made.sweep(), "finished", name=spec.name)
+
+    monkeypatch.setattr(run_folder, "start", start)
+    study = lab.study(name="", dataset="uniform", densities=[0.1])
+    panel = opened(study)
+    runs = here / "runs"
+    assert (study.name, study.target) == ("uniform", runs / "uniform")
+    panel.run.click()
+    panel.step()
+    study.choose(dataset="svmlight", path=str(news))
+    assert (study.folder, study.rows, study.progress) == (runs / "news", (), None)
+    panel.run.click()
+    panel.step()
+    assert len(study.rows) == 48
+    study.choose(dataset="uniform", densities="0.1")
+    assert (study.folder, study.outdated, len(study.rows)) == (runs / "uniform", "", 48)
+    study.choose(densities="0.3")
+    assert study.target == runs / "uniform-2"
+    assert "Run measures what is chosen now in runs/uniform-2; this run stays in runs/uniform." in text(panel)
+    assert "--run runs/uniform-2" in study.command
+    panel.run.click()
+    panel.step()
+    assert (study.folder, study.outdated) == (runs / "uniform-2", "")
+    study.choose(densities="0.1")
+    assert (study.folder, study.outdated) == (runs / "uniform", "")
+
+
+def test_a_sweep_beside_another_is_refused_and_told(here, opened, monkeypatch):
+    monkeypatch.setattr(run_folder, "start", lambda *_: pytest.fail("it started"))
+    panel = opened(lab.study(dataset="uniform"))
+    write_run(here / "runs" / "another", [], "running", name="another")
+    panel.run.click()
+    assert "Starting failed: another is at work, and two sweeps at once disturb each other." in text(panel)

@@ -1,11 +1,9 @@
 """A sweep from the command line: what is wrong is found first, what is large is asked about, a verdict ends it."""
 
-import re
 import shlex
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import typer
 from rich.table import Table
@@ -15,8 +13,8 @@ from workbench.analysis import refining, words
 from workbench.command import conclusion, terminal
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
-from workbench.study.specs import spec_of
-from workbench.sweep import estimate, places, run_folder
+from workbench.study.specs import name_of, spec_of
+from workbench.sweep import estimate, homes, places, run_folder
 from workbench.sweep import spec as specs
 from workbench.sweep.estimate import Size
 from workbench.sweep.places import Place
@@ -62,15 +60,9 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
             chosen = {**chosen, **guessed}
         complete = suited.completed(chosen)
         files.refuse_unread(chosen, complete["dataset"])
-        return spec_of(complete, _name_of(complete))
+        return spec_of(complete, name_of(complete))
     except ChoiceError as error:
         raise SpecError(str(error)) from None
-
-
-def _name_of(choices: Mapping[str, Any]) -> str:
-    """A name for a run folder: that of the user's file, else of the data set."""
-    stem = Path(suited.relevant(choices)["path"]).name.partition(".")[0]
-    return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-") or choices["dataset"]
 
 
 def refuse_wrong_files(size: Size) -> None:
@@ -116,7 +108,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place], typed
 
     On SLURM the job is printed that runs the sweep whose dry run was `typed` so.
     """
-    rows = store.read(folder) if (folder / store.FILE).exists() else []
+    rows = homes.stored(folder)
     seconds = estimate.seconds_of(size, spec, rows)
     shown = Table(title=f"{spec.name}: nothing was started", show_header=False, title_justify="left")
     shown.add_row("cells", f"{size.cells:,}, of which dense ones on several threads have a twin on one")
@@ -177,9 +169,11 @@ def tell_left_out(size: Size) -> None:
         terminal.console.print(f"  {note}", style="yellow", markup=False)
 
 
-def tell_started(size: Size, folder: Path) -> None:
-    """What is left out, where a sweep runs, and how to stop it from elsewhere: it outlives this command."""
+def tell_started(size: Size, folder: Path, taken_over: str = "") -> None:
+    """What is left out, what was `taken_over`, where a sweep runs, and how to stop it: it outlives this command."""
     tell_left_out(size)
+    if taken_over:
+        terminal.console.print(taken_over, style="yellow", highlight=False, markup=False)
     where = f"Runs in {folder}, also without this terminal. Stop it with: workbench stop {folder}"
     terminal.console.print(where, highlight=False, markup=False, soft_wrap=True)
 

@@ -20,7 +20,7 @@ from workbench.panels.results import NoResultError, Shown, break_evens, chart, d
 from workbench.panels.state import LabState
 from workbench.study import suited
 from workbench.study.choices import BY_NAME, ChoiceError
-from workbench.study.specs import spec_of
+from workbench.study.specs import name_of, spec_of
 from workbench.sweep import run_folder
 from workbench.sweep.spec import unknown, validate
 
@@ -37,6 +37,8 @@ NAME = "can_sparse_reduce_training_time"
 SECONDS_BETWEEN = 5.0
 _shown: dict[str, "Panel"] = {}
 """The panel of each run folder."""
+_started: dict[tuple, "Start"] = {}
+"""The first panel of this kernel, by what it was asked."""
 
 
 def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
@@ -56,13 +58,14 @@ def parameters(namespace: Mapping[str, Any]) -> dict[str, Any]:
 def study(*, name: str = NAME, run_dir: str = "", smoke: bool = False, **chosen: Any) -> LabState:
     """A study with these choices; it finds its run again if there is one. `ChoiceError` says what is wrong with them.
 
-    The rows are in `run_dir`, which is `runs/NAME` where not given. `smoke` makes everything small: it is done in
-    seconds and shows that all works; its numbers answer nothing.
+    The rows are in `run_dir`, which is `runs/NAME` where not given, and `runs/NAME-2` and so on where that has rows of
+    other settings, none of which answers; without a name it is that of the data. `smoke` makes everything small: it is
+    done in seconds and shows that all works; its numbers answer nothing.
     """
     values = suited.completed(chosen)
     if smoke:
         name, values = f"{name}-smoke", suited.reduced(values)
-    spec_of(values, name)
+    spec_of(values, name or name_of(values))
     return LabState(name, values, run_dir)
 
 
@@ -99,10 +102,11 @@ def show(study: LabState, show_widgets: bool | None = None) -> "Panel | None":
 def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any) -> "Start | None":
     """Show the first panel with one of its answers open: advise, sweep, explore, compare or inspect.
 
-    `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. None comes back
-    where no front end is there; `answered` gives the same answers to cells.
+    `asked` is what is known already: source (a file or a data set), model, run, other_run, seconds. The same cell run
+    again, as after a reload of the browser, shows the same panel with all that is in it; another one closes it. None
+    comes back where no front end is there; `answered` gives the same answers to cells.
     """
-    about = _asked(asked)
+    about, question = _asked(asked), (answer, *sorted(asked.items()))
     answers.get(answer)
     if not (has_front_end() if show_widgets is None else show_widgets):
         print("No front end, so no panel: the next cell answers.")
@@ -111,7 +115,12 @@ def start(answer: str = "advise", show_widgets: bool | None = None, **asked: Any
 
     from workbench.panels.start import Start
 
-    panel = Start(about, answer)
+    panel = _started.get(question)
+    if panel is None or panel.root.comm is None:
+        for before in _started.values():
+            before.close()
+        _started.clear()
+        panel = _started[question] = Start(about, answer)
     display(panel)
     panel.watch()
     return panel
@@ -145,7 +154,7 @@ def run(study: LabState, panel: "Panel | None" = None, tell: Callable[[str], Non
     if planned is None:
         raise ChoiceError(study.problem)
     sentences = filter(None, (str(planned), planned.without, study.following))
-    tell(" ".join([*sentences, f"The rows are kept in {study.folder}."]))
+    tell(" ".join([*sentences, f"The rows are kept in {study.target}."]))
     if not study.is_current:
         study.start()
     try:

@@ -43,7 +43,9 @@ def outdated_line(state: LabState) -> str:
     if not state.outdated:
         return ""
     differs = f"<strong>{pages.OUTDATED}</strong> The run has {html.escape(state.outdated)}."
-    return f'<div class="wb-problem wb-outdated" role="status">{differs} Run measures what is chosen now.</div>'
+    own = f" in {shorter(state.target)}; this run stays in {shorter(state.folder)}"
+    where = "" if state.target == state.folder else html.escape(own)
+    return f'<div class="wb-problem wb-outdated" role="status">{differs} Run measures what is chosen now{where}.</div>'
 
 
 def status_line(state: LabState) -> str:
@@ -58,7 +60,7 @@ def _status(state: LabState) -> tuple[str, str]:
         "starting": ("◔", "Starting."),
         "running": ("▶", "Running. Stop any time; finished trials stay."),
         "stopping": ("◔", "Stopping."),
-        "stopped": ("■", "Stopped. Run does the rest."),
+        "stopped": ("■", "Stopped. Resume does the rest." if state.is_resumable else "Stopped."),
         "finished": ("✓", "Finished."),
     }
     if state.status in known:
@@ -86,9 +88,9 @@ def trouble_box(state: LabState) -> str:
 
 
 def trouble(told: Trouble) -> str:
-    """What went wrong, its traceback folded."""
+    """What went wrong, its traceback folded where there is one."""
     summary, details = (html.escape(text) for text in told)
-    folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>"
+    folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'
 
 

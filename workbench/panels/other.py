@@ -7,7 +7,7 @@ from typing import Any
 
 from workbench.analysis import words
 from workbench.study.choices import BY_NAME
-from workbench.sweep import run_folder
+from workbench.sweep import homes, run_folder
 from workbench.sweep.spec import Spec
 
 CHOSEN = "choices.json"
@@ -23,17 +23,10 @@ def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> 
         of_run = run_folder.read_spec(folder)
     except run_folder.RunError:
         return ""
-    if spec is not None and measured(of_run) == measured(spec):
+    if spec is not None and homes.measured(of_run) == homes.measured(spec):
         return ""
     changes = _changes(_started_with(folder), choices)
     return words.join(changes) if changes else "another spec"
-
-
-def measured(spec: Spec) -> dict[str, Any]:
-    """What of a spec decides results: all but its name, what is said about it, and the order of what is measured."""
-    axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
-    contenders = frozenset(frozenset(contender.items()) for contender in spec.contenders)
-    return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "contenders": contenders}
 
 
 def _started_with(folder: Path) -> Mapping[str, Any]:

@@ -16,22 +16,33 @@ import pandas as pd
 import traitlets
 
 from workbench import store
+from workbench.analysis.pairs import CompareError
+from workbench.data.errors import DataError
+from workbench.formats import FormatError
+from workbench.models import ModelError
 from workbench.panels import other
 from workbench.panels.planned import Planned, plan
+from workbench.store.table import RowError
 from workbench.study import files, suited
 from workbench.study.choices import ChoiceError, complete
 from workbench.study.command_text import COMMAND, command_text
-from workbench.study.specs import spec_of
+from workbench.study.specs import name_of, spec_of
+from workbench.sweep import homes
 from workbench.sweep import run_folder as run_folder
 from workbench.sweep.progress import Progress
-from workbench.sweep.spec import Spec
+from workbench.sweep.run_folder import RunError
+from workbench.sweep.spec import Spec, SpecError
 
 SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 
 
+TOLD = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError, RunError, SpecError)
+"""Errors whose message says what to do: a traceback beside it would tell a person nothing."""
+
+
 class Trouble(NamedTuple):
-    """Something that went wrong: what, in a sentence, and the traceback for whoever wants it."""
+    """Something that went wrong: what, in a sentence, and the traceback for whoever wants it; "" where none is due."""
 
     summary: str
     details: str
@@ -39,10 +50,11 @@ class Trouble(NamedTuple):
 
 class LabState(traitlets.HasTraits):
     """One study. `choices` are as typed, `filled` those of them that follow from the profile of a file; `problem` says
-    what is wrong with them, else `planned` what Run would do.
+    what is wrong with them, else `planned` what Run would do, and `target` the run folder that it would do it in.
 
     `progress` and `rows` are as last read from `folder` by `poll`; both are empty while there is no run. `outdated`
-    says in which choices that run differs from the present ones, and is empty where it does not.
+    says in which choices that run differs from the present ones, and is empty where it does not. A study without a name
+    of its own has that of its data: other data then have another folder, where their newest run is found again.
     """
 
     choices = traitlets.Dict()
@@ -60,18 +72,23 @@ class LabState(traitlets.HasTraits):
         self, name: str, given: Mapping[str, Any] | None = None, run_dir: str | Path = "", spec: Spec | None = None
     ) -> None:
         super().__init__()
-        self._given_spec = spec
-        self.name, self.given = name, suited.completed(given or {})
-        self.folder = Path(run_dir or run_folder.ROOT / name).resolve()
-        self._is_named = bool(run_dir)
-        self._read: tuple[tuple[int, int], ...] = ()
+        self._given_spec, self._own_name = spec, name
+        self.given = self.choices = suited.completed(given or {})
+        self._is_placed, self._found_for = bool(run_dir), self.name
+        self.folder = self.target = Path(run_dir or run_folder.ROOT / self.name).resolve()
+        self._read: tuple = ()
         self._due = 0.0
         self._framed: tuple | None = None
         self._frame = store.frame()
         self._files: tuple[tuple[int, int] | None, ...] = ()
         self._compared: tuple | None = None
-        self.choices = self.given
+        self.observe(self._plan, names=["choices"])
         self.attach()
+
+    @property
+    def name(self) -> str:
+        """The name of the sweep, its own or that of the data."""
+        return self._own_name or name_of(self.choices)
 
     def choose(self, **chosen: Any) -> None:
         """Change some choices; whether they can be measured shows in `problem` and `planned`.
@@ -86,15 +103,28 @@ class LabState(traitlets.HasTraits):
             self.filled = found
             self.choose(**found)
 
-    @traitlets.observe("choices")
     def _plan(self, _change: Any = None) -> None:
+        if self.name != self._found_for and not self.alive:
+            self._find()
+            self._read_run()
         self._files = files.stamps(self.choices)
         try:
             spec = self.spec()
-            self.planned, self.problem = plan(spec, self._stored()), ""
+            self.planned, self.problem = self._planned(spec), ""
         except ChoiceError as error:
             spec, self.planned, self.problem = None, None, str(error)
         self._compare(spec)
+
+    def _planned(self, spec: Spec) -> Planned:
+        """The plan of a sweep; another run of the name that holds it takes the place of the one that is shown."""
+        planned, self.target = plan(spec, homes.stored(self.folder)), self.folder
+        if not self._is_placed and not self.alive:
+            self.target = homes.of(spec, self.folder, planned.reused)
+        if self.target != self.folder and self.target.exists():
+            self.folder = self.target
+            self._read_run()
+            planned = plan(spec, homes.stored(self.folder))
+        return planned
 
     def _compare(self, spec: Spec | None) -> None:
         """Tell whether the rows are of this spec, the present one; None where the choices make none."""
@@ -113,7 +143,7 @@ class LabState(traitlets.HasTraits):
     @property
     def command(self) -> str:
         """The command that measures the same into the same folder."""
-        run = shlex.quote(shorter(self.folder))
+        run = shlex.quote(shorter(self.target))
         return f"{COMMAND} {run}/{run_folder.SPEC} --run {run}" if self._given_spec else command_text(self.choices, run)
 
     @property
@@ -131,7 +161,12 @@ class LabState(traitlets.HasTraits):
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
         if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
             return False
-        return other.measured(run_folder.read_spec(self.folder)) == other.measured(self.spec())
+        return homes.holds(self.folder, self.spec())
+
+    @property
+    def is_resumable(self) -> bool:
+        """Whether the run in the folder was stopped, and is of these choices: starting it does the rest."""
+        return self.planned is not None and self.status == "stopped" and not self.outdated
 
     @property
     def status(self) -> str:
@@ -157,9 +192,7 @@ class LabState(traitlets.HasTraits):
 
         A run that was started from the same choices as this study shows the choices as they were changed for it.
         """
-        if not self._is_named:
-            self.folder = next((path for path in run_folder.runs(run_folder.ROOT) if self._is_mine(path)), self.folder)
-            self.folder = self.folder.resolve()
+        self._find()
         self.poll()
         kept = self.folder / other.CHOSEN
         if self.progress is not None and kept.exists():
@@ -168,20 +201,32 @@ class LabState(traitlets.HasTraits):
                 self.choices = complete(chosen["chosen"])
         self._plan()
 
-    def _is_mine(self, folder: Path) -> bool:
-        progress = run_folder.read(folder)
-        return progress.name == self.name and (progress.alive or bool(run_folder.rows(folder)))
+    def _find(self) -> None:
+        """The folder of the newest run of the name, or the one that a first run would have."""
+        self._found_for = self.name
+        if not self._is_placed:
+            mine = (path for path in homes.named(self.name) if run_folder.read(path).alive or run_folder.rows(path))
+            self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
     def poll(self) -> None:
         """Read what changed in the run folder or at the user's files. Takes under a millisecond when nothing did."""
         if files.stamps(self.choices) != self._files:
             self._plan()
-        if not (self.folder / "progress.json").exists():
-            self.progress, self.rows = None, ()
-            return
         was_alive = self.alive
+        self._read_run()
+        if not self.alive and (was_alive or self.stopping):
+            self.stopping = False
+            self._plan()
+        elif self._started != self._compared:
+            self._plan()
+
+    def _read_run(self) -> None:
+        """Progress and rows of the run in the folder; both empty where there is none."""
+        if not (self.folder / "progress.json").exists():
+            self.progress, self.rows, self._read = None, (), ()
+            return
         self.progress = run_folder.read(self.folder)
-        stamp = tuple(file_stamp(self.folder / name) for name in ("plan.json", store.FILE))
+        stamp = self.folder, *(file_stamp(self.folder / name) for name in ("plan.json", store.FILE))
         if self.progress.state == "starting":  # plan.json is still that of the run before
             self.rows, self._read = (), ()
         elif stamp != self._read and (monotonic() >= self._due or not self.alive):
@@ -189,20 +234,13 @@ class LabState(traitlets.HasTraits):
             self.rows, self._read = tuple(run_folder.rows(self.folder)), stamp
             took = monotonic() - started
             self._due = monotonic() + SHARE * took if took > SECONDS_LITTLE else 0.0
-        if not self.alive and (was_alive or self.stopping):
-            self.stopping = False
-            self._plan()
-        elif self._started != self._compared:
-            self._plan()
-
-    def _stored(self) -> list[dict]:
-        """All rows in the folder, also those of other choices: they may answer trials of these."""
-        return store.read(self.folder) if (self.folder / store.FILE).exists() else []
 
     def start(self) -> None:
-        """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while one is at work)."""
+        """Start the sweep of the present choices, or its rest (`ChoiceError`; `RunError` while any is at work)."""
         spec = self.spec()
-        run_folder.start(spec, self.folder)
+        homes.refuse_beside(self.target)
+        run_folder.start(spec, self.target)
+        self.folder = self.target
         kept = json.dumps({"given": self.given, "chosen": self.choices}, indent=1)
         run_folder.replace_file(self.folder / other.CHOSEN, kept)
         self.trouble, self.exported, self.stopping = None, (), False
@@ -234,7 +272,8 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 def trouble_of(error: Exception, what: str) -> Trouble:
     """What is shown where `what` failed."""
-    return Trouble(f"{what} failed: {error}", "".join(traceback.format_exception(error)))
+    details = "" if isinstance(error, TOLD) else "".join(traceback.format_exception(error))
+    return Trouble(f"{what} failed: {error}", details)
 
 
 def shorter(path: Path) -> str:

@@ -1,6 +1,8 @@
 """From complete choices to the sweep they ask for, the user's files looked at."""
 
+import re
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 from workbench.study import files, suited
@@ -22,3 +24,13 @@ def spec_of(choices: Mapping[str, Any], name: str) -> Spec:
     if faults:
         raise ChoiceError("\n".join(faults.values()))
     return spec
+
+
+def name_of(choices: Mapping[str, Any]) -> str:
+    """A name for the sweep of complete choices and its run folder: that of the user's file, else of the data set.
+
+    >>> name_of({"dataset": "svmlight", "path": "~/my news.svm.gz"}), name_of({"dataset": "stdlib", "path": ""})
+    ('my_news', 'stdlib')
+    """
+    stem = Path(suited.relevant(choices)["path"]).name.partition(".")[0]
+    return re.sub(r"[^A-Za-z0-9_-]+", "_", stem).strip("_-") or choices["dataset"]

@@ -1,11 +1,16 @@
 """Sweep: sparse against dense over densities, on data and models that are chosen in the panel."""
 
+import json
 from typing import Any
 
 from workbench.advise import settings_of
+from workbench.panels import other
 from workbench.panels.answers import Answer, Asked, register
 from workbench.panels.guard import Guard
+from workbench.panels.state import LabState
 from workbench.study import suited
+from workbench.study.choices import ChoiceError
+from workbench.sweep import run_folder
 
 FOLLOWING = ("dataset", "path", "reading", "model", *suited.OF_FILES)
 """Choices that follow from what is asked about."""
@@ -34,10 +39,26 @@ class _Sweep:
         self.panel.close()
 
 
-def _study(asked: Asked) -> Any:
+def _study(asked: Asked) -> LabState:
+    """The study of what is asked about; before anything is, of what a panel swept last here, at work or not."""
     from workbench.panels import lab
 
-    return lab.study(**_chosen(asked))
+    is_untouched = all(getattr(asked, name) == Asked.class_traits()[name].default_value for name in ("source", "model"))
+    if is_untouched and (chosen := _swept_last()):
+        return LabState("", chosen)
+    return lab.study(name="", **_chosen(asked))
+
+
+def _swept_last() -> dict[str, Any]:
+    """The choices of the newest run that a panel started; none where there is none, or they are not known now."""
+    kept = (run / other.CHOSEN for run in run_folder.runs())
+    newest = next((path for path in kept if path.exists()), None)
+    if newest is None:
+        return {}
+    try:
+        return suited.completed(json.loads(newest.read_text(encoding="utf-8"))["chosen"])
+    except ChoiceError:
+        return {}
 
 
 def _chosen(asked: Asked) -> dict[str, Any]:
