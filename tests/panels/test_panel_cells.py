@@ -47,7 +47,7 @@ def test_every_cell_tells_what_came_of_it_with_its_reason_and_reasons_are_listed
     rows += [row(keys[density, "dense", True], "memory", reason=refused) for density in (0.01, 0.1)]
     shown = begun(state, rows, state="finished", current_key=keys[0.1, "csr", False])
     heads = re.findall(r'<th scope="col">(.*?)</th>', shown)
-    assert heads == ["Cells", "CSR ours · fused gradient · lazy", "dense", "dense, 1 thread"]
+    assert heads == ["Settings", "CSR ours · fused gradient · lazy", "dense", "dense, 1 thread"]
     lost = f"▣ memory [1]{refused}"
     assert lines(shown) == {"1 %": ["✓ 4 ms × 3", "·", lost], "10 %": ["·", "·", lost]}
     folded = "<details><summary>▣ memory [1]</summary>It takes &lt;1 TB&gt;.</details>"

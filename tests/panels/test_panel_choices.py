@@ -91,7 +91,7 @@ def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
     chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
     study = lab.study(**chosen, devices=["cuda", "cpu"])
     assert study.planned.rest == (3, 3)
-    assert study.planned.without.startswith("1 cell left out: On cuda no csc trains by engine ours")
+    assert study.planned.without.startswith("1 setting left out: On cuda no csc trains by engine ours")
     assert lab.study(**chosen).planned.without == ""
     assert pages.html.escape(study.planned.without) in text(opened(study))
     with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 cells: On cuda no csc trains"):

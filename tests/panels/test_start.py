@@ -1,6 +1,8 @@
 """The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
 
+import os
 import re
+import threading
 from types import SimpleNamespace
 
 import pytest
@@ -77,13 +79,31 @@ def test_inspect_shows_the_format_and_bytes_of_each_array(start):
     )  # as it is filled
 
 
-def test_what_goes_wrong_is_told_and_the_panel_lives(start):
+def test_what_goes_wrong_is_told_and_the_panel_lives(start, monkeypatch):
     shown = start("inspect", source="none.svm")
     shown.view.button.click()
     assert "Inspecting failed: There is no file and no data set" in shown.trouble.value
+    assert "Traceback" not in shown.trouble.value, "the message says what to do"
+    shown.asked.source = "uniform"
+    shown.view.button.click()
+    assert shown.trouble.value == "", "it is over with what goes right"
+    monkeypatch.setattr(inspect, "inspected", lambda *_: 1 / 0)
+    shown.view.button.click()
     assert "Traceback" in shown.trouble.value
+    shown.paint()
+    assert "Traceback" in shown.trouble.value, "nobody asked for anything since"
     shown.buttons.value = "explore"
     assert shown.trouble.value == ""
+
+
+def test_the_cell_run_again_shows_the_same_panel_and_another_closes_it(here):
+    first = lab.start("inspect", True, source="uniform")
+    assert lab.start("inspect", True, source="uniform") is first
+    assert first.watcher.alive
+    other = lab.start("inspect", True, source="stdlib")
+    assert other is not first
+    assert not first.watcher.alive
+    other.close()
 
 
 def test_the_sweep_follows_what_another_answer_was_asked_about(start, here):
@@ -98,6 +118,29 @@ def test_the_sweep_follows_what_another_answer_was_asked_about(start, here):
     shown.watcher.step()
     assert "There is no file and no data set &#x27;none.svm&#x27;" in shown.trouble.value
     assert shown.view.panel.state.choices["path"] == "news.svm"
+
+
+def test_the_sweep_that_was_started_last_is_there_again_after_a_restart(start, here, monkeypatch):
+    (here / "news.svm").write_text("".join(f"{row % 2} {1 + row}:1 40:2\n" for row in range(30)))
+    monkeypatch.setattr(
+        run_folder, "start", lambda spec, folder: write_run(folder, made.sweep(), "running", name=spec.name)
+    )
+    shown = start("sweep", source="news.svm")
+    shown.view.panel.run.click()
+    again = start("sweep").view.panel.state
+    assert (again.choices["path"], again.alive, again.folder) == ("news.svm", True, here / "runs" / "news")
+    assert start("sweep", source="uniform").view.panel.state.choices["dataset"] == "uniform"
+    kept = again.folder / "choices.json"
+    kept.write_text(kept.read_text().replace('"densities"', '"of_another_version"'))
+    assert start("sweep").view.panel.state.choices["dataset"] == "stdlib"
+
+
+def test_advice_beside_a_sweep_is_refused_and_told(start, here):
+    write_run(here / "runs" / "another", [], "running", name="another")
+    shown = start("advise", source="uniform")
+    shown.view.button.click()
+    assert "Advising failed: another is at work" in shown.trouble.value
+    assert not shown.view.button.disabled
 
 
 def test_explore_shows_any_run_with_its_verdict_and_rows(start, run):
@@ -171,9 +214,25 @@ def test_without_a_run_explore_and_compare_say_so(start):
     assert shown.view.button.disabled
 
 
+def test_runs_that_come_are_offered_and_what_was_chosen_stays(start, here):
+    explored, compared = start("explore"), start("compare")
+    for number, name in enumerate(("first", "second", "third")):
+        write_run(here / "runs" / name, made.sweep(), "finished", name=name)
+        os.utime(here / "runs" / name / "progress.json", (number, number))
+        for shown in (explored, compared):
+            shown.watcher.step()
+        assert compared.view.button.disabled == (number == 0)
+    assert explored.view.explored.state.run == "runs/first", "the first that came was opened, and stays"
+    assert explored.view.picker.known == ("runs/third", "runs/second", "runs/first")
+    assert (compared.view.first.value, compared.view.second.value) == ("runs/first", "runs/second")
+    assert compared.view.answer.value == ""
+    newer = start("compare").view
+    assert (newer.first.value, newer.second.value) == ("runs/second", "runs/third"), "the older one is before"
+
+
 def test_compare_tells_what_changed_between_two_runs(start, run):
     shown = start("compare", run=run, other_run=run)
-    shown.view.second.value = shown.view.first.value
+    shown.view.second.widget.value = shown.view.first.value
     shown.view.button.click()
     expected = compare.of_runs(run, run)
     assert shown.view.answer.value == expected.html
@@ -192,6 +251,33 @@ def test_advice_is_measured_on_a_thread_and_shown_with_its_command(start, monkey
     assert "<strong>Go &lt;sparse&gt;.</strong>" in shown.view.answer.value
     assert "<code>workbench train --dataset uniform</code>" in shown.view.answer.value
     assert not shown.view.button.disabled
+
+
+def test_while_advice_is_measured_the_panel_tells_what_happens_and_hears_stop(start, monkeypatch):
+    is_at_work, may_end = threading.Event(), threading.Event()
+
+    def measured(settings, seconds, follow):
+        shown.view.now = "racing: 3 of 12 s"
+        is_at_work.set()
+        may_end.wait(SECONDS)
+        raise lab.ChoiceError("enough")
+
+    monkeypatch.setattr(advise, "advise", measured)
+    shown = start("advise", source="uniform", seconds=12)
+    try:
+        shown.view.button.click()
+        assert is_at_work.wait(SECONDS)
+        for step in (shown.watcher.step, shown.view.stop.click):
+            user = threading.Thread(target=step)
+            user.start()
+            user.join(SECONDS)
+            assert not user.is_alive()
+        assert "racing: 3 of 12 s" in shown.view.line.value
+        assert shown.view.is_stopping
+    finally:
+        may_end.set()
+    shown.view.thread.join(SECONDS)
+    assert "Advising failed: enough" in shown.trouble.value
 
 
 def test_seconds_that_are_no_number_are_told(start):

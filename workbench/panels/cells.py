@@ -66,7 +66,7 @@ def of_run(state: LabState) -> str:
         return ""
     now = state.progress.current_key if state.alive else ""
     shown = table(cells, state.rows, now)
-    return f"<details{' open' if state.alive else ''}><summary>Cells of this run</summary>{shown}</details>"
+    return f"<details{' open' if state.alive else ''}><summary>Settings of this run</summary>{shown}</details>"
 
 
 def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> str:
@@ -81,7 +81,7 @@ def table(cells: Planned, rows: Sequence[Mapping[str, Any]], now: str = "") -> s
         + "</tr>"
         for name, keys in cells.comparisons
     )
-    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Cells", *cells.contenders))
+    head = "".join(f'<th scope="col">{html.escape(name)}</th>' for name in ("Settings", *cells.contenders))
     listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
     below = f'<ol class="wb-reasons" aria-label="Reasons">{listed}</ol>' if listed else ""
     shown = f'<table class="wb-cells"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>'

@@ -14,8 +14,8 @@ from workbench.reports.cell_rows import command_of, samples_text
 
 COLUMNS = ("Round", "Result", "Time a step", "Peak memory", "Other programs", "Tries", "Measured", "Run", "Reason")
 NO_GAINS = "No sparse configuration was measured against dense here."
-NO_CELLS = "No cell is left; choose other filters."
-NO_OUTLIERS = "Nothing lies off: every cell has a result, its rounds agree to 10 %, and none was disturbed."
+NO_CELLS = "No setting is left; choose other filters."
+NO_OUTLIERS = "Nothing lies off: all have a result, none was disturbed, and no round is beyond the noise of all."
 
 
 def gains_table(state: Exploration) -> str:
@@ -62,10 +62,12 @@ def behind(state: Exploration) -> str:
     head = f"<p><strong>{html.escape(state.cell)}</strong><br>{html.escape(_join(result, *numbers))}</p>"
     reasons = [*([row["reason"]] if row["reason"] else []), *doubts.of_row(row)]
     listed = "".join(f"<li>{html.escape(reason)}</li>" for reason in reasons)
-    trials = _filled([_trial(trial) for trial in found.rows], f"{words.plural(len(found.rows), 'trial')} of this cell")
+    trials = _filled(
+        [_trial(trial) for trial in found.rows], f"{words.plural(len(found.rows), 'trial')} of this setting"
+    )
     samples = samples_text(row)
     shown = f"<details><summary>Samples</summary><p>{html.escape(samples)}</p></details>" if samples else ""
-    command = f"<p>Train this cell again with: {copied(command_of(dict(row)))}</p>"
+    command = f"<p>Train with this setting again: {copied(command_of(dict(row)))}</p>"
     return f"{head}{f'<ul>{listed}</ul>' if listed else ''}{trials}{shown}{command}"
 
 
@@ -108,4 +110,5 @@ def outliers_table(state: Exploration) -> str:
     if not found:
         return f"<p>{NO_OUTLIERS if named else NO_CELLS}</p>"
     rows = [(named[id(one.row)], one.place or "all rounds", one.reason) for one in found]
-    return pages.table(("Cell", "Where", "Why"), rows, f"{words.plural(len(rows), 'finding')} to look at")
+    listed = pages.table(("Setting", "Where", "Why"), rows, f"{words.plural(len(rows), 'finding')} to look at")
+    return f'<div class="wb-wrap">{listed}</div>'

@@ -4,22 +4,49 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-Guard = Callable[[str, Callable[[], Any]], Callable[..., None]]
-"""Makes a callback of an action; its first argument says in words what the action does, for when it fails."""
+
+def _nothing() -> None:
+    """Begin without more."""
 
 
-def guarded(tell: Callable[[Exception, str], None]) -> Guard:
-    """A guard whose callbacks hold a lock of their own; `tell` gets what went wrong, and what failed."""
-    lock = threading.RLock()  # thread and user may come at the same time
+class Guard:
+    """Makes callbacks of actions, which hold a lock of their own: thread and user may come at the same time.
 
-    def guard(what: str, action: Callable[[], Any]) -> Callable[..., None]:
+    `tell` gets what went wrong and what failed, in the words that are given with the action; `begin` is called before
+    an action that is no part of another one.
+    """
+
+    def __init__(self, tell: Callable[[Exception, str], None], begin: Callable[[], None] = _nothing) -> None:
+        self.tell, self.begin = tell, begin
+        self._lock, self._depth = threading.RLock(), 0
+
+    def __call__(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
+        """The callback of an action that takes a moment."""
+        return self._callback(what, action, self.begin)
+
+    def looking(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
+        """The same of one that nobody asked for: nothing begins with it."""
+        return self._callback(what, action, _nothing)
+
+    def apart(self, what: str, action: Callable[[], Any]) -> Callable[..., None]:
+        """The same of one that takes long, on a thread of its own: others are not kept waiting."""
+        return lambda *_: self._do(what, action)
+
+    def _callback(self, what: str, action: Callable[[], Any], begin: Callable[[], None]) -> Callable[..., None]:
         def call(*_: Any) -> None:
-            with lock:
+            with self._lock:
+                if not self._depth:
+                    begin()
+                self._depth += 1
                 try:
-                    action()
-                except Exception as error:
-                    tell(error, what)
+                    self._do(what, action)
+                finally:
+                    self._depth -= 1
 
         return call
 
-    return guard
+    def _do(self, what: str, action: Callable[[], Any]) -> None:
+        try:
+            action()
+        except Exception as error:
+            self.tell(error, what)

@@ -96,7 +96,7 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
     """Densities by contenders, folded or not, with what the marks mean."""
     plain = answer.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
-    shown = table(plain["columns"], plain["rows"])
+    shown = f'<div class="wb-wrap">{table(plain["columns"], plain["rows"])}</div>'
     return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"
 
 

@@ -12,7 +12,7 @@ import ipywidgets as widgets
 
 from workbench.panels import cells, live, pages, picture
 from workbench.panels.form import Form, tree
-from workbench.panels.guard import guarded
+from workbench.panels.guard import Guard
 from workbench.panels.profile_view import ProfileView
 from workbench.panels.profiling import Profiling
 from workbench.panels.results import Shown
@@ -30,7 +30,7 @@ class Panel:
 
     def __init__(self, state: LabState, clock: Callable[[], float] = monotonic) -> None:
         self.state = state
-        quick, slow = (guarded(state.tell) for _ in range(2))
+        quick, slow = (Guard(state.tell) for _ in range(2))
         self.form, self.live = Form(state, quick), live.Live(state)
         self.profiling = Profiling(state)
         self.profile = ProfileView(self.profiling, quick)
@@ -45,7 +45,7 @@ class Panel:
         self.threads = Watcher(quick("Watching the run", self._look)), Watcher(slow("Drawing", self.paint))
         self._update_still: Callable[[Shown], Any] = lambda _: None
         self._still_of = len(state.rows)
-        state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping"])
+        state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping", "outdated"])
         self._enable()
 
     def _children(self) -> list[widgets.Widget]:
@@ -79,6 +79,7 @@ class Panel:
 
     def _enable(self) -> None:
         state = self.state
+        self.run.description = "Resume" if state.is_resumable else "Run"
         self.run.disabled = state.alive or bool(state.problem)
         self.stop.disabled = not state.alive or state.stopping
         self.export.disabled = not state.rows

@@ -43,7 +43,7 @@ class Planned:
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
-        return f"{words.plural(sum(self.left_out.values()), 'cell')} left out: {example}{next(iter(self.left_out))}"
+        return f"{words.plural(sum(self.left_out.values()), 'setting')} left out: {example}{next(iter(self.left_out))}"
 
 
 def plan(spec: Spec, rows: Sequence[Mapping[str, Any]]) -> Planned:

@@ -7,7 +7,7 @@ import ipywidgets as widgets
 from workbench.panels import answers
 from workbench.panels.answers import Asked, View
 from workbench.panels.form import LABELLED
-from workbench.panels.guard import guarded
+from workbench.panels.guard import Guard
 from workbench.panels.live import trouble
 from workbench.panels.state import trouble_of
 from workbench.panels.style import SHEET
@@ -23,7 +23,7 @@ class Start:
     def __init__(self, asked: Asked, answer: str = "advise") -> None:
         answers.get(answer)
         self.asked, self.views = asked, dict[str, View]()
-        self.guard = guarded(self._tell)
+        self.guard = Guard(self._tell, self._forget)
         options = [(answers.get(name).label, name) for name in answers.names()]
         meanings = [answers.get(name).meaning for name in answers.names()]
         self.buttons = widgets.ToggleButtons(
@@ -34,7 +34,7 @@ class Start:
         self.root.add_class("workbench-lab")
         self.content.add_class("wb-answer")
         self.buttons.observe(self.guard("Opening the answer", self.open), names=["value"])
-        self.watcher = Watcher(self.guard("Showing the answer", self.paint))
+        self.watcher = Watcher(self.guard.looking("Showing the answer", self.paint))
         self.guard("Opening the answer", self.open)()
 
     @property
@@ -45,7 +45,7 @@ class Start:
     def open(self) -> None:
         """Show the answer whose button is pressed."""
         name = self.buttons.value
-        self.meaning.value, self.trouble.value, self.content.children = answers.get(name).meaning, "", ()
+        self.meaning.value, self.content.children = answers.get(name).meaning, ()
         if name not in self.views:
             self.views[name] = answers.get(name).view(self.asked, self.guard)
         self.content.children = (self.views[name].box,)
@@ -54,6 +54,10 @@ class Start:
         """Bring what is shown up to date."""
         if self.view is not None:
             self.view.paint()
+
+    def _forget(self) -> None:
+        """What went wrong before is over with what the user asks for next."""
+        self.trouble.value = ""
 
     def _tell(self, error: Exception, what: str) -> None:
         self.trouble.value = trouble(trouble_of(error, what))

@@ -16,7 +16,7 @@ from workbench.panels.guard import Guard
 from workbench.panels.live import copied
 from workbench.panels.results import Shown
 from workbench.study.choices import ChoiceError
-from workbench.sweep import run_folder
+from workbench.sweep import homes, run_folder
 
 
 def page(advice: Advice) -> Shown:
@@ -57,9 +57,10 @@ class _Advise:
         except ValueError:
             raise ChoiceError(f"Seconds: {self.seconds.value!r} is not a number; 60 is usual.") from None
         settings = _settings(self.asked.source, self.asked.model)
+        homes.refuse_beside(run_folder.ROOT / "advise")
         self.button.disabled, self.stop.disabled, self.is_stopping = True, False, False
         self.now, self.answer.value = "looking at the data", ""
-        work = self.guard("Advising", lambda: self._work(settings, seconds))
+        work = self.guard.apart("Advising", lambda: self._work(settings, seconds))
         self.thread = threading.Thread(target=work, name="advice", daemon=True)
         self.thread.start()
 

@@ -8,11 +8,11 @@ import ipywidgets as widgets
 from workbench.analysis import changes_told
 from workbench.analysis.changes import Changes, compared
 from workbench.panels import pages
-from workbench.panels.answers import Answer, Asked, Still, grid_of, register
-from workbench.panels.answers.explore import NONE, runs
-from workbench.panels.form import LABELLED
+from workbench.panels.answers import Answer, Asked, grid_of, register
+from workbench.panels.answers.explore import NONE
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown, said
+from workbench.panels.run_picker import RunPicker, runs
 from workbench.reports import export
 
 TWO = "Two runs are compared; there are fewer. Sweep or Advise makes them."
@@ -22,7 +22,7 @@ def page(found: Changes) -> Shown:
     """The headline, the cells that are not the same, and the grounds."""
     headline, grounds = changes_told.headline(found), list(changes_told.sentences(found))
     rows = [row for row in changes_told.table(found.cells) if row[1] != "same"]
-    table = pages.table(changes_told.COLUMNS, rows, "Cells that are not the same") if rows else ""
+    table = pages.table(changes_told.COLUMNS, rows, "Settings that are not the same") if rows else ""
     said = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in grounds)
     strong = f'<p class="verdict"><strong>{html.escape(headline)}</strong></p>'
     return Shown(f"{strong}{table}<ul>{said}</ul>", "\n".join([headline, *grounds]))
@@ -33,25 +33,38 @@ def of_runs(before: str, after: str) -> Shown:
     return page(compared(export.frame_of(before), export.frame_of(after)))
 
 
-class _Compare(Still):
+class _Compare:
     """Two runs are chosen, and a button compares them."""
 
     def __init__(self, asked: Asked, guard: Guard) -> None:
-        known = list(dict.fromkeys([*filter(None, [asked.run, asked.other_run]), *runs()]))
-        self.first, self.second = (
-            widgets.Dropdown(options=known, description=label, tooltip=help, style=LABELLED)
-            for label, help in (("Before", "The run to compare with"), ("After", "The run that is judged"))
-        )
-        if len(known) > 1:
-            self.second.value = known[1] if not asked.other_run else asked.other_run
+        self.first = RunPicker("Before", "The run to compare with", [asked.run, asked.other_run])
+        self.second = RunPicker("After", "The run that is judged", [asked.other_run, asked.run])
         self.button = widgets.Button(description="Compare", tooltip="Say what changed", button_style="primary")
-        self.button.disabled = len(known) < 2
-        self.answer = widgets.HTML("" if len(known) > 1 else f"<p>{TWO}</p>")
+        self.answer = widgets.HTML()
         self.button.on_click(guard("Comparing", self._compare))
-        self.box = widgets.VBox([grid_of(self.first, self.second), self.button, self.answer])
+        self.box = widgets.VBox([grid_of(self.first.widget, self.second.widget), self.button, self.answer])
+        self._offer()
+
+    def _offer(self) -> None:
+        """Say what there is to compare: the two newest, the older one before, unless others are chosen."""
+        self.button.disabled = is_missing = len(self.first.known) < 2
+        if is_missing:
+            self.answer.value = f"<p>{TWO}</p>"
+        elif self.answer.value == f"<p>{TWO}</p>":
+            self.answer.value = ""
+        if not is_missing and self.first.value == self.second.value:
+            self.second.widget.value, self.first.widget.value = self.first.known[:2]
 
     def _compare(self) -> None:
         self.answer.value = of_runs(self.first.value, self.second.value).html
+
+    def paint(self) -> None:
+        """Offer runs that are new."""
+        if self.first.refresh() | self.second.refresh():
+            self._offer()
+
+    def close(self) -> None:
+        """Nothing was started."""
 
 
 def _shown(asked: Asked) -> Any:

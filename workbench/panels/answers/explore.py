@@ -14,16 +14,11 @@ from workbench.panels.form import LABELLED, tree
 from workbench.panels.guard import Guard
 from workbench.panels.results import Shown, said, verdict_of
 from workbench.panels.results_view import ResultsView
+from workbench.panels.run_picker import RunPicker, runs
 from workbench.panels.twins import Twins
-from workbench.sweep import run_folder
 
 NONE = "There is no run in this folder yet. Sweep or Advise makes one."
 GAIN, BEHIND, OFF = "Gain at a density", "Rows behind a point", "Outliers"
-
-
-def runs() -> list[str]:
-    """The run folders below `runs`, the newest first."""
-    return [str(path) for path in run_folder.runs()]
 
 
 class Explored:
@@ -35,7 +30,7 @@ class Explored:
         self.bar, self.left = grid_of(), widgets.HTML()
         self.density = Twins("Density", "Stored entries / size, as 0.03 or 3 %", words.density, self._asks("density"))
         self.factor = Twins("Gain", "How many times better than dense at least", _times, self._asks("factor"))
-        self.cell = widgets.Dropdown(description="Point", tooltip="The cell whose rows are shown", style=LABELLED)
+        self.cell = widgets.Dropdown(description="Point", tooltip="The setting whose rows are shown", style=LABELLED)
         self.cell.add_class(points.PICKER)
         self.cell.observe(guard("Showing rows", self._pick), names=["value"])
         self.pages = {name: widgets.HTML() for name in (GAIN, BEHIND, OFF)}
@@ -112,18 +107,18 @@ def _times(factor: float) -> str:
 class _Explore:
     """A run is chosen, or a file of rows is named."""
 
+    explored: Explored | None
+
     def __init__(self, asked: Asked, guard: Guard) -> None:
-        self.guard = guard
-        known = list(dict.fromkeys([*filter(None, [asked.run]), *runs()]))
-        self.picker = widgets.Dropdown(options=known, description="Run", tooltip="Which run to show", style=LABELLED)
+        self.guard, self.explored = guard, None
+        opening = guard("Opening the run", lambda: self._open(self.picker.value))
+        self.picker = RunPicker("Run", "Which run to show", [asked.run], opening)
         help = "A run folder elsewhere, or a .jsonl file of rows"
         self.file = widgets.Text(
             description="Another run or file", tooltip=help, continuous_update=False, style=LABELLED
         )
         self.content = widgets.VBox()
-        self.box = widgets.VBox([grid_of(self.picker, self.file), self.content])
-        self.explored: Explored | None = None
-        self.picker.observe(guard("Opening the run", lambda: self._open(self.picker.value)), names=["value"])
+        self.box = widgets.VBox([grid_of(self.picker.widget, self.file), self.content])
         self.file.observe(guard("Opening the run", lambda: self._open(self.file.value)), names=["value"])
         self._open(self.picker.value)
 
@@ -137,7 +132,9 @@ class _Explore:
             widget.close()
 
     def paint(self) -> None:
-        """Read the run's folder, where rows may be new, and show them."""
+        """Read the run's folder, where rows may be new, and show them; the first run that comes is opened."""
+        if self.picker.refresh() and self.explored is None:
+            self._open(self.picker.value)
         if self.explored is not None:
             self.explored.state.poll()
             self.explored.results.paint()

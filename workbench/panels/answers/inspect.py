@@ -1,6 +1,7 @@
 """Inspect: a training step on a batch of the data: format, shape and bytes of each array, and what is made dense."""
 
 import html
+from pathlib import Path
 from typing import Any
 
 import ipywidgets as widgets
@@ -33,7 +34,8 @@ def inspected(source: str, model: str = "", rows: int = ROWS) -> Shown:
     stored = entries * (problem.x.dtype.itemsize + problem.x.indices.dtype.itemsize)
     size = f"{batch:,} rows x {features:,} columns, {words.density(entries / max(1, batch * features))} stored"
     dense = words.bytes_(batch * features * problem.x.dtype.itemsize)
-    told = f"{problem.dataset.name}, {cell.model}: a batch of {size}, is about {words.bytes_(stored)}; dense {dense}."
+    name = Path(cell.path).name if cell.path else problem.dataset.name
+    told = f"{name}, {cell.model}: a batch of {size}, is about {words.bytes_(stored)}; dense {dense}."
     return Shown(f"<p><strong>{html.escape(told)}</strong></p>{explained.page()}", f"{told}\n{explained}")
 
 
