@@ -2,7 +2,6 @@
 
 import re
 import shutil
-import time
 from pathlib import Path
 
 import nbconvert
@@ -11,7 +10,7 @@ import pytest
 
 from tests.support import rows as made
 from tests.support.browser import browser, chromium, jupyterlab, open_page
-from tests.support.clocks import SECONDS, until
+from tests.support.clocks import SECONDS, Stopwatch, until
 from tests.support.panel_runs import write_run
 from workbench import store
 from workbench.panels import lab
@@ -198,7 +197,7 @@ def test_run_live_chart_stop_restart_the_run_is_found_again_and_a_file_is_profil
         assert page.page.refused == []
 
 
-def first_chart(page: Lab, since: float) -> None:
+def first_chart(page: Lab, since: Stopwatch) -> None:
     """From the opened notebook to the first chart of a file of the user's; what it took `since` is printed (-s)."""
     page.run_all()
     page.panel.get_by_label("Data", exact=True).click()
@@ -207,8 +206,7 @@ def first_chart(page: Lab, since: float) -> None:
     page.click("Sweep")
     page.click("Run")
     page.panel.locator("img.chart[alt^='Time a step']").wait_for(timeout=1000 * SECONDS)
-    seconds = time.monotonic() - since
-    print(f"\nFrom starting JupyterLab to the first chart of a file: {seconds:.1f} s, {page.clicks} clicks")
+    print(f"\nFrom starting JupyterLab to the first chart of a file: {since}, {page.clicks} clicks")
     assert page.clicks <= MOST_CLICKS
     page.click("Stop")
     page.wait("stopped")
@@ -236,7 +234,7 @@ def explored(page: Lab) -> None:
 def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_after_few_clicks(folder):
     (folder / "notebook.ipynb").write_text(START.read_text(encoding="utf-8"), encoding="utf-8")
     write_run(folder / "kept", made.rich(), "finished")
-    began = time.monotonic()
+    began = Stopwatch()
     with browser() as opened, jupyterlab(folder) as address:
         page = Lab(open_page(opened, width=1280), folder / "shots")
         page.open(address)

@@ -28,3 +28,13 @@ def until(condition: Callable[[], Found], seconds: float = SECONDS) -> Found:
             raise AssertionError(f"It is still {found!r} after {seconds:g} s.")
         time.sleep(0.02)
     return found
+
+
+class Stopwatch:
+    """Says how long ago it was made, for people to read: nothing compares it."""
+
+    def __init__(self) -> None:
+        self._began = time.monotonic()
+
+    def __str__(self) -> str:
+        return f"{time.monotonic() - self._began:.1f} s"
