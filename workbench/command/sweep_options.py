@@ -32,7 +32,7 @@ def sweep(
 ) -> None:
     """Run the sweep that a spec describes or that you choose, or its rest; stop with Ctrl-C and lose nothing."""
     from workbench.command import sweeping, terminal
-    from workbench.sweep import estimate, homes, places, run_folder
+    from workbench.sweep import estimate, places, run_folder
 
     settings, size = sweeping.asked(spec, choices)
     folder = run or run_folder.ROOT / settings.name
@@ -42,9 +42,7 @@ def sweep(
         return
     if not yes:
         sweeping.ask(settings, size, estimate.seconds_of(size, settings))
-    told = homes.taken_over(folder, settings)
-    run_folder.start(settings, folder, cluster)
-    sweeping.tell_started(size, folder, told)
+    sweeping.start(settings, size, folder, cluster)
     if detach:
         return
     terminal.follow(settings.name, folder)

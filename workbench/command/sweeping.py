@@ -169,8 +169,10 @@ def tell_left_out(size: Size) -> None:
         terminal.console.print(f"  {note}", style="yellow", markup=False)
 
 
-def tell_started(size: Size, folder: Path, taken_over: str = "") -> None:
-    """What is left out, what was `taken_over`, where a sweep runs, and how to stop it: it outlives this command."""
+def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
+    """Start a sweep, and say what is left out, whose folder it takes over, where it runs, and how to stop it."""
+    taken_over = homes.taken_over(folder, spec)
+    run_folder.start(spec, folder, cluster)
     tell_left_out(size)
     if taken_over:
         terminal.console.print(taken_over, style="yellow", highlight=False, markup=False)
