@@ -1,10 +1,6 @@
 """Parts of the self-trial on synthetic trials: what is judged, stored, shown, and refused."""
 
-import contextlib
 import json
-import signal
-import sys
-from types import SimpleNamespace
 
 import pytest
 from matplotlib.figure import Figure
@@ -12,16 +8,13 @@ from typer.testing import CliRunner
 
 import kernels
 from tests.support import self_trial_rows as maker
-from tests.support.panel_runs import write_run
 from tests.support.self_trial_rows import Measured
 from workbench import plots, store
 from workbench.analysis import self_trial as analysis
-from workbench.bench.self_trial import groups, outcomes, panel, parts, record, same, slow, threshold, trials
+from workbench.bench.self_trial import groups, outcomes, parts, record, same, slow, threshold, trials
 from workbench.command import cli
 from workbench.measure import machine
 from workbench.reports import self_trial as reports
-from workbench.sweep import grid, run_folder
-from workbench.sweep.spec import dump
 
 CELL = groups.groups()[0]["csr"]
 
@@ -114,52 +107,6 @@ def test_a_slower_kernel_must_move_its_own_cells_and_no_others(measured, tmp_pat
     assert len(found) == 9
     assert (found[-1]["hits"], found[-1]["count"], found[-1]["met"]) == (right, 8, right == 8)
     assert sum(row["met"] for row in found[:-1]) == right
-
-
-@pytest.mark.parametrize(("times", "is_met"), [(1.0, True), (1.3, False)])
-def test_a_panel_that_makes_trials_slower_is_found(measured, here, monkeypatch, times, is_met):
-    """Each trial is measured alone, the panel standing still, and seen; what the panel finds is the rows so far."""
-    sent = []
-    monkeypatch.setattr(panel, "kernel", lambda folder: contextlib.nullcontext(sent.append))
-    monkeypatch.setattr(panel, "begun", lambda _: here)
-    jitter = lambda task: 1 + 0.001 * (task.round % 3)  # noqa: E731
-    seconds = lambda task, work: jitter(task) * (1.0 if work == panel.WORK else times)  # noqa: E731
-    monkeypatch.setattr(Measured, "seconds", staticmethod(seconds))
-    *ratios, alone, seen = panel.panel(here, trials.Budget(0.0))
-    assert [row["met"] for row in ratios] == [is_met] * 7
-    assert ratios[-1]["ratio"] == pytest.approx(times)
-    assert (alone["hits"], alone["count"], seen["count"]) == (0, 24, 24)
-    ways = [groups.split_key(row["key"])[1] for row in measured]
-    assert sent == [signal.SIGCONT if way == panel.SEEN else signal.SIGSTOP for way in ways]
-    assert {row["key"] for row in store.read(here)} == {grid.key(cell) for cell in panel.cells().values()}
-
-
-def test_the_panel_that_looks_on_is_one_of_the_sweep_of_these_cells(here, monkeypatch):
-    """What the kernel runs, run here: the panel finds the rows and the cells of the run."""
-    monkeypatch.setattr("IPython.display.display", lambda *_, **__: SimpleNamespace(update=lambda _: None))
-    cells = panel.cells().values()
-    assert {grid.key(cell) for cell in cells} <= {grid.key(cell) for cell in grid.expand(panel.spec()).cells}
-    write_run(here, [maker.trial(cell, "", 0, 1.0) | {"key": grid.key(cell)} for cell in cells])
-    (here / run_folder.SPEC).write_text(dump(panel.spec()))
-    names: dict = {}
-    exec(panel.PANEL.format(folder=str(here)), names)
-    names["panel"].threads[1].step()
-    assert len(names["panel"].state.rows) == 6
-    assert names["panel"].cells.value.count("✓") == 6
-    names["panel"].close()
-
-
-def test_a_trial_tells_no_stage_where_it_is_measured_alone(monkeypatch):
-    monkeypatch.setattr(panel.trial, "answers", lambda request: iter([{"stage": "measuring"}, {"status": "ok"}]))
-    assert list(panel.untold({})) == [{"status": "ok"}]
-
-
-def test_a_panel_without_jupyter_is_an_outcome_with_its_reason(measured, here, monkeypatch):
-    monkeypatch.setitem(sys.modules, "jupyter_client.manager", None)
-    monkeypatch.setattr(panel, "begun", lambda _: here)
-    [row] = panel.panel(here, trials.Budget(0.0))
-    assert row["status"] == "failed"
-    assert "pip install 'sparse-workbench[lab]'" in row["reason"]
 
 
 def test_a_slowed_call_returns_what_it_did_after_several_times_the_time():
