@@ -1,6 +1,5 @@
 """The first panel: a button for each answer, its view made when it is asked for, and the same answers for cells."""
 
-import os
 import re
 import threading
 from types import SimpleNamespace
@@ -212,22 +211,6 @@ def test_without_a_run_explore_and_compare_say_so(start):
     assert "There is no run in this folder yet." in lab.answered("compare").text
     shown = start("compare")
     assert shown.view.button.disabled
-
-
-def test_runs_that_come_are_offered_and_what_was_chosen_stays(start, here):
-    explored, compared = start("explore"), start("compare")
-    for number, name in enumerate(("first", "second", "third")):
-        write_run(here / "runs" / name, made.sweep(), "finished", name=name)
-        os.utime(here / "runs" / name / "progress.json", (number, number))
-        for shown in (explored, compared):
-            shown.watcher.step()
-        assert compared.view.button.disabled == (number == 0)
-    assert explored.view.explored.state.run == "runs/first", "the first that came was opened, and stays"
-    assert explored.view.picker.known == ("runs/third", "runs/second", "runs/first")
-    assert (compared.view.first.value, compared.view.second.value) == ("runs/first", "runs/second")
-    assert compared.view.answer.value == ""
-    newer = start("compare").view
-    assert (newer.first.value, newer.second.value) == ("runs/second", "runs/third"), "the older one is before"
 
 
 def test_compare_tells_what_changed_between_two_runs(start, run):
