@@ -22,6 +22,24 @@ MOST_WORKERS = 4
 """More would wait for the longest file."""
 
 
+@pytest.fixture(scope="session", autouse=True)
+def _cache_of_the_run(tmp_path_factory):
+    """Data sets that tests make are kept for other tests of this worker; the user's cache is not read or written."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WORKBENCH_CACHE", str(tmp_path_factory.mktemp("cache")))
+        yield
+
+
+@pytest.fixture
+def kept_threads():
+    """The count of threads is what it was when the test is over."""
+    from kernels import threads
+
+    before = threads.get_threads()
+    yield
+    threads.set_threads(before)
+
+
 @pytest.fixture
 def here(tmp_path, monkeypatch) -> Path:
     """An empty folder to be in: runs go to `runs` in it."""

@@ -27,10 +27,7 @@ AMPLE = 1200.0
 """Seconds that no machine is too slow for: what is measured within a budget depends on how fast the machine is."""
 
 
-@pytest.fixture(autouse=True)
-def _cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
-    monkeypatch.chdir(tmp_path)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def svmlight(path, rows=60) -> str:

@@ -36,13 +36,8 @@ def undisturbed(tmp_path_factory):
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
     """Two processes."""
-    before = os.environ.get("WORKBENCH_CACHE")
-    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
     with Hosts("local:2", tmp_path_factory.mktemp("hosts")) as made:
         yield made
-    os.environ.pop("WORKBENCH_CACHE")
-    if before is not None:
-        os.environ["WORKBENCH_CACHE"] = before
 
 
 def team(hosts, folder, told: list, work: str = "", **changes) -> Team:
@@ -123,7 +118,6 @@ def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undistu
     ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     with Hosts("ssh:one,two", tmp_path / "hosts") as made:
         assert all(address.startswith("tls://") for address in made.addresses())
         assert (tmp_path / "hosts" / "tls").stat().st_mode & 0o077 == 0

@@ -1,7 +1,5 @@
 """Trainers that share rows and shards train as one process with as many workers does, bit for bit."""
 
-import os
-
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
@@ -14,17 +12,6 @@ from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import SpecError
 from workbench.train.several import why_not_several
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    before = os.environ.get("WORKBENCH_CACHE")
-    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["WORKBENCH_CACHE"]
-    else:
-        os.environ["WORKBENCH_CACHE"] = before
 
 
 def same_weights(state: dict, weights: dict) -> bool:

@@ -12,8 +12,7 @@ pytest.importorskip("pyarrow")
 
 
 @pytest.fixture
-def table(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+def table(tmp_path):
     rows = [f"{row % 7}.5,{'abc'[row % 3]},{row % 2}" for row in range(60)]
     (tmp_path / "rows.csv").write_text("\n".join(["size,letter,bought", *rows]))
     return tmp_path / "rows.csv"

@@ -20,7 +20,6 @@ DRAWN = "rows=60, features=40, density=0.1, seed=1"
 @pytest.fixture(autouse=True)
 def _in_a_folder_of_its_own(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     monkeypatch.setattr(terminal.console, "width", 200)
 
 

@@ -47,11 +47,8 @@ def hostile(name: str) -> Case:
 
 
 @pytest.fixture(autouse=True)
-def two_threads():
-    before = threads.get_threads()
+def two_threads(kept_threads):
     threads.set_threads(2)
-    yield
-    threads.set_threads(before)
 
 
 @pytest.fixture

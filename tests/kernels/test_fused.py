@@ -24,11 +24,8 @@ every_rule = pytest.mark.parametrize("rule", RULES)
 
 
 @pytest.fixture
-def many_parts(monkeypatch: pytest.MonkeyPatch):
+def many_parts(monkeypatch: pytest.MonkeyPatch, kept_threads) -> None:
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
-    before = threads.get_threads()
-    yield
-    threads.set_threads(before)
 
 
 def parts_of(rule: str, kind: str, args: tuple) -> tuple[tuple, tuple, tuple]:

@@ -40,11 +40,8 @@ def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(autouse=True)
-def two_threads():
-    before = threads.get_threads()
+def two_threads(kept_threads):
     threads.set_threads(min(2, numba.config.NUMBA_NUM_THREADS))
-    yield
-    threads.set_threads(before)
 
 
 @every_case(NAMES)

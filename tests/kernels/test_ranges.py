@@ -11,12 +11,7 @@ from kernels.products import csc_dense
 R, D, ENTRIES = 90, 70, 12
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
-
-@pytest.fixture(autouse=True)
-def keep_thread_count():
-    before = threads.get_threads()
-    yield
-    threads.set_threads(before)
+pytestmark = pytest.mark.usefixtures("kept_threads")
 
 
 def matrix(order: str, index: type, value: type) -> tuple[np.ndarray, ...]:

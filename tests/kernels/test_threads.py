@@ -17,12 +17,7 @@ from kernels.choice import Costs
 
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
-
-@pytest.fixture(autouse=True)
-def keep_thread_count():
-    before = threads.get_threads()
-    yield
-    threads.set_threads(before)
+pytestmark = pytest.mark.usefixtures("kept_threads")
 
 
 def assert_partition(bounds: np.ndarray, size: int, count: int) -> None:

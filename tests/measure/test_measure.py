@@ -102,8 +102,7 @@ def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):
     assert predicted - passing == pytest.approx(run.bytes_held, rel=0.1)
 
 
-def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch, tmp_path):
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path))
+def test_what_a_first_step_leaves_in_memory_is_not_the_trainings(monkeypatch):
     left, real = [], trial.check_step
 
     def check_step(run):

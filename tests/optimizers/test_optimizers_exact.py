@@ -139,14 +139,13 @@ def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
 
 
 @every_rule
-def test_same_bits_on_one_thread_and_on_two(name, monkeypatch):
+def test_same_bits_on_one_thread_and_on_two(name, monkeypatch, kept_threads):
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
-    before, came = threads.get_threads(), []
+    came = []
     gradients = sparse_gradients(12, shape=(200, 16))
     for count in (1, 2):
         threads.set_threads(count)
         came.append(train(make(name, "exact"), weights_of((200, 16)), gradients))
-    threads.set_threads(before)
     for one, other in zip(*came, strict=True):
         assert one.tobytes() == other.tobytes()
 

@@ -55,9 +55,8 @@ def test_everything_but_the_density_is_equal_along_the_axis(cell, epochs):
         assert variation[0] == pytest.approx(variation[1], rel=0.1)
 
 
-def test_rows_held_out_are_not_joined_into_training(tmp_path, monkeypatch):
+def test_rows_held_out_are_not_joined_into_training(tmp_path):
     """Every row stores a column that no other one does: a joined row tells of whom it was made."""
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
     path = tmp_path / "own.svm"
     path.write_text("".join(f"{row % 2} {row + 1}:1\n" for row in range(100)))
     cell = Cell(dataset="svmlight", path=str(path), model="logistic", epochs=1, density=0.05)
@@ -69,8 +68,7 @@ def test_rows_held_out_are_not_joined_into_training(tmp_path, monkeypatch):
     assert not trained & held_out
 
 
-def test_the_check_of_joined_rows_can_fail(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+def test_the_check_of_joined_rows_can_fail(tmp_path):
     path = tmp_path / "own.svm"
     path.write_text("".join(f"{row % 2} {row + 1}:1\n" for row in range(100)))
     cell = Cell(dataset="svmlight", path=str(path), model="logistic", density=0.05)

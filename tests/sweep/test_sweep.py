@@ -2,7 +2,6 @@
 
 import json
 import math
-import os
 import subprocess
 import sys
 
@@ -42,17 +41,6 @@ def finish(folder) -> run_folder.Progress:
 def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:
     request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
     return row_of_trial(request | {"seconds_limit": seconds_limit})
-
-
-@pytest.fixture(scope="module", autouse=True)
-def _cache(tmp_path_factory):
-    before = os.environ.get("WORKBENCH_CACHE")
-    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["WORKBENCH_CACHE"]
-    else:
-        os.environ["WORKBENCH_CACHE"] = before
 
 
 def test_a_trial_fills_its_row():

@@ -4,17 +4,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 import psutil
-import pytest
 
 from tests.support.clocks import until
 from workbench import data
 from workbench.data.profiles import worker
 from workbench.data.profiles.worker import Counting
-
-
-@pytest.fixture(autouse=True)
-def _own_cache(tmp_path, monkeypatch):
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
 
 
 def ended(counting):
