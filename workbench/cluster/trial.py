@@ -24,7 +24,7 @@ from workbench.measure import blas, machine
 from workbench.measure.rounds import NUMBER
 from workbench.measure.stats import quantile_interval
 from workbench.module import BatchEnd, StopTraining
-from workbench.sweep.curves import CURVE_POINTS
+from workbench.sweep.curves import SAMPLE_DIGITS, curve_columns, shortened
 from workbench.sweep.grid import setup_of, threads_of
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell, Measure, SpecError
@@ -136,16 +136,15 @@ def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     """Of the steps after the first, which loads code; one sample a step."""
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
-    told = {"samples": samples, "seconds_step": seconds, "seconds_step_low": low, "seconds_step_high": high}
-    told |= {"seconds_epoch": seconds * steps[0]["steps_epoch"], "steps_timed": len(samples)}
+    told = {"samples": shortened(samples, SAMPLE_DIGITS), "seconds_step": seconds}
+    told |= {"seconds_step_low": low, "seconds_step_high": high, "seconds_epoch": seconds * steps[0]["steps_epoch"]}
+    told |= {"steps_timed": len(samples)}
     return told | {"seconds_first_step": steps[0]["seconds"], "seconds_measured": sum(samples)}
 
 
 def _curve(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    seconds = np.cumsum([step["seconds"] for step in steps])
-    picked = np.unique(np.linspace(0, len(steps) - 1, CURVE_POINTS).round().astype(int))
-    points = [[float(seconds[place]), steps[place]["loss"], steps[place]["step"]] for place in picked]
-    return {"curve": points, "loss_first": steps[0]["loss"], "loss_last": steps[-1]["loss"]}
+    seconds, losses = (np.array([step[name] for step in steps]) for name in ("seconds", "loss"))
+    return curve_columns(seconds, losses, steps[0]["step"])
 
 
 def _quality(cell: Cell, answer: Mapping[str, Any]) -> dict[str, Any]:

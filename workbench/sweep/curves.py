@@ -1,10 +1,15 @@
 """What a trial keeps of a training as it goes: its losses step by step, and after which epochs its quality is told."""
 
+from collections.abc import Iterable
+from typing import Any
+
 import numpy as np
 
 from workbench.train import StepEvent
 
-CURVE_POINTS = 200
+CURVE_POINTS = 100
+"""More than a chart shows; a curve is most of a row."""
+CURVE_DIGITS, SAMPLE_DIGITS = 5, 6
 QUALITY_POINTS = 12
 
 
@@ -18,7 +23,7 @@ def epochs_judged(epochs: int) -> set[int]:
 
 
 class Curve:
-    """Loss against training seconds, of all steps; thinned when it is written, to six digits: it is most of a row."""
+    """Loss against training seconds, of all steps; thinned when it is written."""
 
     def __init__(self) -> None:
         self.events: list[StepEvent] = []
@@ -33,16 +38,30 @@ class Curve:
         seconds = [event.seconds_prepare for event in self.events if event.seconds_prepare]
         return float(np.mean(seconds)) if seconds else 0.0
 
-    def columns(self) -> dict:
-        """Columns of the row: at most `CURVE_POINTS` points, the last always among them."""
+    def columns(self) -> dict[str, Any]:
+        """Columns of the row."""
         counts = [event.steps for event in self.events]
-        seconds = np.cumsum(np.repeat([event.seconds_step / event.steps for event in self.events], counts))
+        seconds = np.repeat([event.seconds_step / event.steps for event in self.events], counts)
         losses = np.concatenate([[event.loss] if event.losses is None else event.losses for event in self.events])
-        first = self.events[0].step - counts[0] + 1
-        picked = np.unique(np.linspace(0, len(losses) - 1, CURVE_POINTS).round().astype(int))
-        points = [[_short(seconds[i]), _short(losses[i]), first + int(i)] for i in picked]
-        return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
+        return curve_columns(seconds, losses, self.events[0].step - counts[0] + 1)
 
 
-def _short(value: float) -> float:
-    return float(f"{value:.6g}")
+def curve_columns(seconds: np.ndarray, losses: np.ndarray, first: int) -> dict[str, Any]:
+    """Columns of a row from seconds and losses of its steps, the first of number `first`; both float64 [steps].
+
+    At most `CURVE_POINTS` points, the first and the last always among them.
+    """
+    picked = np.unique(np.linspace(0, losses.size - 1, CURVE_POINTS).round().astype(int))
+    steps = (first + picked).tolist()
+    passed, told = (shortened(values[picked], CURVE_DIGITS) for values in (np.cumsum(seconds), losses))
+    points = [list(point) for point in zip(passed, told, steps, strict=True)]
+    return {"curve": points, "loss_first": float(losses[0]), "loss_last": float(losses[-1])}
+
+
+def shortened(values: Iterable[float], digits: int) -> list[float]:
+    """The values to so many digits.
+
+    >>> shortened([0.0004240863, 1234.5678], 5)
+    [0.00042409, 1234.6]
+    """
+    return [float(f"{value:.{digits}g}") for value in values]

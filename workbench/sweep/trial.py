@@ -19,7 +19,7 @@ from workbench.measure.rounds import NUMBER
 from workbench.measure.sentinel import Sentinel
 from workbench.measure.stats import quantile_interval
 from workbench.sweep.check import check_step
-from workbench.sweep.curves import Curve, epochs_judged
+from workbench.sweep.curves import SAMPLE_DIGITS, Curve, epochs_judged, shortened
 from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
 from workbench.sweep.problem import Problem, make_problem
 from workbench.sweep.sources import kernels_of
@@ -250,7 +250,7 @@ class _Trial:
         of_the_mean = seconds / np.mean(timing.seconds)  # phases are parts of the trial's number
         self.row |= {f"seconds_{phase}": timing.phases.get(phase, 0.0) * of_the_mean for phase in PHASES}
         self.row |= {
-            "samples": timing.seconds,
+            "samples": shortened(timing.seconds, SAMPLE_DIGITS),
             "seconds_step": seconds,
             "seconds_step_low": low,
             "seconds_step_high": high,
