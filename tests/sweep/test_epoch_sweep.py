@@ -1,6 +1,6 @@
 """The axis `launch` with epochs in one call: trials that say where time goes, and cells that mean nothing dropped."""
 
-from tests.sweep.test_sweep import DENSE, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being there
+from tests.sweep.test_sweep import DENSE, spec_of, trial_row
 from workbench import store
 from workbench.analysis import words
 from workbench.plots import style
