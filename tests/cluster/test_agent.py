@@ -9,7 +9,7 @@ import pytest
 from tests.cluster.test_agents import SPEC
 from tests.support.clocks import SECONDS
 from tests.support.sweeps import have_trials_preloaded
-from tests.sweep.test_sweep import _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import spec_of, trial_row
 from workbench.cluster.agent import Agent, Lines, machine_turn
 from workbench.cluster.placement import Placement
 from workbench.measure import stack

@@ -11,7 +11,7 @@ import pytest
 
 from tests.cluster.test_agents import COMPARISONS, SPEC, agent, run, whole
 from tests.support.clocks import SECONDS, until
-from tests.sweep.test_sweep import _cache, finish, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import finish, spec_of, trial_row
 from workbench import store
 from workbench.cluster import link
 from workbench.sweep import places, run_folder

@@ -12,7 +12,7 @@ import pytest
 
 from tests.support import fake_agent
 from tests.support.clocks import SECONDS, until
-from tests.sweep.test_sweep import QUICK, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench.cluster import link
 from workbench.cluster.coordinator import Coordinator
 from workbench.cluster.link import Link

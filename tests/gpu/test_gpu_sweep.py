@@ -4,7 +4,7 @@ import pytest
 
 from kernels import devices
 from tests.support.sweeps import swept
-from tests.sweep.test_sweep import _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import spec_of, trial_row
 from workbench.sweep import run_folder
 
 

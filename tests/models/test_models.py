@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from tests.support.small_models import settings_for, training_of
-from tests.sweep.test_sweep import _cache, trial_row  # noqa: F401 - the fixture is used by being there
+from tests.support.tiny_sweeps import trial_row
 from workbench import models, train
 from workbench.sweep.check import check_step
 

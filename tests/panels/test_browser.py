@@ -28,7 +28,7 @@ LONG = {
     "features": "512",
     "rows": "2000",
     "seconds": "0.5",
-    "rounds": "12",
+    "rounds": "3",
 }
 """Parameters of a sweep of small trials that goes on until it is stopped."""
 

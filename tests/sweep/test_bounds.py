@@ -3,7 +3,7 @@
 import pytest
 
 import kernels
-from tests.sweep.test_sweep import spec_of
+from tests.support.tiny_sweeps import spec_of
 from workbench.measure import child
 from workbench.measure.roofs import Roofs
 from workbench.sweep import bounds, grid

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from kernels import devices, sessions
 from tests.support import rows as made
 from tests.support.sweeps import row_of_trial
-from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import DENSE, FUSED, spec_of, trial_row
 from workbench import plots, store
 from workbench.analysis import advisor, cells, words
 from workbench.plots import style

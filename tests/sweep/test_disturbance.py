@@ -3,7 +3,7 @@
 import pytest
 
 from tests.support.sweeps import row_of_trial
-from tests.sweep.test_sweep import DENSE, QUICK, TINY, spec_of
+from tests.support.tiny_sweeps import DENSE, QUICK, TINY, spec_of
 from workbench import store
 from workbench.measure import machine
 from workbench.sweep import run_folder, runner

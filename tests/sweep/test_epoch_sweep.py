@@ -1,6 +1,6 @@
 """The axis `launch` with epochs in one call: trials that say where time goes, and cells that mean nothing dropped."""
 
-from tests.sweep.test_sweep import DENSE, spec_of, trial_row
+from tests.support.tiny_sweeps import DENSE, spec_of, trial_row
 from workbench import store
 from workbench.analysis import words
 from workbench.plots import style

@@ -7,8 +7,8 @@ from matplotlib.figure import Figure
 
 from tests.support import rows as made
 from tests.support.sweeps import swept
+from tests.support.tiny_sweeps import DENSE, FUSED, spec_of, trial_row
 from tests.sweep.test_device_sweep import gpu  # noqa: F401 - the fixture is used by being named
-from tests.sweep.test_sweep import DENSE, FUSED, _cache, spec_of, trial_row  # noqa: F401 - the same
 from workbench import plots, store
 from workbench.analysis import breakeven, cells, words
 from workbench.analysis.worse import trained_worse

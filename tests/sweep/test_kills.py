@@ -14,7 +14,7 @@ import pytest
 
 from tests.support.clocks import until
 from tests.support.sweeps import swept
-from tests.sweep.test_sweep import QUICK, _cache, spec_of  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
 from workbench.measure import machine
 from workbench.sweep import run_folder, runner, supervising

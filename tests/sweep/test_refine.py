@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from tests.support import rows as made
-from tests.sweep.test_sweep import QUICK, spec_of
+from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
 from workbench.analysis.breakeven import breakeven
 from workbench.sweep import run_folder

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.sweep.test_sweep import DENSE, spec_of
+from tests.support.tiny_sweeps import DENSE, spec_of
 from workbench.sweep.schedule import Course, Schedule, comparisons
 
 MEASURE = {"seconds_total": 0.0}

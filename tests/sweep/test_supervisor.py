@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.clocks import until
 from tests.support.sweeps import swept
-from tests.sweep.test_sweep import QUICK, TINY, _cache, finish, spec_of  # noqa: F401 - the fixture is used by being here
+from tests.support.tiny_sweeps import QUICK, TINY, finish, spec_of
 from workbench import store
 from workbench.sweep import run_folder, runner
 from workbench.sweep.schedule import Task

@@ -6,8 +6,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from tests.support.tiny_sweeps import trial_row
 from tests.support.wrong_steps import with_wrong_weights
-from tests.sweep.test_sweep import _cache, trial_row  # noqa: F401 - the fixture is used by being there
 from tests.train.test_train import targets
 from workbench import data, train
 from workbench.bridges.sklearn import SparseClassifier

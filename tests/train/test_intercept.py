@@ -6,7 +6,7 @@ import scipy.sparse
 
 from tests.support import rows as made_rows
 from tests.support.small_models import settings_for
-from tests.sweep.test_sweep import DENSE, FUSED, _cache, trial_row  # noqa: F401 - the fixture is used by being there
+from tests.support.tiny_sweeps import DENSE, FUSED, trial_row
 from tests.train.test_train import FORMATS, standard, targets
 from workbench import data, models, optimizers, store, train
 from workbench.analysis import cells

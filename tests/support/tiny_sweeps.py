@@ -1,0 +1,36 @@
+"""Sweeps of a few trials that take no time: their specs, and the row of one trial from the process of the test."""
+
+import math
+
+from tests.support.clocks import until
+from tests.support.sweeps import row_of_trial
+from workbench.sweep import run_folder
+from workbench.sweep.spec import Measure, Spec, validate
+
+QUICK = {"seconds_warmup": 0.0, "seconds_sample": 0.0, "seconds_total": 0.0, "samples_least": 3, "rounds": 1}
+TINY = {"dataset": "uniform", "rows": 60, "features": 30, "batch_rows": 20, "threads": 1}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+FUSED = {"gradient": "fused"}
+
+
+def spec_of(name: str = "tiny", contenders=({}, DENSE), measure=QUICK, limits=None, **axes) -> Spec:
+    return validate(
+        {
+            "name": name,
+            "axes": {**TINY, **axes},
+            "contenders": list(contenders),
+            "measure": measure,
+            "limits": limits or {},
+        }
+    )
+
+
+def finish(folder) -> run_folder.Progress:
+    """How the run ended."""
+    until(lambda: run_folder.read(folder).over)
+    return run_folder.read(folder)
+
+
+def trial_row(bytes_limit: int = 2**34, seconds_limit: float = math.inf, **cell) -> dict:
+    request = {"cell": {**TINY, **cell}, "measure": Measure(**QUICK).model_dump(), "bytes_limit": bytes_limit}
+    return row_of_trial(request | {"seconds_limit": seconds_limit})
