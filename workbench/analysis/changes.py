@@ -15,12 +15,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from workbench.analysis.drift import Drift, drift_of
 from workbench.analysis.intervals import ONCE, interval_of, values_of
 from workbench.analysis.pairs import CompareError, Pair, Pairs, name_of, paired
-from workbench.measure.rounds import FLOOR, LEVEL, LOOKS, SHARED, Ratio
+from workbench.measure.rounds import FLOOR, LEVEL, LOOKS, SHARED, Ratio, student_t
 
 Row = Mapping[str, Any]
 VERDICTS = {
@@ -159,7 +158,7 @@ def _by_cell(found: Sequence[_Difference], drift: Drift, within: float) -> list[
 
 def _ratio(value: float, spread: float, freedom: int, among: int, rounds: int) -> Ratio:
     """The ratio of that logarithm, the tails divided among so many."""
-    half = float(stats.t.isf(TAIL / max(among, 1), freedom)) * spread
+    half = student_t(TAIL / max(among, 1), freedom) * spread
     return Ratio(math.exp(value), math.exp(value - half), math.exp(value + half), rounds, 2)
 
 

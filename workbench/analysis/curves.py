@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pandas as pd
-from scipy import stats
 
 from workbench import settings
 from workbench.analysis import cells, words
-from workbench.measure.rounds import LOOKS, Ratio, Rounds, mean_interval, ratio_of
+from workbench.measure.rounds import LOOKS, Ratio, Rounds, mean_interval, ratio_of, student_t
 
 COLUMNS = {
     "who": "str",
@@ -256,7 +255,7 @@ def difference(first: Ends, second: Ends) -> Ratio | None:
     apart = np.array([first[repeat].value - second[repeat].value for repeat in sorted(first.keys() & second.keys())])
     if len(apart) < LOOKS[0]:
         return None
-    half = float(stats.t.isf(0.025, len(apart) - 1) * apart.std(ddof=1) / len(apart) ** 0.5)
+    half = student_t(0.025, len(apart) - 1) * float(apart.std(ddof=1)) / len(apart) ** 0.5
     mean = float(apart.mean())
     return Ratio(mean, mean - half, mean + half, len(apart), 1)
 

@@ -20,7 +20,7 @@ from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 LOOKS = (4, 6, 9, 12)
 """Counted rounds after which a decision is looked for; below the first nothing is decided."""
@@ -129,7 +129,7 @@ def ratio_interval(runs: Iterable[Sequence[float]], rivals: int = 1) -> Ratio:
     weights = np.array([1 / (max(run.std(ddof=1), FLOOR) ** 2 * (1 / len(run) + 1 / SHARED)) for run in logs])
     mean = float((weights * means).sum() / weights.sum())
     apart = float((weights * (means - mean) ** 2).sum()) / max(len(logs) - 1, 1)
-    half = _t(2 * TAIL / max(rivals, 2), rounds - len(logs)) * math.sqrt(max(apart, 1.0) / float(weights.sum()))
+    half = student_t(2 * TAIL / max(rivals, 2), rounds - len(logs)) * math.sqrt(max(apart, 1.0) / float(weights.sum()))
     low, value, high = (_exp(mean + sign * half) for sign in (-1, 0, 1))
     return Ratio(value, low, high, rounds, len(logs))
 
@@ -240,7 +240,7 @@ def mean_interval(values: Sequence[float]) -> Ratio:
     value = _exp(float(logs.mean()))
     if logs.size == 1:
         return Ratio(value, value, value, 1, 1)
-    half = _t(0.025, logs.size - 1) * max(logs.std(ddof=1), FLOOR) * math.sqrt(1 / logs.size + 1 / SHARED)
+    half = student_t(0.025, logs.size - 1) * max(logs.std(ddof=1), FLOOR) * math.sqrt(1 / logs.size + 1 / SHARED)
     return Ratio(value, _exp(logs.mean() - half), _exp(logs.mean() + half), logs.size, 1)
 
 
@@ -254,12 +254,17 @@ def visible(rounds: int, deviation: float = DEVIATION) -> float:
     """
     if rounds < LOOKS[0]:
         return math.inf
-    return math.exp(_t(TAIL, rounds - 1) * max(deviation, FLOOR) * math.sqrt(1 / rounds + 1 / SHARED))
+    return math.exp(student_t(TAIL, rounds - 1) * max(deviation, FLOOR) * math.sqrt(1 / rounds + 1 / SHARED))
 
 
 @cache
-def _t(tail: float, freedom: int) -> float:
-    return float(stats.t.isf(tail, freedom))
+def student_t(tail: float, freedom: float) -> float:
+    """The number that Student's t of so many degrees of freedom exceeds with the probability `tail` (Student 1908).
+
+    >>> round(student_t(0.025, 3), 3), round(student_t(0.025, 1e9), 3)
+    (3.182, 1.96)
+    """
+    return -float(special.stdtrit(freedom, tail))
 
 
 def _exp(logarithm: float) -> float:

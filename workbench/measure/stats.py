@@ -1,9 +1,12 @@
-"""Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval."""
+"""Statistics of samples: a quantile and the interval between ranks that holds it; a share and its interval.
+
+Distributions are those of `scipy.special`: `scipy.stats` takes a quarter of the time in which a sweep or panel starts.
+"""
 
 from collections.abc import Sequence
 
 import numpy as np
-from scipy import stats
+from scipy import special
 
 
 def quantile_interval(
@@ -20,7 +23,8 @@ def quantile_interval(
     if ordered.size == 0 or not np.isfinite(ordered).all():
         bad = np.count_nonzero(~np.isfinite(ordered))
         raise ValueError(f"A quantile needs finite samples; {ordered.size} came, of which {bad} are not finite.")
-    ranks = stats.binom.ppf(((1 - confidence) / 2, (1 + confidence) / 2), ordered.size, quantile).astype(int)
+    at_most = special.bdtr(np.arange(ordered.size + 1), ordered.size, quantile)
+    ranks = np.searchsorted(at_most, ((1 - confidence) / 2, (1 + confidence) / 2))
     low, high = max(ranks[0], 1), min(ranks[1] + 1, ordered.size)
     return float(np.quantile(ordered, quantile)), float(ordered[low - 1]), float(ordered[high - 1])
 
@@ -40,7 +44,7 @@ def share_interval(hits: int, count: int, confidence: float = 0.95) -> tuple[flo
     """
     if not 0 <= hits <= count or not count:
         raise ValueError(f"A share needs 0 <= hits <= count and a count above 0; {hits} of {count} came.")
-    z = float(stats.norm.isf((1 - confidence) / 2))
+    z = -float(special.ndtri((1 - confidence) / 2))
     share, spread = hits / count, z**2 / count
     middle = (share + spread / 2) / (1 + spread)
     half = z / (1 + spread) * (share * (1 - share) / count + spread / (4 * count)) ** 0.5

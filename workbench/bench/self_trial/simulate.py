@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import stats
 
 from workbench.bench.self_trial.noise import Noise
 from workbench.measure import rounds
@@ -130,7 +129,7 @@ def _look(sparse: np.ndarray, dense: np.ndarray) -> dict[str, np.ndarray]:
     baseline = dense.mean(2).argmin(1)
     logs = dense[each, baseline][:, None] - sparse
     means = logs.mean(2)
-    quantile = float(stats.t.isf(2 * rounds.TAIL / max(rivals, 2), count - 1))
+    quantile = rounds.student_t(2 * rounds.TAIL / max(rivals, 2), count - 1)
     halves = quantile * np.maximum(logs.std(2, ddof=1), rounds.FLOOR) * math.sqrt(1 / count + 1 / rounds.SHARED)
     is_sure = means > halves
     best = np.where(is_sure | ~is_sure.any(1, keepdims=True), means, -np.inf).argmax(1)
