@@ -101,6 +101,22 @@ def _fill_row(r, a_indptr, a_indices, a_data, b_indptr, b_indices, b_data, marks
 
 
 @compiled
+def _sort_few(columns):
+    """Sort in place as Shell (1959) does, with the steps of Knuth (1973): Numba's own sort takes 2 s to compile."""
+    step = 1
+    while 3 * step < columns.size:
+        step = 3 * step + 1
+    while step > 0:
+        for k in range(step, columns.size):
+            column, place = columns[k], k
+            while place >= step and columns[place - step] > column:
+                columns[place] = columns[place - step]
+                place -= step
+            columns[place] = column
+        step //= 3
+
+
+@compiled
 def _sort(columns, bits):
     """Columns of a row in order: through a bit for each column where those are not too many. Against a sort that makes
     the whole product 2 to 8 times as fast, rows of 10 to 400 entries and 300 to 100,000 columns.
@@ -108,7 +124,7 @@ def _sort(columns, bits):
     `bits`, 64 columns a word, are zero before and after.
     """
     if bits.size > WORDS * columns.size:
-        columns.sort()
+        _sort_few(columns)
         return
     six, low = np.uint64(6), np.uint64(63)
     for k in range(columns.size):
