@@ -1,4 +1,4 @@
-"""Nothing costs O(D): with 10^8 features and a tiny batch, a kernel touches few pages and allocates next to nothing.
+"""Nothing costs O(D): with 10^7 features and a tiny batch, a kernel touches few pages and allocates next to nothing.
 
 Operands with a row for every feature are memory that is promised but not there until it is touched, so what a call
 touches can be counted: by the page faults of the process, not by a clock.
@@ -17,11 +17,11 @@ from kernels import Case, plan
 from tests.support.cases import random_case
 from tests.support.twins import get
 
-D = 10**8
+D = 10**7
 FAULTS = 2000
-"""Pages that a call may touch: a sweep over one array of D float32 touches 97,657."""
+"""Pages that a call may touch: a sweep over one array of D float32 touches 9,766."""
 BYTES = 2**20
-"""Bytes that a call may hold at once beyond its operands: one for each feature would be 10^8."""
+"""Bytes that a call may hold at once beyond its operands: one for each feature would be 10^7."""
 
 DENSE_BY_NATURE = (
     *("csr_t_dense_full", "csr_to_csc", "csr_to_dense", "csc_dense", "dense_to_csr"),
