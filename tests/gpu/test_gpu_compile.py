@@ -1,10 +1,14 @@
-"""Every CUDA source, with each variant that launchers name, compiles for three GPU generations; no driver needed."""
+"""Every CUDA source, with each variant that launchers name, compiles for three GPU generations; no driver needed.
+
+Compiling all of them takes minutes. A source whose text, variants, options and compiler are those of the table in the
+results, by a digest of it all, compiled as the table says; only what has changed since is compiled anew.
+"""
 
 import dataclasses
+import functools
 import hashlib
 import importlib
 import json
-import os
 import pkgutil
 import re
 from concurrent.futures import ThreadPoolExecutor
@@ -20,7 +24,6 @@ from tests.support import cuda_resources, nvrtc
 from tests.support.cuda_resources import Resources
 
 ARCHITECTURES = ("sm_80", "sm_90", "sm_100")
-CACHE = Path(__file__).parents[2] / ".pytest_cache" / "nvrtc"
 ROOT = Path(kernels.__file__).parent
 RESULTS = Path(__file__).parents[2] / "results"
 DISTINCT = ("adagrad.update", "group_adagrad.update")
@@ -49,38 +52,55 @@ def variants(source: Source, architecture: str) -> tuple[str, ...]:
     return source.names
 
 
-def compiled(source: Source, architecture: str) -> dict[str, Resources]:
-    """What each variant takes; kept by its text, for it takes seconds. `CompileError` says what the compiler says."""
-    names, options = variants(source, architecture), (*devices.OPTIONS, f"--gpu-architecture={architecture}")
-    key = hashlib.sha256("\n".join((str(nvrtc.version()), source.text, *names, *options)).encode())
-    known = CACHE / f"{source.title}-{architecture}-{key.hexdigest()[:20]}.json"
-    if known.exists():
-        return {name: Resources(**found) for name, found in json.loads(known.read_text("utf-8")).items()}
-    found = nvrtc.resources(source.text, names, options)
-    CACHE.mkdir(parents=True, exist_ok=True)
-    text = json.dumps({name: dataclasses.asdict(one) for name, one in found.items()})
-    writing = known.with_suffix(f".{os.getpid()}")
-    writing.write_text(text, "utf-8")
-    writing.replace(known)
+@functools.cache
+def recorded() -> dict[tuple[str, str], dict[str, Resources]]:
+    """What variants take by the table in the results, by the digest and the architecture of their compilation."""
+    found: dict[tuple[str, str], dict[str, Resources]] = {}
+    for line in (RESULTS / "cuda-registers.jsonl").read_text("utf-8").splitlines():
+        row = json.loads(line)
+        of_all = found.setdefault((row["digest"], row["architecture"]), {})
+        of_all[row["kernel"]] = Resources(**{name: row[name] for name in Resources.__dataclass_fields__})
     return found
+
+
+def digest(source: Source, architecture: str) -> str:
+    """Of all that a compilation is made from."""
+    parts = str(nvrtc.version()), source.text, *variants(source, architecture), *options_for(architecture)
+    return hashlib.sha256("\n".join(parts).encode()).hexdigest()[:20]
+
+
+def options_for(architecture: str) -> tuple[str, ...]:
+    """Those of the compiler."""
+    return *devices.OPTIONS, f"--gpu-architecture={architecture}"
+
+
+@functools.cache
+def compiled(source: Source, architecture: str) -> dict[str, Resources]:
+    """What each variant takes, compiled now; `CompileError` says what the compiler says."""
+    return nvrtc.resources(source.text, variants(source, architecture), options_for(architecture))
+
+
+def known(source: Source, architecture: str) -> dict[str, Resources]:
+    """What each variant takes, by the table where it is of this source."""
+    return recorded().get((digest(source, architecture), architecture)) or compiled(source, architecture)
 
 
 def problem(source: Source, architecture: str) -> str:
     """What the compiler says against a source, or ''."""
     try:
-        compiled(source, architecture)
+        known(source, architecture)
     except nvrtc.CompileError as error:
         return str(error)
     return ""
 
 
 def table() -> list[dict]:
-    """What every compiled variant takes, a row each."""
+    """What every variant takes, a row each."""
     return [
-        cuda_resources.row(name, kernel, architecture, found)
+        cuda_resources.row(name, kernel, architecture, found) | {"digest": digest(sources[name], architecture)}
         for architecture in ARCHITECTURES
         for name in sorted(sources)
-        for kernel, found in compiled(sources[name], architecture).items()
+        for kernel, found in known(sources[name], architecture).items()
     ]
 
 
@@ -110,6 +130,14 @@ def test_the_table_in_the_results_is_of_these_sources(problems: dict) -> None:
         pytest.skip(f"the table is of NVRTC {kept[0]['nvrtc']}, this is {nvrtc.version()}")
     found = [{"nvrtc": list(nvrtc.version())} | one for one in table()]
     assert kept == found, "write it anew: python -m tests.support.cuda_resources results"
+
+
+@needs_nvrtc
+def test_a_source_compiles_as_the_table_says_and_one_that_changes_is_not_taken_from_it() -> None:
+    source = sources["scan"]
+    assert compiled(source, "sm_90") == known(source, "sm_90")
+    changed = dataclasses.replace(source, before="// changed\n")
+    assert (digest(changed, "sm_90"), "sm_90") not in recorded()
 
 
 @needs_nvrtc

@@ -111,7 +111,7 @@ def page(rows: list[dict], version: tuple[int, int]) -> Iterator[str]:
 
 
 def write(folder: Path) -> Path:
-    """Compile every source and write `cuda-registers.jsonl` and `.md` into a folder; returns the page."""
+    """Write `cuda-registers.jsonl` and `.md` into a folder, what has changed compiled; returns the page."""
     from tests.gpu.test_gpu_compile import table
     from tests.support import nvrtc
 
