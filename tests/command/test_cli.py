@@ -232,6 +232,7 @@ def test_the_packaged_specs_are_valid_and_have_a_dense_baseline():
 
 
 @pytest.mark.usefixtures("sweeps_here")
+@pytest.mark.usefixtures("sweeps_here")
 def test_the_demo_ends_with_a_verdict_and_a_report(tmp_path, monkeypatch):
     for name, epochs in (("demo_train", 2), ("demo_density", 0)):
         spec_file(tmp_path, epochs, name)
