@@ -1,5 +1,5 @@
 # make demo   train sparse and dense on real data, sweep density and format, print the verdict and the report's path
-# make test   every test, on four cores at most, also those that drive a real Chromium where there is one
+# make test   every test, by four workers at most, also those that drive a real Chromium where there is one
 # make bounds kernels on hostile inputs in a debug build, which checks every access of an array (kernels/bounds.py)
 # make lab    JupyterLab on the notebooks
 # make peers  TensorFlow and PyTorch beside the tests, which then run those of the bridges too

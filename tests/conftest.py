@@ -1,6 +1,7 @@
 """Fixtures that several files of tests share, what they need imported when they are asked for; and who runs what.
 
-`make test` has a worker a core (pytest-xdist), four at most. A file of tests is one worker's, with all its tests share.
+`make test` has a worker a core and one more (pytest-xdist), four at most. A file of tests is one worker's, with all
+that its tests share.
 """
 
 import gc
@@ -9,13 +10,16 @@ from pathlib import Path
 
 import pytest
 
+os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
+"""As in processes that measure (`measure.blas.OWN`): idle threads of BLAS keep no core from the other workers."""
+
 collect_ignore = ["support"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
-LONGEST = ("kernels", "gpu_emulated", "gpu_compile", "browser", "notebooks", "fused", "golden", "lanes", "claims")
+LONGEST = ("kernels", "notebooks", "browser", "gpu_emulated", "epochs", "sklearn", "golden", "claims", "plots", "fused")
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
 
-The first compiles kernels for the CPU, the next two for GPUs; sweeps of notebooks then find theirs on disk.
+The first compiles kernels for the CPU, which sweeps of notebooks then find on disk.
 """
 
 MOST_WORKERS = 4
@@ -78,6 +82,8 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    """Nothing dies while tests are collected, so there is nothing to search for: see `pytest_collection_finish`."""
+    gc.disable()
     if config.getoption("--bounds"):
         from kernels import bounds
 
@@ -96,9 +102,12 @@ def _no_wrong_access(request: pytest.FixtureRequest):
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """As many as cores that this process may use: xdist counts those of the machine."""
+    """One more than cores that this process may use, for a sixth of the time a worker waits for other processes.
+
+    xdist counts the cores of the machine.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return min(cores, MOST_WORKERS)
+    return min(cores + 1, MOST_WORKERS)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -108,6 +117,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 def pytest_collection_finish() -> None:
     """See `_settle`; what makes a million objects that live has a search less often than every 700."""
+    gc.enable()
     gc.set_threshold(50_000, 20, 20)
     _settle()
 
