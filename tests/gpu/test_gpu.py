@@ -39,7 +39,7 @@ from tests.support.narrow_twins import (
     cases_of,
 )
 from tests.support.rounding_model import boundaries, numbers_of, rounded
-from tests.support.twins import assert_close, copies, run, same_bits
+from tests.support.twins import assert_close, not_finite, run, same_bits
 
 found = devices.probe()
 if not found.present:
@@ -86,10 +86,7 @@ def test_every_tile(device, name: str, case: Case) -> None:
 def test_nan_and_inf_go_where_the_reference_puts_them(device, name: str) -> None:
     kernel = kernels.get(name)
     for case in (CASES["width 5"], CASES["width 16"]):
-        args = copies(kernel.arguments(case))
-        for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True):
-            if kind == "f":
-                arg.flat[[0, arg.size // 2, -1]] = np.nan, -np.inf, np.inf
+        args = not_finite(kernel, case)
         assert_close(case, run_on(device, kernel.gpu, args), run(kernel.reference, args))
 
 

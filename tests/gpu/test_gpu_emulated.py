@@ -26,7 +26,7 @@ from tests.support.gpu_twins import (
     run_on,
     shifted,
 )
-from tests.support.twins import assert_close, copies, run, same_bits
+from tests.support.twins import assert_close, copies, not_finite, run, same_bits
 
 emulator_build = pytest.importorskip("tests.support.emulator.build")
 if emulator_build.compiler() is None:
@@ -99,10 +99,7 @@ def test_few_blocks_sum_and_transpose_much(shape: tuple[int, int], monkeypatch: 
 def test_nan_and_inf_go_where_the_reference_puts_them(name: str) -> None:
     kernel = kernels.get(name)
     for case in (CASES["width 5"], CASES["width 16"]):
-        args = copies(kernel.arguments(case))
-        for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True):
-            if kind == "f":
-                arg.flat[[0, arg.size // 2, -1]] = np.nan, -np.inf, np.inf
+        args = not_finite(kernel, case)
         assert_close(case, run_on(emulator, kernel.gpu, args), run(kernel.reference, args))
 
 

@@ -12,7 +12,7 @@ import kernels
 from kernels import Case, Kernel, KernelError, Sizes, plan, threads
 from kernels.vector import gather
 from tests.support.cases import CASES, random_case
-from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, run, same_bits, strided
+from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, not_finite, run, same_bits, strided
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
 OURS = [name for name in NAMES if "." not in name]
@@ -88,10 +88,7 @@ def test_memory_layout_and_read_only_inputs_do_not_matter(name: str, case_name: 
 @of_any_numbers
 def test_nan_and_inf_go_where_the_reference_puts_them(name: str) -> None:
     kernel, case = get(name), CASES["plain"]
-    args = copies(kernel.arguments(case))
-    for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True):
-        if kind == "f":
-            arg.flat[[0, arg.size // 2, -1]] = np.nan, -np.inf, np.inf
+    args = not_finite(kernel, case)
     assert_close(case, run(kernel.cpu, args), run(kernel.reference, args))
 
 

@@ -18,6 +18,15 @@ def copies(args: tuple) -> tuple:
     return tuple(arg.copy() if isinstance(arg, np.ndarray) else arg for arg in args)
 
 
+def not_finite(kernel: Kernel, case: Case) -> tuple:
+    """The kernel's own arguments with NaN and both infinities in each array of floats."""
+    args = copies(kernel.arguments(case))
+    for arg, (_, kind, _) in zip(args, kernel.parsed, strict=True):
+        if kind == "f":
+            arg.flat[[0, arg.size // 2, -1]] = np.nan, -np.inf, np.inf
+    return args
+
+
 def run(function, args: tuple) -> list:
     """Call on copies; the result's parts, then every argument as the call left it."""
     args = copies(args)
