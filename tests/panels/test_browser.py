@@ -1,4 +1,4 @@
-"""In a real Chromium: the notebook in JupyterLab, with its panel clicked; and the report."""
+"""In a real Chromium: notebooks in JupyterLab, with their panels clicked."""
 
 import re
 import shutil
@@ -12,9 +12,7 @@ from tests.support import rows as made
 from tests.support.browser import browser, chromium, jupyterlab, open_page
 from tests.support.clocks import SECONDS, Stopwatch, until
 from tests.support.panel_runs import write_run
-from workbench import store
 from workbench.panels import lab
-from workbench.reports import report
 from workbench.sweep import run_folder
 
 pytestmark = [pytest.mark.browser, pytest.mark.slow]
@@ -275,21 +273,6 @@ def test_the_first_notebook_answers_by_its_buttons_and_a_file_has_its_chart_afte
         page.shot(answer)
     assert page.panel.evaluate("panel => panel.scrollWidth <= panel.clientWidth")
     assert page.page.refused == []
-
-
-def test_the_report_opens_without_a_network(opened, tmp_path):
-    path = tmp_path / "report.html"
-    frame = store.frame(made.rich())
-    report.html(frame, path, title="Sparse or dense", command="workbench report", machine={"cores": 2})
-    page = open_page(opened)
-    failures = []
-    page.on("pageerror", lambda error: failures.append(str(error)))
-    page.goto(path.as_uri())
-    assert "go sparse" in page.locator("body").inner_text()
-    charts = page.locator("svg")
-    assert charts.count() >= 4
-    assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
-    assert (page.refused, failures) == ([], [])
 
 
 def test_a_missing_browser_skips_here_and_fails_in_ci(monkeypatch):

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.support import rows as maker
-from tests.support.browser import browser, chromium
+from tests.support.browser import browser, chromium, open_page
 from workbench import store
 from workbench.reports import pdf, report
 
@@ -52,6 +52,17 @@ def visited(opened, path, scheme="light", width=1280):
     page.on("pageerror", lambda error: complaints.append(str(error)))
     page.goto(path.as_uri())
     return page, complaints
+
+
+def test_it_asks_nothing_of_a_network_and_shows_its_verdict_and_charts(opened, page_file):
+    page, failures = open_page(opened), []
+    page.on("pageerror", lambda error: failures.append(str(error)))
+    page.goto(page_file.as_uri())
+    assert "go sparse" in page.locator("body").inner_text()
+    charts = page.locator("svg")
+    assert charts.count() >= 4
+    assert all(chart.bounding_box()["width"] > 300 for chart in charts.all())
+    assert (page.refused, failures) == ([], [])
 
 
 @pytest.mark.parametrize("width", [1280, 1920])
