@@ -149,9 +149,6 @@ SETTINGS = (
             goes_to=("trial",), noun="threads", say=_count("thread"),
             control=Control("threads", "Threads", "numbers",
                             help="Processor threads each trial may use; empty: all cores.")),
-    Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "
-            "on one machine they share its threads", least=1, noun="trainers",
-            say=lambda count: _count("trainer")(count) if count > 1 else ""),
     Setting("shuffle", bool, True, "whether rows are drawn in a new order each epoch",
             say=lambda on: "shuffled" if on else "in order"),
     Setting("ahead", bool, False, "whether the next batch is prepared on a thread beside the step",
@@ -188,6 +185,8 @@ SETTINGS = (
                             "csr step as one. epoch: on cpu, all csr batches in one call. dual: rows by dual ascent.")),
     Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; a dense "
             "cell always has such a twin", goes_to=("trial",), role="line"),
+    Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "
+            "on one machine they share its threads", least=1, role="line", noun="trainers"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,
             goes_to=("optimizer",), role="best"),
     Setting("decay", float, None, "weight decay of the optimizer; by default the optimizer's own", least=0,
@@ -211,7 +210,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     """Names of the settings that go there, or have that role; without either all, in the order of the table.
 
     >>> names(role="line")
-    ('format', 'engine', 'gradient', 'update', 'launch', 'serial')
+    ('format', 'engine', 'gradient', 'update', 'launch', 'serial', 'trainers')
     """
     chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
     return tuple(setting.name for setting in chosen)

@@ -45,22 +45,25 @@ def test_a_file_is_advised_on_and_the_command_trains_what_is_recommended(tmp_pat
     told = answer.recommendation
     assert answer.settings["model"] == "logistic"
     assert (answer.folder.name, answer.profile.rows) == ("advise-clicks-logistic", 60)
-    assert told.verdict == "undecided"
-    assert "fewer than four rounds" in str(told)
-    assert answer.trials == 3 + 2  # a race of three, then the best of each side at another density
+    assert "Time is known from 1 round" in str(told)
+    assert answer.trials == 3 + 3  # a race of three, and another at another density
     as_json = json.loads(json.dumps(answer.as_json(), allow_nan=False))
     assert as_json["recommended"] == told.settings
-    assert as_json["dense_over_sparse"]["time"]["high"] is None  # one round has no interval
+    time = as_json["dense_over_sparse"]["time"]
+    assert time["low"] < time["value"] < time["high"] < 10 * time["low"]  # that of the usual noise
     came = CliRunner().invoke(cli.app, [*shlex.split(answer.command)[1:], "--epochs", "1"])
     assert came.exit_code == 0, came.output
     assert "held-out accuracy" in came.output
 
 
-def test_exact_contenders_come_where_lazy_ones_train_another_model():
-    adam = contenders({"dataset": "uniform", "optimizer": "adam"})
-    sgd = contenders({"dataset": "uniform", "optimizer": "sgd"})
-    assert {one["update"] for one in adam} == {"lazy", "exact", "standard"}
-    assert {one["update"] for one in sgd} == {"lazy", "standard"}
+def test_exact_contenders_come_where_lazy_ones_train_another_model_which_come_last():
+    adam = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "adam"})]
+    sgd = [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "sgd"})]
+    assert set(adam) == {"lazy", "exact", "standard"}
+    assert adam.index("lazy") > max(place for place, update in enumerate(adam) if update != "lazy")
+    assert set(sgd) == {"lazy", "standard"}
+    allowed = contenders({"dataset": "uniform", "optimizer": "adam"}, lazy=True)
+    assert {one["update"] for one in allowed} == {"lazy", "standard"}
     assert is_faithful(Cell(optimizer="sgd"))
     assert not is_faithful(Cell(optimizer="adam"))
     assert not is_faithful(Cell(optimizer="sgd", decay=0.1))
@@ -90,8 +93,18 @@ def test_the_race_takes_part_of_the_budget_and_what_is_around_the_rest(tmp_path,
     assert spec.measure.race
     assert spec.axes["shuffle"] == (False,)  # what is no is no gap
     assert 0.2 * AMPLE < spec.limits.seconds_sweep < 0.6 * AMPLE
+    assert spec.contenders[0]["launch"] == "epoch"  # the likeliest first, and one of each side in two
+    assert spec.contenders[1]["format"] == "dense"
     assert answer.recommendation.verdict == "none"
     assert answer.command == ""
+
+
+def test_another_density_is_looked_at_with_all_contenders_where_there_is_time_else_with_the_best_two():
+    place = advising._Place
+    places = [place("batch", {"batch_rows": 4}, [{}, {}]), place("density", {"density": 0.5}, [{}] * 8)]
+    places.append(place("density", {"density": 0.5}, [{}, {}]))
+    counts = [len(advising._Advising._affordable(places, trials)) for trials in (100, 20, 10, 5)]
+    assert counts == [2 + 8, 2 + 2, 2, 0]
 
 
 @pytest.mark.parametrize(

@@ -63,6 +63,13 @@ def test_the_error_is_that_of_data_sets_left_out_and_grows_with_the_noise():
     assert errors([one for one in swept() if one["features"] == 1024]) == {}
 
 
+def test_a_data_set_that_nothing_else_was_trained_like_is_predicted_by_the_same_products_of_other_models():
+    rows = [one | ({"model": "logistic"} if one["features"] == 1024 else {}) for one in swept()]
+    assert max(errors(rows).values()) < 0.05
+    assert {name[0] for name in errors(rows)} == {"set 1024", "set 4096", "set 16384"}
+    assert errors([one for one in rows if one["features"] == 1024]) == {}
+
+
 def test_a_crossing_is_where_both_laws_take_the_same_and_moves_as_they_do():
     sparse, dense = models(swept())
     here = sizes_of(row(SPARSE, 0.01))

@@ -211,5 +211,13 @@ def test_dense_does_not_win_where_a_configuration_that_beats_it_elsewhere_was_no
     assert partly(FASTER) == {0.01: ("sparse", ""), 0.1: ("undecided", compare.PARTLY), 0.2: ("sparse", "")}
 
 
+def test_dense_wins_where_what_was_not_measured_is_surely_behind_another_one_nearby():
+    behind = replace(FASTER, format="coo", fixed=2e-3)
+    assert partly(behind)[0.1] == ("undecided", compare.PARTLY)
+    rows = rows_of(DENSE, FASTER, replace(behind, fixed=4e-3), densities=(0.01,), noise=0.01)
+    rows += rows_of(DENSE, replace(FASTER, slope=0.2), densities=(0.1,), noise=0.01)
+    assert [one.verdict for one in contests(rows, "seconds_step")] == ["sparse", "dense"]
+
+
 def test_dense_wins_where_what_was_not_measured_loses_nearby():
     assert partly(replace(SLOWER, format="csc")) == dict.fromkeys((0.01, 0.1, 0.2), ("dense", ""))

@@ -121,7 +121,34 @@ def test_another_density_says_what_would_change_the_answer():
     came = said(swept() + swept(density=0.3, is_natural=False))
     assert came.verdict == "sparse"
     assert any("at 30 % density dense wins instead" in str(one) for one in came.would_change)
-    assert str(came.would_change[-1]).startswith("The break-even of sparse is ")
+    assert str(came.would_change[-1]).startswith("The break-even of CSR ours")
+
+
+def test_dense_does_not_win_elsewhere_without_those_that_may_win_there():
+    of_two = [
+        row for row in swept(density=0.3, is_natural=False) if row["format"] == "dense" or row["update"] == "lazy"
+    ]
+    told = [str(one) for one in said(swept() + of_two).would_change]
+    assert any(
+        "dense beats CSR ours (fused" in one and "may be faster, and was not measured there" in one for one in told
+    )
+    assert not any("dense wins" in one for one in told)
+
+
+def test_sparse_does_not_win_elsewhere_without_a_dense_one_that_may():
+    serial = replace(DENSE, serial=True, fixed=1e-5)
+    rows = swept(laws=(DENSE, serial, QUICK))
+    there = swept(laws=(DENSE, QUICK), density=0.001, is_natural=False)
+    assert any("dense, 1 thread may be faster" in str(one) for one in said(rows + there).would_change)
+
+
+def test_few_rounds_that_are_far_apart_decide_and_others_have_an_interval():
+    far, near = said(swept(rounds=1)), said(swept(laws=(replace(DENSE, fixed=8e-4), QUICK), rounds=1))
+    assert (far.verdict, near.verdict) == ("sparse", "undecided")
+    for came in (far, near):
+        assert 0 < came.time.ratio.low < came.time.ratio.value < came.time.ratio.high < 100
+        assert any("Time is known from 1 round" in str(one) for one in came.grounds)
+    assert "likelier one, with 256 rows a batch: dense takes" in str(near.headline)
 
 
 def test_the_density_that_is_asked_for_decides():

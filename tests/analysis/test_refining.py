@@ -7,7 +7,9 @@ import pytest
 from tests.support import rows as made
 from tests.support.rows import DENSE, SPARSE
 from workbench import store
+from workbench.analysis import cells
 from workbench.analysis.breakeven import breakeven
+from workbench.analysis.compare import PARTLY, contests
 from workbench.analysis.refining import openings, told
 from workbench.sweep import refine
 from workbench.sweep.spec import Cell
@@ -55,11 +57,37 @@ def test_nothing_is_asked_where_no_crossing_was_seen():
     assert "not bracketed, since no crossing was seen; sparse wins from 0.1" in told(frame, 0.1)[0]
 
 
-def test_configurations_that_cross_at_nearly_the_same_place_share_a_density():
-    other = replace(TIME_ONLY, update="lazy", slope=0.1001)
-    asked = openings(store.frame(made.sweep((DENSE, TIME_ONLY, other), COARSE, noise=0.0)), 0.1)
+def test_break_evens_at_nearly_the_same_place_share_a_density():
+    other = replace(TIME_ONLY, slope=0.1001)
+    rows = made.sweep((DENSE, TIME_ONLY), COARSE, noise=0.0, batch_rows=256)
+    rows += made.sweep((DENSE, other), COARSE, noise=0.0, batch_rows=512)
+    asked = openings(store.frame(rows), 0.1)
     assert len(asked) == 2
     assert len({one.density for one in asked}) == 1
+
+
+def test_what_may_be_the_best_goes_to_the_new_density_and_what_is_surely_behind_does_not():
+    alike, behind = replace(TIME_ONLY, format="csc", slope=0.102), replace(TIME_ONLY, format="coo", slope=0.5)
+    rows = made.sweep((DENSE, TIME_ONLY, alike, behind), COARSE, noise=0.05)
+    formats = {row["key"]: row["format"] for row in rows}
+    [opening] = openings(store.frame(rows), 0.1)
+    assert {formats[key] for key in opening.keys} == {"dense", "csr", "csc"}
+
+
+def test_one_configuration_is_refined_after_the_best_of_both_sides_and_beside_the_best():
+    early = replace(TIME_ONLY, format="coo", slope=2.0)
+    asked, rows, drawn = [], made.sweep((DENSE, TIME_ONLY, early), COARSE, noise=0.004, rounds=6), 0
+    while found := openings(store.frame(rows), 0.1):
+        asked.append({one.density for one in found})
+        formats = {row["key"]: row["format"] for row in rows}
+        for one in found:
+            laws = [law for law in (DENSE, TIME_ONLY, early) if law.format in {formats[key] for key in one.keys}]
+            drawn += 1
+            rows += made.sweep(laws, (one.density,), noise=0.004, rounds=6, seed=drawn)
+    assert all(min(densities) > 0.01 for densities in asked[:2]), "the best crosses at 0.079"
+    assert any(0.001 < density < 0.01 for density in asked[-1]), "the other one at 0.004"
+    met = contests(cells.groups(store.frame(rows))[0].rows, "seconds_step")
+    assert PARTLY not in {one.why for one in met}
 
 
 @pytest.mark.parametrize("until", [0.1, 3.0])

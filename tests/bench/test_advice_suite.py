@@ -1,9 +1,9 @@
-"""The suite of advice: its cases and full sweeps mean something, and a stop leaves no row."""
+"""The suite of advice: its cases and full sweeps mean something, a stop leaves no row, races are played back."""
 
 import pytest
 
 from workbench import store
-from workbench.bench.advice import cases, runner
+from workbench.bench.advice import cases, replay, runner
 from workbench.reports import advice
 from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import SpecError
@@ -69,3 +69,51 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
     assert runner.run(both, tmp_path, tmp_path / "runs") is True
     assert tried == ["thick logistic", "half linear"] * 2
     assert "The disk is full." in advice.write(tmp_path).read_text(encoding="utf-8")
+
+
+def test_a_case_is_measured_anew_when_what_advises_is_other_code(tmp_path, monkeypatch):
+    [case] = cases.chosen(["thick logistic"])
+    tmp_path.mkdir(exist_ok=True)
+    known = {"case": case.name, "cells": [], "recommended": {}, "versions": {}}
+    store.ADVICE.append(
+        tmp_path / store.ADVICE.file, store.ADVICE.new_row(key=runner._keys(case)[1], status="ok", **known)
+    )
+    assert runner.left([case], tmp_path) == []
+    monkeypatch.setattr(runner, "ADVISING", ("workbench.advise.contenders",))
+    assert runner.left([case], tmp_path) == [case]
+
+
+EPOCH = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
+COO = {**EPOCH, "format": "coo", "gradient": "fused", "launch": "kernels"}
+
+
+def recorded(*seconds, seconds_sweep=60.0) -> replay.Recorded:
+    """A case whose cells epoch, dense and COO take so long; a trial took a second."""
+    judged = [
+        {**line, "serial": False, "status": "ok", "seconds": each, "is_faithful": True}
+        for line, each in zip((EPOCH, DENSE, COO), seconds, strict=True)
+    ]
+    row = {
+        "status": "ok",
+        "case": "made",
+        "cells": judged,
+        "trials_sweep": seconds_sweep,
+        "seconds_sweep": seconds_sweep,
+    }
+    [found] = replay.recorded([row | {"dataset": "uniform", "model": "logistic", "optimizer": "sgd"}])
+    return found
+
+
+def test_a_race_that_is_played_back_keeps_to_its_time_and_finds_what_is_far_ahead():
+    found = replay.replays([recorded(1.0, 3.0, 4.0)], draws=5)
+    assert {name for _, name in found} == set(replay.WAYS)
+    own = found["made", "as advice does"]
+    assert {one.regret for one in own} == {1.0}
+    assert all(one.is_right_side and one.seconds <= 12.0 for one in own)
+
+
+def test_more_rounds_lose_less_to_noise_when_races_are_played_back():
+    found = replay.replays([recorded(1.0, 1.3, 9.0, seconds_sweep=80.0)], draws=60, noise=0.4)
+    mean = {way: sum(one.regret for one in came) / len(came) for (_, way), came in found.items()}
+    assert mean["as advice does"] < mean["one round of all"]

@@ -11,11 +11,14 @@ import pytest
 
 from tests.cluster.test_agents import COMPARISONS, SPEC, agent, run, whole
 from tests.support.clocks import SECONDS, until
-from tests.support.tiny_sweeps import finish, spec_of, trial_row
+from tests.support.sweeps import have_trials_preloaded
+from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
+from workbench.analysis import advise, cells, contests
 from workbench.cluster import link
+from workbench.cluster.coordinator import Coordinator
 from workbench.sweep import places, run_folder
-from workbench.sweep.schedule import Schedule
+from workbench.sweep.runner import Supervisor
 
 
 @pytest.fixture(autouse=True)
@@ -65,16 +68,31 @@ def test_without_its_supervisor_no_agent_stays_and_a_resume_does_the_rest(tmp_pa
     assert max(Counter((row["key"], row["machine"], row["round"]) for row in rows).values()) == 1
 
 
-def test_two_agents_here_measure_what_one_process_measures(tmp_path):
-    """Real trials, few and short: all cells with the numbers of a trial here, each comparison whole."""
-    spec = spec_of(density=[0.05, 0.5])
-    folder = run_folder.start(spec, tmp_path / "two", cluster="local:2")
-    alone = {key: trial_row(**cell.model_dump()) for key, cell in Schedule.of(spec, []).cells.items()}
-    state = finish(folder)
-    assert (state.state, state.message) == ("finished", "")
-    rows = {(row["key"], row["round"]): row for row in run_folder.rows(folder)}
-    assert rows.keys() == {(key, 0) for key in alone}
-    for (key, _), row in rows.items():
-        same = ("status", "loss_first", "loss_last", "bytes_held", "density_measured")
-        assert [row[name] for name in same] == [alone[key][name] for name in same]
-    assert {path.name for path in folder.glob("log-*")} == {"log-local-1.txt", "log-local-2.txt"}
+def test_two_agents_here_answer_what_one_process_answers(tmp_path):
+    """The same cells with the same numbers, each comparison whole, and the same verdict; what trials do is a law."""
+    spec = spec_of(density=[0.05, 0.5], measure={**QUICK, "rounds": 4})
+    one, two = (tmp_path / name for name in ("one", "two"))
+    for folder in (one, two):
+        folder.mkdir()
+    work = "tests.support.lawful_trials:answers"
+    have_trials_preloaded()
+    alone, shared = Supervisor(spec, one, work=work), Coordinator(spec, two, None, places.places("local:2"), work)
+    for each in (alone, shared):
+        each.run()
+        assert (each.state.state, each.state.message) == ("finished", "")
+    same = ("key", "round", "machine", "status", "source", "seconds_step", "bytes_peak")
+    found = [sorted([row[name] for name in same] for row in run_folder.rows(folder)) for folder in (one, two)]
+    assert found[0] == found[1]
+    assert len(found[0]) == 2 * 2 * 4
+    frames = [store.frame(run_folder.rows(folder)) for folder in (one, two)]
+    (verdict, first), (again, second) = ((advise(frame).verdict, _contests(frame)) for frame in frames)
+    assert verdict == again
+    assert "go sparse up to" in verdict
+    assert first == second == [("sparse", "csr", "dense"), ("dense", "csr", "dense")]
+    assert {path.name for path in two.glob("log-*")} == {"log-local-1.txt", "log-local-2.txt"}
+
+
+def _contests(frame) -> list[tuple]:
+    """Verdict and both sides at each density."""
+    (group,) = cells.groups(frame)
+    return [(one.verdict, one.sparse["format"], one.dense["format"]) for one in contests(group.rows, "seconds_step")]

@@ -71,3 +71,12 @@ def test_a_network_is_measured_by_messages():
     assert network.latency > 0
     assert network.call >= 0
     assert 0 < network.bytes_second < float("inf")
+
+
+def test_processes_of_one_machine_take_turns_on_its_cores_and_send_messages_alone_too():
+    speeds, network = Speeds(row=1e-4, update=1e-7), Network(latency=1e-4, call=0.0, bytes_second=1e9)
+    apart, here = (predict(work(), speeds, network, (1, 2, 4), cores) for cores in (None, 2))
+    assert (apart[0].network, here[0].computing) == (0.0, apart[0].computing)
+    assert here[0].network > 0
+    assert here[1] == apart[1]
+    assert here[2].seconds == pytest.approx(2 * apart[2].seconds)

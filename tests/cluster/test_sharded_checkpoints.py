@@ -1,5 +1,6 @@
 """Checkpoints of shards: a file each and a manifest at last; any number of shards goes on, whoever was lost."""
 
+import errno
 import json
 
 import pytest
@@ -100,8 +101,9 @@ def test_a_newer_checkpoint_takes_the_place_of_the_older_and_half_a_one_does_not
         ({"values": [["wide", [11, 2], "object_"]]}, "lists values that are none"),
         ({"values": [["wide", [-1], "float32"]]}, "lists values that are none"),
         ({"more": 1}, "is no manifest: .*more"),
-        ({"values": [["other", [4], "float64"]]}, "other"),
-        ({"prefix": "step-1-none"}, "No such file"),
+        ({"values": [["other", [4], "float64"]]}, "is of another store: of 'other' it has nothing"),
+        ({"values": [["wide", [11, 3], "float64"]]}, r"it has float64 \(3, 2\); manifest.json says float64 \(3, 3\)"),
+        ({"prefix": "step-1-none"}, "step-1-none.shard-0.npz is part of the checkpoint and is not there"),
     ],
 )
 def test_what_is_no_checkpoint_is_refused_and_the_store_can_load_another(tmp_path, change, told):
@@ -117,3 +119,55 @@ def test_what_is_no_checkpoint_is_refused_and_the_store_can_load_another(tmp_pat
         store.load_shards(tmp_path / "wrong")
     store.load_shards(tmp_path / "right")
     assert support.same_bits(state, store.state_dict())
+
+
+def test_a_full_disk_is_told_and_leaves_the_checkpoint_before(tmp_path, monkeypatch):
+    pushed, stores, before = saved(tmp_path)
+    names = {path.name for path in tmp_path.iterdir()}
+    support.trained(stores, pushed[3:4])
+    save = support.formats.save
+
+    def full(path, state) -> None:
+        if ".shard-1." in path.name:
+            raise OSError(errno.ENOSPC, "No space left on device", str(path))
+        save(path, state)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(support.formats, "save", full)
+        with pytest.raises(StoreError, match=r"Step 4 could not be saved in .*No space left.*The one before stands"):
+            stores[0].save_shards(tmp_path)
+        patched.setattr(support.formats, "save", save)
+        patched.setattr(json, "dump", lambda *_, **__: full(tmp_path / "x.shard-1.npz", {}))
+        with pytest.raises(StoreError, match="No space left"):
+            stores[0].save_shards(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == names
+    assert support.same_bits(before, opened(tmp_path, 2)[0].state_dict())
+    stores[0].save_shards(tmp_path, {"position": [1, 2]})  # when there is room again
+    assert support.same_bits(stores[0].state_dict(), opened(tmp_path, 2)[0].state_dict())
+
+
+@pytest.mark.parametrize("cut", [0, 200, -30])
+def test_a_damaged_file_of_a_shard_is_named(tmp_path, cut):
+    saved(tmp_path)
+    file = next(tmp_path.glob("*.shard-1.npz"))
+    file.write_bytes(file.read_bytes()[:cut])
+    with pytest.raises(StoreError, match=f"{file.name} is no file of arrays, or is damaged"):
+        ShardedStore(support.network(2, 1)).load_shards(tmp_path)
+
+
+def test_a_checkpoint_of_another_model_or_optimizer_is_refused_and_the_store_stays_as_it_was(tmp_path):
+    _, _, state = saved(tmp_path)
+    (store,) = support.sharded(support.network(2, 1), 1, {"name": "sgd"})
+    own = store.state_dict()
+    with pytest.raises(StoreError, match="is of the optimizer adam; this one is sgd"):
+        store.load_shards(tmp_path)
+    store = ShardedStore(support.network(2, 1))
+    store.init("wide", support.start()["narrow"])
+    with pytest.raises(StoreError, match=r"another model: 'wide' is float64 \(11, 2\) there and float64 \(9,\) here"):
+        store.load_shards(tmp_path)
+    store.init("more", support.start()["small"])
+    assert store.pull("wide").shape == (9,)
+    (store,) = support.sharded(support.network(2, 1), 1, OF)
+    store.load_shards(tmp_path)
+    assert support.same_bits(state, store.state_dict())
+    assert not support.same_bits(own, state)

@@ -2,10 +2,9 @@
 
 import numpy as np
 import pytest
-from matplotlib.figure import Figure
 
 from tests.support import shared_training as support
-from workbench import data, formats, plots, store
+from workbench import data, formats
 from workbench.cluster import clicks, fitting
 from workbench.sweep import grid, sources
 from workbench.sweep.grid import setup_of
@@ -103,26 +102,9 @@ def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monk
 def test_generated_clicks_have_an_entry_a_field_and_labels_that_can_be_learnt(tmp_path):
     made = clicks.write(tmp_path / "x.sparse", 400, 4000, seed=1)
     found = data.load("sparse", path=str(tmp_path / "x.sparse"))
-    assert made == 400 * (clicks.FIELDS * 8 + 8)
+    assert 0 < made - 400 * (clicks.FIELDS * 2 + 8 + 8) < 1000  # columns, pointers, labels; the headers of files
     assert found.x.shape == (400, 4000)
     assert np.diff(found.x.read(0, 400).indptr).tolist() == [clicks.FIELDS] * 400
     assert 0.2 < (found.y == 1).mean() < 0.9
     (one,), (two,) = (list(clicks.blocks(400, 4000, seed)) for seed in (1, 2))
     assert not np.array_equal(one.x.indices, two.x.indices)
-
-
-def test_the_chart_of_steps_says_what_is_measured_and_what_is_predicted():
-    told = {"status": "ok", "part": "step", "machine": "m"}
-    guessed = [(1, 4e-3), (2, 3e-3), (4, 6e-3)]
-    rows = [
-        store.CLUSTER.new_row(key=f"p{n}", is_measured=False, machines=n, seconds_step=s, **told) for n, s in guessed
-    ]
-    rows += [store.CLUSTER.new_row(key="m2", is_measured=True, machines=2, seconds_step=6e-3, **told)]
-    sentence = plots.draw("cluster_steps", store.CLUSTER.frame(rows), figure := Figure())
-    assert sentence == (
-        "A step is predicted to be faster than on one machine from 2 on, fastest on 2 (3 ms). "
-        "Measured / predicted at 2 processes: 2."
-    )
-    labels = [text.get_text() for text in figure.legends[0].get_texts()]
-    assert [label.split()[0] for label in labels] == ["predicted", "measured,"]
-    assert list(plots.table("cluster_steps", store.CLUSTER.frame(rows))["how"]) == ["measured"] + ["predicted"] * 3

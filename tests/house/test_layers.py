@@ -36,7 +36,7 @@ ALLOWED = {
         *("formats", "ops", "graph", "autodiff", "executor", "models", "optimizers", "data", "metrics"),
     },
     "workbench.store": {"json_text"},
-    "workbench.analysis": {"store", "measure.rounds", "option_text"},
+    "workbench.analysis": {"store", "measure.rounds", "measure.racing", "option_text"},
     "workbench.plots": {"store", "analysis"},
     "workbench.sweep": {
         *("formats", "ops", "executor", "models", "optimizers", "data", "metrics", "train", "measure", "store"),

@@ -180,6 +180,18 @@ def test_a_state_of_one_number_a_row_is_predicted_as_such():
 
 
 @pytest.mark.skipif(memory.counted() != "anonymous", reason="the system does not tell what is a process's own")
+@pytest.mark.skipif(not memory.asked_bytes(), reason="the system does not tell what was asked for")
+def test_more_memory_than_allowed_is_refused_before_it_is_touched_and_the_limit_ends():
+    with memory.limited(memory.asked_bytes() + 2**26):
+        np.ones(2**22, np.uint8)
+        with pytest.raises(MemoryError):
+            np.empty(2**27, np.uint8)
+    with memory.limited(None):
+        np.empty(2**27, np.uint8)
+    with pytest.raises(MemoryError, match="before it began; the limit is 1000"), memory.limited(1000):
+        pass
+
+
 def test_pages_of_a_mapped_file_are_resident_and_not_owned(tmp_path):
     with (tmp_path / "large").open("wb") as file:
         for _ in range(40):

@@ -35,6 +35,7 @@ class Law:
     loss_last: float = 0.35
     quality: float = 0.91
     serial: bool = False
+    trainers: int = 1
 
     def seconds(self, density: float) -> float:
         return self.fixed + self.slope * density
@@ -46,7 +47,7 @@ class Law:
 DENSE = Law("dense", "dense", "dense", "standard", fixed=8e-3, slope=0.0, bytes_fixed=100e6, bytes_slope=0.0)
 SERIAL = replace(DENSE, serial=True, fixed=11e-3)
 SPARSE = Law()
-LINE = ("format", "gradient", "update", "engine", "serial")
+LINE = ("format", "gradient", "update", "engine", "serial", "trainers")
 """The settings that a law has."""
 
 

@@ -7,6 +7,7 @@ from tests.support.tiny_sweeps import DENSE, QUICK, TINY, spec_of
 from workbench import store
 from workbench.measure import machine
 from workbench.sweep import run_folder, runner
+from workbench.sweep.budget import Budget
 from workbench.sweep.spec import Measure
 from workbench.sweep.trial import settings_of
 
@@ -107,11 +108,30 @@ def test_a_budget_that_is_out_ends_the_sweep_with_what_it_has(supervisor):
     supervisor.spec = spec_of(
         density=[0.1, 0.2], measure=ROUNDS, limits={"seconds_sweep": 1e-9}, contenders=({}, DENSE)
     )
-    supervisor.busy = [0.0]
+    supervisor.budget, supervisor.busy = Budget(supervisor.spec), [0.0]
     assert rows_of(supervisor) == []
     state = run_folder.read(supervisor.folder)
     assert state.state == "finished"
     assert "The budget seconds_sweep = 1e-09 s is out; up to 48 more trials" in state.message
+
+
+def test_a_race_whose_time_is_out_begins_no_trial_that_would_end_too_late(supervisor):
+    supervisor.spec = spec_of(
+        density=[0.1],
+        measure={**ROUNDS, "race": True},
+        limits={"seconds_sweep": 1000.0},
+        contenders=({}, {"format": "coo"}, {"format": "csc"}, DENSE),
+    )
+    supervisor.budget, supervisor.busy = Budget(supervisor.spec, seconds_before=900.0), [0.0]
+    try_once = supervisor.try_once
+
+    def lasting(task, busy_most):
+        supervisor.budget.lasted(task.key, 150.0)
+        return try_once(task, busy_most)
+
+    supervisor.try_once = lasting
+    assert len(rows_of(supervisor)) == 2, "one of each side, whatever they take"
+    assert "The budget seconds_sweep = 1000 s is out" in run_folder.read(supervisor.folder).message
 
 
 def test_under_a_load_that_stays_trials_are_tried_once_when_waiting_has_not_helped(supervisor):

@@ -8,7 +8,7 @@ answer. Rows stay, and asking again goes on from them.
 import time
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from kernels import devices
 from workbench import data, store
@@ -20,6 +20,7 @@ from workbench.analysis.recommendation import Recommendation, recommend
 from workbench.data import Profile, profile
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import estimate, grid, run_folder
+from workbench.sweep.budget import LEAST_OF_RACE
 from workbench.sweep.problem import is_synthetic, make_problem, parameters_of_file
 from workbench.sweep.progress import Progress
 from workbench.sweep.spec import FILES, Cell, Spec, SpecError, validate
@@ -28,14 +29,16 @@ SECONDS = 60.0
 SECONDS_LEAST = 5.0
 SECONDS_BOTH = 30.0
 """A budget from which on there are two stages."""
-SECONDS_START = 2.0
-"""About what starting a run takes before its own clock does: 2.6 s on two cores, beside other programs."""
-RESERVE, SECONDS_RESERVE = 0.1, 5.0
-"""Share of the budget, and seconds at most, that each stage leaves for the round at work when its time is out."""
+SECONDS_START = 3.0
+"""About what a run takes until its first trial is at work: libraries, and which cells there are."""
+RESERVE, SECONDS_RESERVE = 0.06, 2.0
+"""Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
 FIRST_SHARE = 0.6
 """Of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
-"""What a trial of small data takes: the first round of a race is to take half of its time at most."""
+"""What a trial of small data takes."""
+FIRST_ROUND = 0.4
+"""Of its time that the first round of a race is to take at most: those that may win are to meet again."""
 LARGER_BATCH = 4
 """A larger batch has so many times the rows."""
 DENSER = 8.0
@@ -77,12 +80,22 @@ def advise(
     clock = _Clock(seconds)
     fixed, profiled = _looked_at(_absolute(settings))
     folder = Path(folder) if folder else run_folder.ROOT / name_of(fixed)
-    able = contenders(fixed, _devices(settings.get("device")))
+    able = contenders(fixed, _devices(settings.get("device")), lazy)
     advising = _Advising(fixed, able, folder, clock, follow, lazy, dict(measure or {}))
     advising.race()
     if not advising.is_stopped:
         advising.look_around()
     return advising.answer(profiled)
+
+
+def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
+    """How many contenders a race of so many seconds may begin with: two at least, however short it is.
+
+    >>> [affordable(seconds) for seconds in (5, 12, 36)]
+    [2, 5, 21]
+    """
+    trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
+    return max(int(trials) - 1, 2)  # dense has two trials: on all threads and on one
 
 
 def name_of(settings: Mapping[str, Any]) -> str:
@@ -140,6 +153,14 @@ class _Clock:
         return self.budget - self.spent
 
 
+class _Place(NamedTuple):
+    """Settings that are changed, of which kind, and the contenders that meet there."""
+
+    what: str
+    changed: dict[str, Any]
+    contenders: list[dict[str, Any]]
+
+
 class _Advising:
     """The stages of one advice, in one run folder."""
 
@@ -157,9 +178,8 @@ class _Advising:
         self.measure = {"race": True, "roofs": False, "seconds_quiet": clock.budget / 10, **measure}
         self.fixed = {name: value for name, value in self.settings.items() if name != "device"}
         self.batch_rows, self.density = (self.fixed.pop(name, None) for name in ("batch_rows", "density"))
-        affordable = max(2, int(self.first_share * clock.left / SECONDS_TRIAL / 2))
         here = {"batch_rows": self.batch_rows or Cell().batch_rows, "density": self.density}
-        self.contenders = [{**one, **here} for one in able[:affordable]]
+        self.contenders = [{**one, **here} for one in able[: affordable(self.first_share * clock.left)]]
         self.seconds_reserve = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.contenders, 0.0)
@@ -183,19 +203,34 @@ class _Advising:
         cells_of = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
         named = [_contender(cells_of[row["key"]]) for row in both if row["key"] in cells_of]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
-        places = [place for place in self._places(known, both) if place]
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
-        affordable = max(int(seconds / max(each * LOOKS[0] * len(named), 0.1)), 0)
-        around = [{**one, **place} for place in places[:affordable] for one in named]
+        around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
         if around:
             self._run("Looking around", [*self.contenders, *around], self.clock.left)
 
-    def _places(self, known: Recommendation, both: list[Mapping[str, Any]]) -> list[dict[str, Any]]:
-        """What to change: the batch where it may be chosen, then the density."""
+    @staticmethod
+    def _affordable(places: list[_Place], trials: float) -> list[dict[str, Any]]:
+        """The contenders of the places for which there is time, each in the first way of its own that fits."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for place in places:
+            needed = len(place.contenders) + (LOOKS[0] - 1) * LEAST_OF_RACE
+            if needed <= trials and place.what not in found:
+                trials -= needed
+                found[place.what] = [{**one, **place.changed} for one in place.contenders]
+        return [one for able in found.values() for one in able]
+
+    def _places(
+        self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
+    ) -> list[_Place]:
+        """What to change: the batch, where it may be chosen; then the density, with all contenders or the best two."""
         batch = self.contenders[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
-        larger = {"batch_rows": LARGER_BATCH * batch} if not self.batch_rows and rows >= LARGER_BATCH * batch else {}
-        return [larger, self._density(known, both)]
+        larger = {"batch_rows": LARGER_BATCH * batch}
+        density = self._density(known, both)
+        return [
+            *([_Place("batch", larger, named)] if not self.batch_rows and rows >= LARGER_BATCH * batch else []),
+            *([_Place("density", density, able) for able in (self.contenders, named)] if density else []),
+        ]
 
     def _density(self, known: Recommendation, both: list[Mapping[str, Any]]) -> dict[str, Any]:
         natural = next((row["density_measured"] for row in both if row["density_measured"]), None)
@@ -205,7 +240,7 @@ class _Advising:
         return {"density": float(f"{other:.2g}")} if other != natural else {}
 
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
-        self.spec = self._spec(able, seconds - self.seconds_reserve - SECONDS_START)
+        self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start(self.spec, self.folder)
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read(self.folder)

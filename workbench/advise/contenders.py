@@ -13,37 +13,39 @@ FUSED = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy
 WHOLE = {"format": "csr", "engine": "ours", "gradient": "dense", "update": "standard"}
 """All rows of the weights are stepped, for a gradient that is dense."""
 
+EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
+"""Nothing of Python runs between two steps, so it comes before the same steps by themselves."""
+
 ON_CPU = (
-    FUSED,
+    EPOCH,
     DENSE,
-    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"},
+    FUSED,
     WHOLE,
     {**WHOLE, "engine": "vendor"},
     {**FUSED, "gradient": "row_sparse"},
-    {**FUSED, "format": "coo"},
     {**WHOLE, "format": "csc"},
+    {**FUSED, "format": "coo"},
 )
 ON_CUDA = ({**FUSED, "launch": "graph"}, DENSE, FUSED, {**WHOLE, "engine": "vendor"}, WHOLE)
 BY_DEVICE = {"cpu": ON_CPU, "cuda": ON_CUDA}
 
 
-def contenders(settings: Mapping[str, Any], devices: Iterable[str] = ("cpu",)) -> list[dict[str, Any]]:
+def contenders(
+    settings: Mapping[str, Any], devices: Iterable[str] = ("cpu",), lazy: bool = False
+) -> list[dict[str, Any]]:
     """Settings of each contender for a training with these settings on these devices, dense ones among them.
 
-    Where a lazy update is not exact, so that it trains another model than dense, an exact one is a contender too, and
-    comes before it.
+    Where a lazy update is not exact, so that it trains another model than dense, an exact one takes its place, and it
+    comes last, only to be told of; with `lazy` it may be chosen, and there is no exact one, which is never faster.
 
     >>> [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "adam"})][:3]
-    ['exact', 'lazy', 'standard']
+    ['exact', 'standard', 'exact']
     """
-    is_same = is_lazy_exact(Cell(**settings))
-    found = [
-        {**named, "device": device, "update": update}
-        for device in devices
-        for named in BY_DEVICE[device]
-        for update in (("exact", "lazy") if named["update"] == "lazy" and not is_same else (named["update"],))
-    ]
-    return [one for one in found if not grid.why_dropped(Cell(**{**settings, **one}))]
+    named = [{**one, "device": device} for device in devices for one in BY_DEVICE[device]]
+    if not lazy and not is_lazy_exact(Cell(**settings)):
+        lazies = [one for one in named if one["update"] == "lazy"]
+        named = [one | {"update": "exact"} if one["update"] == "lazy" else one for one in named] + lazies
+    return [one for one in named if not grid.why_dropped(Cell(**{**settings, **one}))]
 
 
 def is_faithful(cell: Cell) -> bool:

@@ -27,6 +27,8 @@ TERMS = ("fixed", "bytes", "gathered", "operations")
 LINE = columns("line")
 ALIKE = (*LINE, "device", "optimizer", "model", "dtype", "threads", "shuffle", "machine")
 """Columns in which the rows agree that one configuration is fitted on."""
+KERNELS = tuple(name for name in ALIKE if name not in ("optimizer", "model"))
+"""Columns in which rows agree that run the same products on one machine, whatever is trained with them."""
 LEAST = 3
 """Rows that a fit takes at least."""
 DENSITIES = np.geomspace(1e-6, 0.9, 80)
@@ -124,20 +126,26 @@ def is_usable(row: Row) -> bool:
 
 def fit(rows: Iterable[Row]) -> list[Fitted]:
     """A model of each configuration that enough pooled rows (`cells.latest`) tell of. O(rows)."""
-    return [_fitted(alike) for alike in _alike(rows) if len(alike) >= LEAST]
+    return list(_fits(rows, ALIKE).values())
 
 
-def _alike(rows: Iterable[Row]) -> Iterator[list[Row]]:
+def _fits(rows: Iterable[Row], names: Sequence[str]) -> dict[tuple, Fitted]:
+    """A fit for enough rows that agree in these columns, by their values."""
+    alike = (rows for rows in _alike(rows, names) if len(rows) >= LEAST)
+    return {tuple(rows[0][name] for name in names): _fitted(rows) for rows in alike}
+
+
+def _alike(rows: Iterable[Row], names: Sequence[str] = ALIKE) -> Iterator[list[Row]]:
     found: dict[tuple, list[Row]] = {}
     for row in filter(is_usable, rows):
-        found.setdefault(tuple(row[name] for name in ALIKE), []).append(row)
+        found.setdefault(tuple(row[name] for name in names), []).append(row)
     yield from found.values()
 
 
 def _fitted(rows: Sequence[Row]) -> Fitted:
     settings = {name: rows[0][name] for name in ALIKE}
     sizes = [sizes_of(row) for row in rows]
-    matrix = np.array([terms(settings, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
+    matrix = np.array([terms(row, each) / row["seconds_step"] for each, row in zip(sizes, rows, strict=True)])
     scale = np.maximum(matrix.max(axis=0), np.finfo(float).tiny)
     found, _ = nnls(matrix / scale, np.ones(len(rows)))
     of_name = {name: [getattr(one, name) for one in sizes] for name in SPAN}
@@ -153,14 +161,18 @@ def data_of(row: Row) -> tuple:
 def predictions(rows: Iterable[Row]) -> list[Prediction]:
     """Every row of each data set predicted by a fit of the other data sets, where there is one of its configuration.
 
-    Empty where there is one data set alone, or too little of the others. O(data sets * rows).
+    Where the others were trained with other models or optimizers alone, the fit is of these. Empty where there is one
+    data set alone, or too little of the others. O(data sets * rows).
     """
     rows = [row for row in rows if is_usable(row)]
     found = []
     for left_out in dict.fromkeys(map(data_of, rows)):
-        others = {tuple(one.settings.values()): one for one in fit(row for row in rows if data_of(row) != left_out)}
-        own = [(row, others.get(tuple(row[name] for name in ALIKE))) for row in rows if data_of(row) == left_out]
-        found += [_predicted(row, one) for row, one in own if one]
+        others = [row for row in rows if data_of(row) != left_out]
+        fits, wider = _fits(others, ALIKE), _fits(others, KERNELS)
+        for row in (row for row in rows if data_of(row) == left_out):
+            same, kernels_alone = (tuple(row[name] for name in names) for names in (ALIKE, KERNELS))
+            if one := fits.get(same) or wider.get(kernels_alone):
+                found.append(_predicted(row, one))
     return found
 
 
@@ -175,7 +187,7 @@ def predictions_within(rows: Iterable[Row]) -> list[Prediction]:
 
 
 def _predicted(row: Row, one: Fitted) -> Prediction:
-    sizes = sizes_of(row)
+    sizes, one = sizes_of(row), replace(one, settings={name: row[name] for name in ALIKE})
     at = replace(sizes, z=_inside(one)) if row["format"] == "dense" else sizes
     return Prediction(row, max(one.seconds(sizes), 1e-12), not one.is_inside(at))
 

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells
 from workbench.analysis.intervals import ONCE, Interval, interval_of, values_of
 from workbench.analysis.worse import trained_worse
-from workbench.measure.rounds import LEVEL, LOOKS, Ratio, Rounds, decide, ratio_of
+from workbench.measure.rounds import LEVEL, LOOKS, Ratio, Rounds, decide, outpaced, ratio_of
 
 Row = Mapping[str, Any]
 
@@ -93,7 +93,8 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
 def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest:
     """The contest; undecided where dense would win or be level without a configuration that may win.
 
-    That is one which dense does not beat at the density nearest to this one at which it was measured.
+    That is one which, at the density nearest to this one at which it was measured, dense does not beat, and which no
+    other sparse one surely beats.
     """
     row = found.sparse or found.dense
     if found.verdict not in ("dense", "level") or row is None or not found.density:
@@ -105,11 +106,28 @@ def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest
 
 
 def _beaten_nearest(line: tuple, rows: Sequence[Row], density: float, measure: str) -> bool:
-    """Whether dense beats a configuration at the density nearest to this one at which it has rows."""
+    """Whether a configuration has lost at the density nearest to this one at which it has rows."""
     own = [row for row in rows if _line(row) == line]
     near = min(own, key=lambda row: abs(math.log((cells.density_of(row) or density) / density)))["density"]
-    dense = cells.dense_rows([row for row in rows if row["density"] == near])
-    return contest([row for row in own if row["density"] == near], dense, measure).verdict == "dense"
+    there = [row for row in rows if row["density"] == near]
+    mine = [row for row in own if row["density"] == near]
+    is_behind = not any(_line(row) == line for row in front(there, measure))
+    return is_behind or contest(mine, cells.dense_rows(there), measure).verdict == "dense"
+
+
+def front(rows: Iterable[Row], measure: str) -> list[Row]:
+    """The sparse rows of one density that may be the best there: those which no other one surely beats.
+
+    Rows without a number in the measure are not among them. O(rows * rounds).
+    """
+    sparse = [row for row in rows if not cells.is_dense(row)]
+    if measure.startswith("seconds"):
+        by_place = {place: times for place, row in enumerate(sparse) if (times := _times(row, measure))}
+        behind = outpaced(by_place)
+        return [sparse[place] for place in by_place if place not in behind]
+    sizes = [(row, size) for row in sparse if row["status"] in cells.NUMBERED and (size := _size(row, measure))]
+    least = min((size.high for _, size in sizes), default=0.0)
+    return [row for row, size in sizes if size.low <= least]
 
 
 def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:

@@ -99,25 +99,31 @@ def _reason(status: str, rows: Sequence[cells.Row]) -> str:
 
 def would_change(groups: Sequence[cells.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
     """How the break-even in time moves with each setting that was varied, and which were not."""
-    varied = [name for name in _SETTINGS if len({group.settings[name] for group in groups}) > 1]
+    varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
     for name in varied:
         yield from _moves(name, evens)
-    fixed = cells.describe(groups[0].settings, [name for name in _SETTINGS if name not in varied and name != "machine"])
+    shared = [name for name in _SETTINGS if name not in varied and name in groups[0].settings and name != "machine"]
+    fixed = cells.describe(groups[0].settings, shared)
     yield f"Everything was measured with {fixed}; of others these rows say nothing, so measure your own."
 
 
+def _values(name: str, groups: Sequence[cells.Group]) -> set:
+    """The values of a setting of groups, or of configurations."""
+    return {group.settings[name] if name in group.settings else row[name] for group in groups for row in group.rows}
+
+
 def _moves(name: str, evens: Sequence[BreakEven]) -> Iterator[str]:
-    """One sentence where crossings of groups that differ in one setting only lie surely apart: the first such set."""
+    """One sentence where crossings that differ in one setting only lie surely apart: the first such set."""
     sets: dict[tuple, dict[Any, BreakEven]] = {}
     for even in evens:
-        rest = tuple((key, value) for key, value in even.group.items() if key != name)
+        rest = tuple((key, value) for key, value in even.settings.items() if key != name)
         if even.status == "crossing":
-            sets.setdefault((*even.line.values(), rest), {})[even.group[name]] = even
+            sets.setdefault(rest, {})[even.settings[name]] = even
     by_value = next((each for each in sets.values() if _lie_apart(list(each.values()))), None)
     if by_value:
         at = [(value, even) for value, even in by_value.items()]
         each = words.join(f"{even.place} with {_SETTINGS[name]} {value}" for value, even in sorted(at))
-        line = words.line(at[0][1].settings | ({"device": "cpu"} if name == "device" else {}))
+        line = words.line(at[0][1].settings | {"device": {"device": "cpu"}, "trainers": {"trainers": 1}}.get(name, {}))
         yield f"The break-even in time moves with {_SETTINGS[name]}: that of {line} is {each}."
 
 

@@ -11,28 +11,19 @@ from typing import Any
 import pandas as pd
 
 from workbench.analysis import cells, told, words
-from workbench.analysis.breakeven import of_group
 from workbench.analysis.cells import Row
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
+from workbench.analysis.elsewhere import break_even, by_usual_noise, elsewhere
 from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import Ratio, Rounds, fastest, outpaced, ratio_of
+from workbench.analysis.said import Said, keys_of
+from workbench.measure.racing import believed, least_expected
+from workbench.measure.rounds import DEVIATION, LOOKS, Ratio, Rounds, ratio_of
 
 TIME, MEMORY = "seconds_step", "bytes_peak"
 NEAR = 1.25
 """A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
-CHOICE = ("format", "engine", "gradient", "update", "launch", "device", "serial", "batch_rows")
+CHOICE = ("format", "engine", "gradient", "update", "launch", "device", "serial", "trainers", "batch_rows")
 """What is recommended."""
-
-
-@dataclass(frozen=True)
-class Said:
-    """A sentence, and the keys of the cells whose rows it rests on."""
-
-    text: str
-    keys: tuple[str, ...] = ()
-
-    def __str__(self) -> str:
-        return self.text
 
 
 @dataclass(frozen=True)
@@ -92,22 +83,14 @@ def recommend(
 
 
 def _leader(rows: Sequence[Row], accept: Callable[[Row], bool]) -> Row | None:
-    """The fastest row that is accepted; of those level with it the one of least memory; None where none ran.
-
-    Who left a race early has been outpaced: only rows with at least half of the most rounds are looked at.
-    """
+    """The accepted row of the least expected time; of those level with it the one of least memory; None if none ran."""
     able = {row["key"]: row for row in rows if row["status"] == "ok" and accept(row)}
-    most = max((len(_times(row)) for row in able.values()), default=0)
-    times: dict[Hashable, Rounds] = {
-        key: seconds for key, row in able.items() if (seconds := _times(row)) and 2 * len(seconds) >= most
-    }
-    first = fastest(times)
+    times: dict[Hashable, Rounds] = {key: seconds for key, row in able.items() if (seconds := _times(row))}
+    first = least_expected(times)
     if first is None:
         return None
-    alike = [
-        able[key] for key in able if key in times and (key == first or _is_level(ratio_of(times[key], times[first])))
-    ]
-    return min(alike, key=lambda row: (row[MEMORY] or 0, row["key"] != first))
+    alike = [able[key] for key in able if key in times and _is_level(ratio_of(times[key], times[first]))]
+    return min([able[first], *alike], key=lambda row: (row[MEMORY] or 0, row["key"] != first))
 
 
 def _times(row: Row) -> Rounds:
@@ -132,15 +115,20 @@ def _chosen(own: Sequence[list[Row]], leaders: dict[int, Row]) -> list[Row]:
 
 
 def _against(best: Row, rows: Sequence[Row], accept: Callable[[Row], bool], measure: str) -> Contest:
-    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse."""
+    """The best row against the other side: dense for a sparse one, and for a dense one the best sparse.
+
+    Fewer rounds of time than a decision takes have the interval of the usual noise, and decide where far apart.
+    """
     dense = cells.dense_rows(rows)
     sparse = [row for row in rows if not cells.is_dense(row) and accept(row)]
     if measure == MEMORY:  # which varies little: who left a race after a round is not needed for it
         dense, sparse = (_most_measured(side) for side in (dense, sparse))
     rivals = max(rivals_of(sparse, dense, measure), 1)
     if cells.is_dense(best):
-        return contest(sparse, [best] if best["status"] == "ok" else dense, measure, rivals)
-    return contest([best], dense, measure, rivals)
+        found = contest(sparse, [best] if best["status"] == "ok" else dense, measure, rivals)
+    else:
+        found = contest([best], dense, measure, rivals)
+    return by_usual_noise(found) if measure == TIME else found
 
 
 def _most_measured(rows: list[Row]) -> list[Row]:
@@ -152,17 +140,17 @@ def _most_measured(rows: list[Row]) -> list[Row]:
 
 def _headline(best: Row, time: Contest, memory: Contest) -> Said:
     line, batch = words.line(best), f"{best['batch_rows']:,} rows a batch{_gain(time)}"
-    keys = _keys(time.sparse, time.dense)
+    keys = keys_of(time.sparse, time.dense)
     if cells.is_dense(best):
         if time.verdict == "undecided":
-            return Said(f"It is undecided, {time.why}; dense was the faster one, with {batch}.", keys)
+            return Said(f"It is undecided, {time.why}; dense is the likelier one, with {batch}{_apart(time)}.", keys)
         return Said(f"Stay dense: {line}, with {batch}.", keys)
     if time.verdict == "sparse":
         return Said(f"Go sparse: {line}, with {batch}.", keys)
     if time.verdict == "level":
         return Said(f"Sparse and dense take the same time, within 10 %: take {line}, with {batch}.", keys)
     saves = "; it needs less memory" if memory.verdict == "sparse" else ""
-    return Said(f"It is undecided, {time.why}; {line} was the faster one, with {batch}{saves}.", keys)
+    return Said(f"It is undecided, {time.why}; {line} is the likelier one, with {batch}{_apart(time)}{saves}.", keys)
 
 
 def _gain(time: Contest) -> str:
@@ -171,6 +159,19 @@ def _gain(time: Contest) -> str:
         return ""
     loser = "dense" if time.verdict == "sparse" else "the best sparse one"
     return f", {words.gain(time.ratio)} faster than {loser}"
+
+
+def _apart(time: Contest) -> str:
+    """Between which factors an undecided ratio lies, where there is one."""
+    return f": dense takes {words.times(time.ratio)} as long as sparse" if time.ratio else ""
+
+
+def _of_rounds(time: Contest) -> Iterable[Said]:
+    """What the interval of fewer rounds than a decision takes rests on."""
+    if time.ratio is not None and time.ratio.rounds < LOOKS[0]:
+        rounds, noise = words.plural(time.ratio.rounds, "round"), words.density(DEVIATION)
+        text = f"Time is known from {rounds}: its interval is that of the usual noise, {noise} from round to round."
+        yield Said(text, keys_of(time.sparse, time.dense))
 
 
 def _grounds(
@@ -182,7 +183,8 @@ def _grounds(
     leaders: dict[int, Row],
 ) -> Iterable[Said]:
     for found, measure in ((time, TIME), (memory, MEMORY)):
-        yield Said(told.sentence(found, measure), _keys(found.sparse, found.dense))
+        yield Said(told.sentence(found, measure), keys_of(found.sparse, found.dense))
+    yield from _of_rounds(time)
     if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
         yield _of_others(best, others)
     batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
@@ -193,12 +195,12 @@ def _grounds(
 def _of_others(best: Row, others: Sequence[Row]) -> Said:
     """How the next best sparse configuration compares with the best row."""
     against = [(row, ratio_of(_times(row), _times(best))) for row in others if row["status"] == "ok"]
-    known = [(row, ratio) for row, ratio in against if ratio]
+    known = [(row, believed(ratio)) for row, ratio in against if ratio]
     if not known:
-        return Said("No other sparse configuration ran.", _keys(*others))
+        return Said("No other sparse configuration ran.", keys_of(*others))
     row, ratio = min(known, key=lambda one: one[1].value)
-    keys = _keys(best, row)
-    if outpaced({best["key"]: _times(best), row["key"]: _times(row)}) == {row["key"]}:
+    keys = keys_of(best, row)
+    if ratio.low > 1:
         return Said(f"The next sparse one, {words.line(row)}, takes {words.times(ratio)} as long.", keys)
     return Said(f"{words.line(row)} cannot be told from it: it takes {words.times(ratio)} as long.", keys)
 
@@ -210,7 +212,7 @@ def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
         f"{words.on_device(row)}" + ("" if cells.line_of(row) == cells.line_of(best) else f" ({words.line(row)})")
         for row in leaders
     ]
-    return Said(f"An epoch takes {words.join(parts)}{_why_that_batch(best, leaders)}.", _keys(*leaders))
+    return Said(f"An epoch takes {words.join(parts)}{_why_that_batch(best, leaders)}.", keys_of(*leaders))
 
 
 def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
@@ -229,47 +231,14 @@ def _would_change(
 ) -> Iterable[Said]:
     lazy = [row for row in rows if row["status"] == "ok" and not accept(row)]
     against = [(row, ratio_of(_times(best), _times(row))) for row in lazy]
-    faster = [(row, ratio) for row, ratio in against if ratio and ratio.low > 1]
+    faster = [(row, known) for row, ratio in against if ratio and (known := believed(ratio)).low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
         told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"
-        yield Said(f"{told_of}.", _keys(best, row))
-    yield from _elsewhere(rows, groups, accept, time.verdict)
-    yield from _break_even(time, groups)
+        yield Said(f"{told_of}.", keys_of(best, row))
+    yield from elsewhere(rows, groups, accept, time.verdict)
+    yield from break_even(time, groups)
     if time.verdict == "undecided" and time.why in REMEDY:
-        yield Said(f"To decide it: {REMEDY[time.why]}.", _keys(time.sparse, time.dense))
-
-
-def _elsewhere(
-    rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], verdict: str
-) -> Iterable[Said]:
-    """The verdict at every other density and batch that was measured, and whether it is the same."""
-    for group in groups:
-        for density, at in sorted(cells.by_density(group.rows).items(), key=lambda one: one[0] or 0.0):
-            if any(row is one for row in at for one in rows):
-                continue
-            sparse = [row for row in at if not cells.is_dense(row) and accept(row)]
-            found = contest(sparse, cells.dense_rows(at), TIME)
-            if found.verdict == "undecided" or found.sparse is None:
-                continue
-            where = f"{at[0]['batch_rows']:,} rows a batch{words.on_device(at[0])}"
-            where += f" at {words.density(found.density, 2)} density" if density is not None and found.density else ""
-            same = "still" if found.verdict == verdict else "instead"
-            keys = _keys(found.sparse, found.dense)
-            text = "they are level" if found.verdict == "level" else f"{found.verdict} wins {same}"
-            gain = f", {words.gain(found.ratio)} faster" if found.ratio and found.verdict != "level" else ""
-            yield Said(f"With {where} {text}{gain}.", keys)
-
-
-def _break_even(time: Contest, groups: Sequence[cells.Group]) -> Iterable[Said]:
-    """Where the sparse side stops winning, if densities on both sides of that were measured."""
-    if time.sparse is None:
-        return
-    group = next(one for one in groups if any(row is time.sparse for row in one.rows))
-    same = [even for even in of_group(group, TIME) if even.line == cells.line_of(time.sparse)]
-    at = [row for row in group.rows if cells.line_of(row) == cells.line_of(time.sparse) or cells.is_dense(row)]
-    for even in same:
-        if even.status == "crossing":
-            yield Said(f"The break-even of sparse is {even.place}.", _keys(*at))
+        yield Said(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
 
 
 def _without_times(own: Sequence[list[Row]], accept: Callable[[Row], bool]) -> Recommendation:
@@ -282,10 +251,10 @@ def _without_times(own: Sequence[list[Row]], accept: Callable[[Row], bool]) -> R
     at = next(rows for rows in own if any(row is best for row in rows))
     time, memory = (_against(best, at, accept, measure) for measure in (TIME, MEMORY))
     text = f"It is undecided in time: {BUSY} in every trial. {words.line(best)} needs the least memory."
-    grounds = (Said(told.sentence(memory, MEMORY), _keys(memory.sparse, memory.dense)),)
-    todo = (Said(f"To decide it: {REMEDY[BUSY]}.", _keys(*busy)),)
+    grounds = (Said(told.sentence(memory, MEMORY), keys_of(memory.sparse, memory.dense)),)
+    todo = (Said(f"To decide it: {REMEDY[BUSY]}.", keys_of(*busy)),)
     known = {name: best[name] for name in CHOICE}
-    headline = Said(text, _keys(best))
+    headline = Said(text, keys_of(best))
     return Recommendation("undecided", headline, known, best["key"], time, memory, grounds, todo)
 
 
@@ -293,8 +262,4 @@ def _nothing(rows: Sequence[Row]) -> Recommendation:
     """Where nothing ran: why."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
     text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
-    return Recommendation("none", Said(text, _keys(*rows)))
-
-
-def _keys(*rows: Row | None) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(row["key"] for row in rows if row))
+    return Recommendation("none", Said(text, keys_of(*rows)))

@@ -5,67 +5,97 @@ the densities measured there, the one that holds the break-even is halved on the
 of the break-even is narrow enough. It is drawn by straight lines, so the gap h must be small too: of a cost fixed +
 slope * density, whose curvature in logarithms is 1/4 at most, they miss the crossing by about h**2 / 16, which is to be
 a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds help.
+
+The best sparse configuration against the best dense one comes first, then each configuration against dense. With the
+one that crosses go all that may be the best at an end of the gap: a verdict at the new density needs them.
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 import pandas as pd
 
 from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven, lines, of_group
-from workbench.analysis.compare import Contest
+from workbench.analysis.breakeven import BreakEven, lines, of_group, turning
+from workbench.analysis.compare import Contest, contests, front
 from workbench.analysis.told import MEASURES
 
 
 class Opening(NamedTuple):
-    """A density to measure, and the keys of cells that are to be measured there: a sparse one and the dense ones."""
+    """A density to measure, and the keys of cells that are to be measured there: sparse ones and the dense ones."""
 
     density: float
     keys: tuple[str, ...]
+
+
+class _Crossing(NamedTuple):
+    """A break-even and its interval, and the contests between its two sure verdicts, rising in density."""
+
+    density: float
+    low: float
+    high: float
+    met: Sequence[Contest]
 
 
 def openings(frame: pd.DataFrame, until: float) -> list[Opening]:
     """The densities that would narrow the break-evens of a frame in time and memory, one for each that is too wide.
 
     An interval is narrow enough where its high end is at most 1 + `until` times the low one. Where no crossing was
-    seen there is nothing to halve. O(groups * configurations * densities * rounds).
+    seen there is nothing to halve. Those of single configurations wait for that of the best of both sides.
+    O(groups * configurations * densities * rounds).
     """
     found: list[Opening] = []
     for group in cells.groups(frame):
         for measure in MEASURES:
-            for even, met in _evens(group, measure):
-                if even.status == "crossing" and (opening := _opening(even, met, group, until)):
-                    found.append(_beside(opening, found, until))
+            best = _openings([contests(group.rows, measure)], group, measure, until)
+            each = best or _openings([met for _, met in lines(group, measure)], group, measure, until)
+            for opening in each:
+                found.append(_beside(opening, found, until))
     return list(dict.fromkeys(found))
 
 
-def _evens(group: cells.Group, measure: str) -> Iterator[tuple[BreakEven, list[Contest]]]:
-    """The break-even of each sparse configuration of a group with the contests that it comes from."""
-    for even, (_, met) in zip(of_group(group, measure), lines(group, measure), strict=True):
-        yield even, met
+def _openings(series: Sequence[Sequence[Contest]], group: cells.Group, measure: str, until: float) -> list[Opening]:
+    """The opening of each series of contests, rising in density, whose crossing is not known well enough."""
+    crossings = [one for met in series if (one := _crossing(met))]
+    return [opening for one in crossings if (opening := _opening(one, group, measure, until))]
 
 
-def is_narrow(even: BreakEven, until: float) -> bool:
+def _crossing(met: Sequence[Contest]) -> _Crossing | None:
+    compared = [one for one in met if one.ratio is not None and one.density]
+    status, ends = turning(compared)
+    if status != "crossing":
+        return None
+    verdicts = [one.verdict for one in compared]
+    won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
+    density, low, high = ends
+    return _Crossing(density, low, high, compared[won : lost + 1])
+
+
+def is_narrow(even: BreakEven | _Crossing, until: float) -> bool:
     """Whether the interval of a crossing is as narrow as asked."""
     return even.low is not None and even.high is not None and even.high <= (1 + until) * even.low
 
 
-def _opening(even: BreakEven, met: Sequence[Contest], group: cells.Group, until: float) -> Opening | None:
-    compared = [one for one in met if one.ratio is not None and one.density]
-    verdicts = [one.verdict for one in compared]
-    won, lost = len(verdicts) - 1 - verdicts[::-1].index("sparse"), verdicts.index("dense")
-    at = [one.density or 0.0 for one in compared[won : lost + 1]]
-    place = even.density or math.sqrt((even.low or at[0]) * (even.high or at[-1]))
-    low, high = next((gap for gap in pairwise(at) if gap[0] <= place <= gap[1]), (at[0], at[-1]))
+def _opening(even: _Crossing, group: cells.Group, measure: str, until: float) -> Opening | None:
+    gaps = [gap for gap in pairwise(even.met) if (gap[0].density or 0.0) <= even.density <= (gap[1].density or 0.0)]
+    ends = gaps[0] if gaps else (even.met[0], even.met[-1])
+    low, high = (one.density or 0.0 for one in ends)
     enough = 2 * math.sqrt(until) if is_narrow(even, until) else math.log1p(until / 2)
-    sparse = compared[won].sparse
-    if sparse is None or math.log(high / low) <= enough:
+    if math.log(high / low) <= enough:
         return None
-    beside = [row["key"] for row in cells.dense_rows(group.rows) if row["density"] == sparse["density"]]
-    return Opening(float(f"{math.sqrt(low * high):.3g}"), (sparse["key"], *beside))
+    return Opening(float(f"{math.sqrt(low * high):.3g}"), _keys(ends, group, measure))
+
+
+def _keys(ends: Sequence[Contest], group: cells.Group, measure: str) -> tuple[str, ...]:
+    """Keys of what crosses, of what may be the best at an end of a gap, and of dense."""
+    keys: list[str] = []
+    for one in ends:
+        crossing, _, _ = one.known
+        there = [row for row in group.rows if row["density"] == crossing["density"]]
+        keys += [row["key"] for row in (crossing, *front(there, measure), *cells.dense_rows(there))]
+    return tuple(dict.fromkeys(keys))
 
 
 def _beside(opening: Opening, found: Sequence[Opening], until: float) -> Opening:
@@ -82,7 +112,7 @@ def told(frame: pd.DataFrame, until: float) -> list[str]:
         (f"{group.label}: " if several else "") + _told(even, met, until)
         for group in groups
         for measure in MEASURES
-        for even, met in _evens(group, measure)
+        for even, (_, met) in zip(of_group(group, measure), lines(group, measure), strict=True)
     ]
 
 

@@ -10,9 +10,12 @@ from typing import Any, NamedTuple
 from workbench.analysis import cells, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
-from workbench.analysis.compare import Contest, contests
+from workbench.analysis.compare import FEW, Contest, contests
+from workbench.analysis.intervals import ONCE
 from workbench.analysis.told import MEASURES
 from workbench.analysis.worse import trained_worse
+from workbench.measure.racing import believed
+from workbench.measure.rounds import Ratio
 
 Row = Mapping[str, Any]
 MARKS = {
@@ -166,8 +169,15 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense))
 
 
-def _number(one: Contest, ratio: Any, measure: str) -> str:
+def _number(one: Contest, ratio: Ratio, measure: str) -> str:
     _, verb, better = MEASURES[measure]
     if one.verdict in ("sparse", "dense"):
         return f"{one.verdict.capitalize()} {verb} {words.gain(ratio)} {better}"
-    return "Level, within 10 %" if one.verdict == "level" else "Undecided"
+    if one.verdict == "level":
+        return "Level, within 10 %"
+    known = believed(ratio) if measure.startswith("seconds") else ratio
+    if one.why not in (FEW, ONCE) and not known.low <= 1 <= known.high:
+        return f"Undecided: {one.why}"
+    if measure.startswith("seconds"):
+        return f"Undecided: sparse is {words.times(known)} as fast"
+    return f"Undecided: dense needs {words.times(known)} as much"

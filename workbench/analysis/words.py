@@ -192,8 +192,10 @@ def line(row: Mapping[str, Any]) -> str:
     'CSR ours (fused gradient, lazy update, one graph)'
     >>> line({"format": "dense", "device": "cuda"}), line({"format": "dense", "serial": True})
     ('dense on cuda', 'dense, 1 thread')
+    >>> line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "trainers": 2})
+    'CSR ours, 2 trainers (row_sparse gradient, lazy update)'
     """
-    place = f"{on_device(row)}{', 1 thread' if row.get('serial') else ''}"
+    place = f"{on_device(row)}{_processors(row)}"
     if row["format"] == "dense":
         return f"dense{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
@@ -213,13 +215,19 @@ def on_device(row: Mapping[str, Any]) -> str:
     return f" on {device}" if device not in (None, "cpu") else ""
 
 
+def _processors(row: Mapping[str, Any]) -> str:
+    """What a configuration runs on where that is not all threads in one process."""
+    trainers = row.get("trainers") or 1
+    return f"{', 1 thread' if row.get('serial') else ''}{f', {trainers} trainers' if trainers > 1 else ''}"
+
+
 def short_line(row: Mapping[str, Any]) -> str:
     """A configuration in words for a legend, where a standard update goes without saying.
 
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'
     """
-    place = f"{on_device(row)}{', 1 thread' if row.get('serial') else ''}"
+    place = f"{on_device(row)}{_processors(row)}"
     if row["format"] == "dense":
         return f"dense{place}"
     index = " · int64" if row.get("index_dtype") == "int64" else ""

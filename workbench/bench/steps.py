@@ -5,7 +5,7 @@ prepares every batch once, before the clock; `new` prepares each in its step. Ch
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any, Protocol, final
@@ -198,6 +198,13 @@ class Phases:
     def add(self, phase: str, seconds: float) -> None:
         """Add seconds to a phase."""
         self.seconds[phase] = self.seconds.get(phase, 0.0) + seconds
+
+    def add_all(self, seconds: Mapping[str, float]) -> None:
+        """Add the seconds of those phases that took any: by one call, for it is a part of what is timed."""
+        total = self.seconds
+        for phase, more in seconds.items():
+            if more:
+                total[phase] = total.get(phase, 0.0) + more
 
     def __call__(self) -> dict[str, float]:
         """Means a step since the last time this was asked."""

@@ -80,9 +80,7 @@ class Training:
     def step(self, prepared: Any) -> None:
         """One step."""
         self.phases.steps += 1
-        for phase, seconds in self.run.do_step(prepared, 0, {}, 0.0).seconds.items():
-            if seconds:
-                self.phases.add(phase, seconds)
+        self.phases.add_all(self.run.do_step(prepared, 0, {}, 0.0).seconds)
 
     def start(self) -> None:
         """Set everything back to the start."""

@@ -1,26 +1,28 @@
-"""What training on several machines moves and takes: `python -m workbench.cluster.bench FOLDER all|quick|ROWS`.
+"""What training on several machines moves and takes: `python -m workbench.cluster.bench RESULTS RUNS all|quick|ROWS`.
 
 Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows,
-which cost the rows that are touched. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for 1 to
-256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is trained
-while they stay on disk. What was found goes to the folder; each is told as it comes.
+which cost the rows that are touched. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these
+and for 1 to 256 machines from what one process and the loopback network take. Of so many ROWS, generated, one epoch is
+trained while they stay on disk. Rows go to the folder RESULTS, and each is told as it comes; those that it has of this
+code and machine are not measured again. Logs and data go to the folder RUNS.
 """
 
+import functools
 import json
 import statistics
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.optimize
 
 from workbench import formats, store
-from workbench.cluster import clicks, cost, fitting
+from workbench.cluster import cost, fitting, streaming
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.dask_transport import DaskTransport
 from workbench.cluster.sharded import ShardedStore
@@ -28,16 +30,23 @@ from workbench.cluster.trainer import on_threads
 from workbench.cluster.training import train
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn
-from workbench.measure import machine
+from workbench.measure import closure, machine
 from workbench.module import BatchEnd
 from workbench.optimizers import Updater
-from workbench.sweep.grid import setup_of
+from workbench.sweep.grid import setup_of, threads_of
 from workbench.sweep.problem import make_problem
+from workbench.sweep.sources import roots_of
 from workbench.sweep.spec import Cell
 
 TABLES = (10**6, 10**8)
 WIDTH = 16
 PROCESSES = (1, 2, 4)
+ROOTS = frozenset({"workbench.cluster.bench", "workbench.cluster.worker"})
+"""Modules that what is measured starts from."""
+FINAL = ("ok", "memory")
+"""Statuses of what is not measured again."""
+
+Columns = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -56,30 +65,56 @@ class Sizes:
         shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
         return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
+    def name_of(self, processes: int, how: str) -> str:
+        """What a row of the time of a step is called."""
+        return f"step {processes} {how}, {self.batch_rows} of {self.rows} rows, {self.features} features"
 
-STREAMED_BATCH = 8192
-"""Rows of a batch of those that are streamed."""
 
 QUICK = Sizes(2000, 2, 1500, 128, 2000)
+SIZES = {"all": Sizes(), "quick": QUICK}
 
 
-def rows_of(folder: Path, sizes: Sizes) -> Iterator[dict[str, Any]]:
-    """All rows, one by one; `folder` is for logs."""
-    with Hosts("local:2", folder / "hosts") as hosts:
-        for features in TABLES:
-            yield bytes_of(hosts, features, sizes)
-        run = hosts.place(2, 1)
-        network = cost.measured(DaskTransport(run, hosts.client))
-        hosts.remove(run)
-    yield from predicted(sizes, network)
+class Part(NamedTuple):
+    """Rows that are measured together: what each is called, and what gives their columns."""
+
+    names: list[str]
+    measure: Callable[[], Iterable[Columns]]
+
+
+def parts_of(what: str, folder: Path) -> Iterator[Part]:
+    """All parts of `all`, `quick` or a number of rows; `folder` is for logs and data."""
+    if what not in SIZES:
+        yield Part(streaming.names_of(int(what)), lambda: streaming.trained(int(what), folder))
+        return
+    sizes = SIZES[what]
+    for features in TABLES:
+        yield Part([_name_of_bytes(features, sizes)], functools.partial(_measured_bytes, features, folder, sizes))
+    counts = [count for count in cost.MACHINES if count <= sizes.batch_rows]
+    names = [sizes.name_of(count, "predicted") for count in counts]
+    names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
+    yield Part(names, lambda: predicted(sizes, network_of(folder)))
     for processes in PROCESSES:
-        yield step_of(processes, folder, sizes)
+        yield Part([sizes.name_of(processes, "measured")], functools.partial(_measured_step, processes, folder, sizes))
 
 
-def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> dict[str, Any]:
+def _name_of_bytes(features: int, sizes: Sizes) -> str:
+    return f"bytes of {features} rows, {sizes.touched} touched, {sizes.steps} steps"
+
+
+def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
+    with Hosts("local:2", folder / "hosts") as hosts:
+        yield bytes_of(hosts, features, sizes)
+
+
+def network_of(folder: Path) -> cost.Network:
+    """The network between two processes of this machine."""
+    with Hosts("local:2", folder / "hosts") as hosts:
+        return cost.measured(DaskTransport(hosts.place(2, 1), hosts.client))
+
+
+def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
     """The bytes of a step on a table of so many rows, drawn when they are first touched."""
-    run = hosts.place(2, 1)
-    sharded = ShardedStore(DaskTransport(run, hosts.client))
+    sharded = ShardedStore(DaskTransport(hosts.place(2, 1), hosts.client))
     sharded.init("w", Drawn((features, WIDTH), "float32", "normal", 0.01, 0, "w"))
     sharded.set_optimizer(Updater("adagrad"))
     made, seconds, moved, least, seen = np.random.default_rng(0), [], [], [], np.empty(0, np.int64)
@@ -93,18 +128,18 @@ def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> dict[str, Any]:
         moved.append(_moved(sharded) - before)
         least.append(2 * touched.size * (cost.BYTES_ID + 4 * WIDTH))
         seen = np.union1d(seen, touched)
-    hosts.remove(run)
     told = {"part": "bytes", "is_measured": True, "machines": 2, "features": features, "width": WIDTH}
     told |= {"touched": statistics.fmean(least) / (2 * (cost.BYTES_ID + 4 * WIDTH)), "rows_made": int(seen.size)}
     told |= {"bytes_moved": statistics.fmean(moved), "bytes_least": statistics.fmean(least)}
-    return row(f"bytes {features}", ratio=sum(moved) / sum(least), seconds_step=statistics.median(seconds), **told)
+    told |= {"ratio": sum(moved) / sum(least), "seconds_step": statistics.median(seconds)}
+    return told | {"what": _name_of_bytes(features, sizes)}
 
 
 def _moved(sharded: ShardedStore) -> int:
     return sharded.traffic.bytes_sent + sharded.traffic.bytes_received
 
 
-def step_of(processes: int, folder: Path, sizes: Sizes) -> dict[str, Any]:
+def _measured_step(processes: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
     """The median time of a step with so many processes, each a trainer and a shard, of this machine."""
     told: list[Mapping[str, Any]] = []
     settings = {name: value for name, value in sizes.cell.model_dump(mode="json").items() if value is not None}
@@ -112,33 +147,17 @@ def step_of(processes: int, folder: Path, sizes: Sizes) -> dict[str, Any]:
     train(f"local:{processes}", settings, processes, where, tell=told.append, threads=1, steps_saved=0)
     seconds = [said["seconds"] for said in told if "step" in said]
     late = seconds[len(seconds) // 3 :]  # the first ones load code, and draw rows
-    return row(f"step {processes} measured", seconds_step=statistics.median(late), **_step(sizes, processes, True))
+    known = _step(sizes, processes, True, threads_of(sizes.cell))
+    yield known | {"seconds_step": statistics.median(late), "what": sizes.name_of(processes, "measured")}
 
 
-def streamed(rows: int, folder: Path) -> dict[str, Any]:
-    """One epoch of generated rows of which a process may own half, by two trainers that stream their shards."""
-    start, made = time.perf_counter(), folder / f"clicks-{rows}.sparse"
-    whole = clicks.write(made, rows)
-    settings = {"dataset": "sparse", "path": str(made), "model": "logistic", "width": 1, "epochs": 1}
-    settings |= {"batch_rows": min(STREAMED_BATCH, rows // 8), "learning_rate": 0.05}
-    begun = time.perf_counter()
-    answer = train("local:2", settings, 2, folder / f"streamed-{time.time_ns()}", steps_saved=0, threads=1)
-    assert answer is not None  # nobody stops it
-    peak, limit = max(answer["bytes_peak"]), whole // 2
-    reason = "" if peak <= limit else f"A process owned {peak} bytes; the limit is {limit}."
-    told = {"bytes_data": whole, "bytes_limit": limit, "bytes_peak": peak, "quality": answer["qualities"]["AUC"]}
-    told |= {"seconds_all": time.perf_counter() - begun, "seconds_computing": begun - start}
-    told |= {"machines": 2, "is_measured": True, "rows_trained": 2 * answer["rows"], "part": "rows"}
-    return row(f"rows {rows}", **told) | {"status": "memory" if reason else "ok", "reason": reason}
-
-
-def _step(sizes: Sizes, machines: int, is_measured: bool) -> dict[str, Any]:
-    told = {"part": "step", "is_measured": is_measured, "machines": machines, "width": WIDTH}
+def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> Columns:
+    told = {"part": "step", "is_measured": is_measured, "machines": machines, "cores": cores, "width": WIDTH}
     return told | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
-def predicted(sizes: Sizes, network: cost.Network) -> Iterator[dict[str, Any]]:
-    """The time of a step on each number of machines, of what one process takes without a network."""
+def predicted(sizes: Sizes, network: cost.Network) -> Iterator[Columns]:
+    """The time of a step on each number of machines and of processes here, of what one takes without a network."""
     cell = sizes.cell
     problem = make_problem(cell)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
@@ -146,12 +165,13 @@ def predicted(sizes: Sizes, network: cost.Network) -> Iterator[dict[str, Any]]:
         np.split(part.indices, part.indptr[1:-1]) for at in starts for part in [problem.x[at : at + sizes.batch_rows]]
     ]
     touched = cost.touched_rows(columns, sizes.batch_rows)
-    work = cost.Work(sizes.batch_rows, touched, 4 * WIDTH)
-    speeds = speeds_of(cell, touched)
-    for step in cost.predict(work, speeds, network):
-        parts = {"seconds_computing": step.computing, "seconds_network": step.network, "bytes_moved": step.bytes_moved}
-        told = _step(sizes, step.machines, False) | parts | {"touched": touched[sizes.batch_rows // step.machines]}
-        yield row(f"step {step.machines} predicted", seconds_step=step.seconds, **told)
+    work, speeds = cost.Work(sizes.batch_rows, touched, 4 * WIDTH), speeds_of(cell, touched)
+    cores = threads_of(cell)
+    for how, shared in (("predicted", None), ("predicted here", cores)):
+        for step in cost.predict(work, speeds, network, PROCESSES if shared else cost.MACHINES, shared):
+            told = {"seconds_step": step.seconds, "seconds_computing": step.computing, "seconds_network": step.network}
+            told |= {"bytes_moved": step.bytes_moved, "touched": touched[sizes.batch_rows // step.machines]}
+            yield _step(sizes, step.machines, False, shared) | told | {"what": sizes.name_of(step.machines, how)}
 
 
 def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
@@ -173,9 +193,6 @@ def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
     return cost.Speeds(by_row, by_touched, fixed)
 
 
-SIZES = {"all": Sizes(), "quick": QUICK}
-
-
 class _Laps:
     """When each step of a training had ended."""
 
@@ -187,19 +204,29 @@ class _Laps:
         self.times.append(time.perf_counter())
 
 
-def row(key: str, **columns: Any) -> dict[str, Any]:
-    """A row of the table of this bench."""
-    known = {"time": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine.machine_id()}
-    return store.CLUSTER.new_row(key=key, status="ok", versions=machine.versions(), **known, **columns)
+def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:
+    """Each row as it was appended, of the parts that `results` has not whole from this code and machine."""
+    file, here = results / store.CLUSTER.file, machine.machine_id()
+    code = closure.own().digest(ROOTS | roots_of(QUICK.cell) | roots_of(Cell(model=streaming.MODEL)))
+    known = store.CLUSTER.read(file) if file.exists() else []
+    done = {row["key"] for row in known if row["machine"] == here and row["status"] in FINAL}
+    for part in parts:
+        if done.issuperset(f"{name} {code}" for name in part.names):
+            continue
+        for columns in part.measure():
+            now, key = datetime.now(UTC).isoformat(timespec="seconds"), f"{columns['what']} {code}"
+            settled = {"key": key, "time": now, "machine": here, "status": "ok", "versions": machine.versions()}
+            made = store.CLUSTER.new_row(**settled | columns)
+            store.CLUSTER.append(file, made)
+            yield made
 
 
 def main() -> None:
-    """Measure into the folder, and tell each row as a line of JSON."""
-    folder, what = Path(sys.argv[1]), sys.argv[2]
-    folder.mkdir(parents=True, exist_ok=True)
-    measured = rows_of(folder, SIZES[what]) if what in SIZES else iter([streamed(int(what), folder)])
-    for made in measured:
-        store.CLUSTER.append(folder / store.CLUSTER.file, made)
+    """Measure into the folders, and tell each row as a line of JSON."""
+    results, runs = Path(sys.argv[1]), Path(sys.argv[2])
+    for folder in (results, runs):
+        folder.mkdir(parents=True, exist_ok=True)
+    for made in run(parts_of(sys.argv[3], runs), results):
         print(json.dumps(made), flush=True)
 
 

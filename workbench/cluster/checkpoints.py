@@ -5,7 +5,6 @@ the files of the newest one that is whole. Another number of shards goes on from
 rows of its own, with one spread those next to it alone. All processes see the folder by the same path.
 """
 
-import contextlib
 import json
 import os
 import re
@@ -19,7 +18,7 @@ from workbench.cluster import states
 from workbench.cluster.messages import DTYPES
 from workbench.cluster.partition import Move, Partition
 from workbench.json_text import is_whole, parsed
-from workbench.kvstore import Drawn, Key, StoreError
+from workbench.kvstore import VALUE, Drawn, Key, StoreError
 
 MANIFEST = "manifest.json"
 KIND = "sparse-workbench shards"
@@ -59,15 +58,24 @@ def file_of(prefix: str | os.PathLike, shard: int) -> Path:
 def write(folder: Path, manifest: Manifest) -> None:
     """Make the files that the manifest names the checkpoint, and remove those of the one before."""
     beside = folder / f".{MANIFEST}.{os.getpid()}"
-    with open(beside, "w", encoding="utf-8") as file:
-        json.dump(asdict(manifest), file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
+    try:
+        with open(beside, "w", encoding="utf-8") as file:
+            json.dump(asdict(manifest), file, indent=1)
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError:
+        beside.unlink(missing_ok=True)
+        raise
     os.replace(beside, folder / MANIFEST)
     for path in folder.glob("step-*.shard-*.npz"):
         if not path.name.startswith(f"{manifest.prefix}."):
-            with contextlib.suppress(FileNotFoundError):
-                path.unlink()
+            path.unlink(missing_ok=True)
+
+
+def remove(folder: Path, prefix: str) -> None:
+    """Remove the files of shards of a checkpoint that got no manifest."""
+    for path in folder.glob(f"{prefix}.shard-*.npz"):
+        path.unlink(missing_ok=True)
 
 
 def read(folder: str | os.PathLike) -> Manifest:
@@ -111,5 +119,23 @@ def state_of(saved: Mapping[str, Any], shard: int, shards: int) -> states.State:
     new = manifest.partitions(shards, saved["spread"])
     moves = {key: Move(old[key], new[key], shard) for key in old if new[key].count(shard)}
     needed = [one for one in range(manifest.shards) if any(move.needs(one) for move in moves.values())]
-    loaded = {one: formats.load(file_of(folder / manifest.prefix, one)) for one in needed}
+    loaded = {one: _loaded(file_of(folder / manifest.prefix, one), one, manifest, old) for one in needed}
     return states.joined(loaded, moves)
+
+
+def _loaded(file: Path, shard: int, manifest: Manifest, partitions: Mapping[Key, Partition]) -> states.State:
+    """The state in the file of a shard; `StoreError` where it is missing, damaged, or of another store."""
+    try:
+        state = formats.load(file)
+    except FileNotFoundError:
+        raise StoreError(f"{file} is part of the checkpoint and is not there.") from None
+    for key, shape, dtype in manifest.values:
+        if not (count := partitions[key].count(shard)):
+            continue
+        held, wanted = state.get(f"{VALUE}{json.dumps(key)}"), (count, *shape[1:]) if shape else ()
+        if held is None or (held.shape, held.dtype.name) != (wanted, dtype):
+            found = "nothing" if held is None else f"{held.dtype} {held.shape}"
+            raise StoreError(
+                f"{file} is of another store: of {key!r} it has {found}; {MANIFEST} says {dtype} {wanted}."
+            )
+    return state

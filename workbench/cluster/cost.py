@@ -11,6 +11,9 @@ touched(r) is how many rows of the tables r rows of a batch touch, counted in ba
 model leaves out that networks have one speed while one sends and another while all do, and trainers that wait for the
 slowest: what it says does not pay, does not; what it says pays is worth a try.
 
+Processes of one machine with C cores are predicted to be checked against what is measured: beyond C they take turns, so
+all of a step takes M / C as long, and one alone sends messages, too, to itself.
+
 >>> work = Work(rows=1024, touched={1024: 9000, 512: 6000, 256: 3800}, bytes_row=64)
 >>> made = predict(work, Speeds(row=4e-6, update=1e-8), Network(latency=1e-4, call=1e-5, bytes_second=1e9))
 >>> [(step.machines, round(1e3 * step.seconds, 1)) for step in made], pays_from(made)
@@ -100,21 +103,25 @@ def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int
     return {r: statistics.fmean(found) for r, found in sorted(counts.items(), reverse=True)}
 
 
-def predict(work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES) -> list[Step]:
-    """The step on each number of machines for which it is known what a slice touches."""
+def predict(
+    work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES, cores: int | None = None
+) -> list[Step]:
+    """The step on each number of machines, or with `cores` of processes of one machine that has so many.
+
+    Numbers for which it is not known what a slice touches are left out.
+    """
     known = [count for count in machines if work.rows // count in work.touched and count <= work.rows]
-    return [_step(work, speeds, network, count) for count in known]
+    return [_step(work, speeds, network, count, cores) for count in known]
 
 
-def _step(work: Work, speeds: Speeds, network: Network, machines: int) -> Step:
+def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: int | None) -> Step:
     computing = speeds.fixed + speeds.row * work.rows / machines
     computing += speeds.update * work.touched[work.rows] / machines
-    if machines == 1:
+    if machines == 1 and cores is None:
         return Step(1, computing, 0.0, 0.0)
-    moved = work.bytes_moved(machines)
-    return Step(
-        machines, computing, 2 * (network.latency + network.call * machines) + moved / network.bytes_second, moved
-    )
+    turns, moved = max(machines / cores, 1.0) if cores else 1.0, work.bytes_moved(machines)
+    sending = 2 * (network.latency + network.call * machines) + moved / network.bytes_second
+    return Step(machines, turns * computing, turns * sending, moved)
 
 
 def pays_from(steps: Sequence[Step]) -> int | None:

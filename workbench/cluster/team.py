@@ -23,6 +23,8 @@ if TYPE_CHECKING:
 SECONDS_LOOK = 0.05
 SECONDS_REASON = 5.0
 """How long the reason is looked for elsewhere when a trainer was cut off."""
+OF_ALL = ("bytes_peak", "bytes_grown", "bytes_resident", "bytes_asked")
+"""What is told of each trainer's process."""
 MOST_LOSSES = 5
 """Losses without a step more that was saved, after which the training fails."""
 
@@ -63,7 +65,7 @@ class Team:
             if self.is_asked_to_stop.is_set():
                 return None
             if not lost:
-                of_all = {name: [answer[name] for answer in self.answers] for name in ("bytes_peak", "bytes_grown")}
+                of_all = {name: [answer[name] for answer in self.answers] for name in OF_ALL}
                 return self.answers[0] | {"losses": self.losses, **of_all}
             self.losses += 1
             since = self._step_saved()

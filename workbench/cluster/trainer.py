@@ -39,7 +39,8 @@ class Job:
 
     `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
     "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
-    says that there is a checkpoint to go on from.
+    says that there is a checkpoint to go on from. A process may ask for `bytes_most` bytes of its own, None for any
+    number (`measure.memory.limited`).
     """
 
     cell: Mapping[str, Any]
@@ -50,6 +51,7 @@ class Job:
     threads: int | None = None
     seconds: float = 60.0
     resumes: bool = False
+    bytes_most: int | None = None
 
     @property
     def about(self) -> dict[str, Any]:
@@ -61,7 +63,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
     """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
     cell, before = Cell(**job.cell), memory.owned_bytes()
     memory.reset_peak()
-    with on_threads(job.threads):
+    with memory.limited(job.bytes_most), on_threads(job.threads):
         setup, problem = setup_of(cell), make_problem(cell)
         feed = fitting.shared(problem, setup, number, job.trainers)
         store = ShardedStore(transport, number, spread=job.spread, seconds=job.seconds)
@@ -74,7 +76,8 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
         peak = memory.peak_owned_bytes()
-        answer |= {"bytes_peak": peak, "bytes_grown": max(peak - before, 0), "rows": feed.total, "step": told.step}
+        answer |= {"bytes_peak": peak, "bytes_grown": max(peak - before, 0), "bytes_asked": memory.asked_bytes()}
+        answer |= {"bytes_resident": memory.peak_bytes(), "rows": feed.total, "step": told.step}
         if not number:
             answer |= _qualities(module, setup, problem)
         return answer

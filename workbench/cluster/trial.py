@@ -123,8 +123,9 @@ def _seconds_of_children() -> float:
 
 def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
     problem = make_problem(cell)
-    rows = problem.x.shape[0] // trainers * trainers
-    sizes = {"rows_total": problem.rows_total, "rows_trained": rows, "features": problem.x.shape[1]}
+    rows = problem.x.shape[0]
+    sizes = {"rows_total": problem.rows_total, "features": problem.x.shape[1]}
+    sizes["rows_trained"] = rows  # as of one process: the few that no trainer has make the data no other one
     sizes |= {
         "width": problem.width,
         "density_measured": problem.x.nnz / max(problem.x.shape[0] * sizes["features"], 1),

@@ -1,15 +1,22 @@
-"""`workbench bench advise`: cases are swept and advised on, then the goals and the page."""
+"""`workbench bench advise`: cases are swept and advised on, then the goals and the page; or races are played back."""
 
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import typer
+from rich.table import Table
 
 from workbench import store
 from workbench.analysis import advice as analysis
+from workbench.analysis import cells, words
+from workbench.analysis.bench import geometric_mean
 from workbench.bench import screen
 from workbench.bench.advice import cases, runner
+from workbench.bench.advice import replay as played
 from workbench.command.advising import follow
+from workbench.command.predicting import errors_told
 from workbench.reports import advice as reports
+from workbench.sweep import estimate, run_folder
 
 
 def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, command: str) -> bool:
@@ -17,9 +24,39 @@ def run(names: tuple[str, ...], is_quick: bool, folder: Path, runs: Path, comman
 
     Trials are in run folders below `runs`.
     """
-    is_whole = runner.run(cases.chosen(names, is_quick), folder, runs, follow)
+    chosen = cases.chosen(names, is_quick)
+    left = runner.left(chosen, folder)
+    done = f", {len(chosen) - len(left)} of them found done" if len(left) < len(chosen) else ""
+    lasting = f"; about {estimate.lasting(sum(map(runner.seconds_of, left)))}" if left else ""
+    typer.echo(f"{words.plural(len(chosen), 'case')}{done}{lasting}. Ctrl-C stops; the same command goes on.", err=True)
+    is_whole = runner.run(chosen, folder, runs, follow)
     if (folder / store.ADVICE.file).exists():
         frame = store.ADVICE.frame(store.ADVICE.read(folder))
         screen.console.print(screen.goals_table(analysis.goals(frame)))
-        typer.echo(f"Page: {reports.write(folder, command)}")
+        rows = _swept(chosen, runs)
+        typer.echo(f"Page: {reports.write(folder, command, tuple(errors_told(rows)) if rows else ())}")
     return is_whole
+
+
+def _swept(chosen: Iterable[cases.Case], runs: Path) -> Sequence[cells.Row]:
+    """The pooled rows of the full sweeps of cases that are there."""
+    folders = (runner.place_of(case, runs) / runner.SWEEP for case in chosen)
+    rows = [row for folder in folders if (folder / store.FILE).exists() for row in run_folder.rows(folder)]
+    return cells.records(cells.latest(store.frame(rows))) if rows else []
+
+
+def replay(names: tuple[str, ...], folder: Path) -> None:
+    """Show what ways to race come to on the recorded cases of a folder."""
+    known = {case.case: case for case in played.recorded(store.ADVICE.read(folder))}
+    cases.chosen(names)
+    found = played.replays([case for name, case in known.items() if name in (names or known)])
+    table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
+    for heading in ("case", "way", "times the least", "at worst", "right side", "time of the sweep's"):
+        table.add_column(heading)
+    for (case, way), came in found.items():
+        regrets = [one.regret for one in came]
+        right = sum(one.is_right_side for one in came) / len(came)
+        share = max(one.seconds for one in came) / known[case].seconds_sweep
+        numbers = [f"{geometric_mean(regrets):.3f}", f"{max(regrets):.2f}", f"{right:.0%}", f"{share:.0%}"]
+        table.add_row(case, way, *numbers)
+    screen.console.print(table)

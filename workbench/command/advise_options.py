@@ -41,16 +41,22 @@ def advise(
 
 def bench_advise(
     ctx: typer.Context,
-    quick: Annotated[bool, typer.Option("--quick", help="Six cases, some seven minutes.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Six cases, some nine minutes; all take twenty.")] = False,
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     results: Annotated[
         Path, typer.Option(help="Folder of rows and page; cases that it has are not measured again.")
     ] = Path("runs/bench-advise"),
     runs: Annotated[Path, typer.Option(help="Folder of the trials, gone on with.")] = Path("runs/bench-advise"),
+    replay: Annotated[
+        bool, typer.Option("--replay", help="Measure nothing: play races of the cases in RESULTS back, 50 of each.")
+    ] = False,
 ) -> None:
     """Judge `advise` by full sweeps, beside always sparse, always dense, the bytes rule and a fitted density."""
     from workbench.command import advice_suite
 
+    if replay:
+        advice_suite.replay(tuple(case or ()), results)
+        return
     if not advice_suite.run(tuple(case or ()), quick, results, runs, exits.typed(ctx)):
         exits.interrupted(ctx, "Stopped")
 

@@ -1,4 +1,4 @@
-"""The command `bench cluster`: a process of its own measures, rows are shown as they come, then the chart is drawn."""
+"""The command `bench cluster`: a process of its own measures, rows are shown as they come, then the page is written."""
 
 import json
 import subprocess
@@ -6,10 +6,12 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import typer
 from rich.console import Console
-from rich.table import Table
 
 from workbench import store
+from workbench.analysis import cluster as analysis
+from workbench.bench import screen
 from workbench.measure import blas
 from workbench.reports import cluster as reports
 
@@ -17,52 +19,32 @@ console = Console()
 PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 
 
-def run(folder: Path, quick: bool, streamed: int | None) -> None:
-    """Measure into the folder, and say what was found; with `streamed` of so many generated rows alone."""
-    folder.mkdir(parents=True, exist_ok=True)
-    arguments = [*PROGRAM, str(folder), str(streamed or ("quick" if quick else "all"))]
+def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: str = "") -> None:
+    """Measure into the folder what it has not yet, and say what was found; `streamed` is a number of generated rows."""
+    arguments = [*PROGRAM, str(folder), str(runs), str(streamed or ("quick" if quick else "all"))]
     with subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True, env=blas.own_environment()) as process:
         assert process.stdout is not None
-        rows = [told(json.loads(line)) for line in process.stdout]
+        for line in process.stdout:
+            console.print(told(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
     if process.returncode:
-        raise RuntimeError(f"The measuring ended with status {process.returncode}; its logs are in {folder}.")
-    if streamed:
-        return
-    console.print(table(rows))
-    path, sentence = reports.write(folder)
-    console.print(f"{sentence} Chart: {path}", markup=False, highlight=False, soft_wrap=True)
+        raise RuntimeError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
+    screen.console.print(screen.goals_table(analysis.goals(store.CLUSTER.frame(store.CLUSTER.read(folder)))))
+    typer.echo(f"Page: {reports.write(folder, command)}")
 
 
-def told(row: dict[str, Any]) -> dict[str, Any]:
+def told(row: dict[str, Any]) -> str:
     """The row, said in a line."""
     if row["part"] == "bytes":
-        console.print(
+        return (
             f"table of {row['features']:,} rows: {row['bytes_moved']:,.0f} bytes a step, {row['ratio']:.3f} of numbers "
-            f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made",
-            highlight=False,
+            f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made"
         )
-    if row["part"] == "rows":
-        whole, limit, peak = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_data", "bytes_limit", "bytes_peak"))
-        said = row["reason"].rstrip(".") or "within the limit"
-        console.print(
-            f"{row['rows_trained']:,} rows trained; all are {whole}, a process may own {limit} and owned {peak} at "
-            f"most: {said}. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s",
-            highlight=False,
-        )
-    return row
-
-
-def table(rows: list[dict[str, Any]]) -> Table:
-    """The time of a step, measured and predicted."""
-    shown = Table("machines", "measured, ms a step", "predicted, ms", "of it network", "MB moved")
-    steps: dict[int, dict[bool, dict[str, Any]]] = {}
-    for row in store.CLUSTER.frame(rows).to_dict("records"):
-        if row["part"] == "step":
-            steps.setdefault(row["machines"], {})[row["is_measured"]] = row
-    for machines, known in sorted(steps.items()):
-        cells = [f"{1e3 * known[True]['seconds_step']:.3g}" if True in known else ""]
-        if guess := known.get(False):
-            cells += [f"{1e3 * guess[name]:.3g}" for name in ("seconds_step", "seconds_network")]
-            cells.append(f"{guess['bytes_moved'] / 1e6:.3g}")
-        shown.add_row(str(machines), *cells)
-    return shown
+    if row["part"] == "step":
+        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms"
+    if row["status"] != "ok":
+        return f"{row['what']}: {row['reason']}"
+    limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
+    return (
+        f"{row['what']}: {row['rows_trained']:,} rows trained; a process may have {limit} of its own, the largest was "
+        f"{resident} with its libraries. AUC {row['quality']:.3f}, {row['seconds_all']:,.0f} s"
+    )

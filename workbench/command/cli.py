@@ -236,17 +236,25 @@ def bench_self(
 
 @bench.command("cluster")
 def bench_cluster(
+    ctx: typer.Context,
     quick: Quick = False,
-    results: Annotated[Path, typer.Option(help="Folder of rows, chart and logs.")] = Path("runs/bench-cluster"),
+    results: Annotated[
+        Path, typer.Option(help="Folder of rows, page and chart; what it has is not measured again.")
+    ] = Path("runs/bench-cluster"),
+    runs: Annotated[Path, typer.Option(help="Folder of logs, and of generated rows.")] = Path("runs/bench-cluster"),
     streamed: Annotated[
         int | None,
-        typer.Option(min=1000, help="Instead train so many generated rows that stay on disk, in 2 processes."),
+        typer.Option(
+            min=1000,
+            help="Instead train so many generated rows that stay on disk, in 2 processes that may have half of them in "
+            "memory: from some 8 million on that is more than a process without rows has.",
+        ),
     ] = None,
 ) -> None:
     """Count the bytes of a step on large tables, time it with 1, 2 and 4 processes, predict it for 256 machines."""
     from workbench.command import bench_cluster
 
-    bench_cluster.run(results, quick, streamed)
+    bench_cluster.run(results, runs, quick, streamed, exits.typed(ctx))
 
 
 bench.command("advise")(advise_options.bench_advise)

@@ -29,7 +29,7 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
         typer.echo(f"No configuration has {cost_model.LEAST} rows with a time on the CPU; measure at more densities.")
         return
     terminal.console.print(_model_table(fits))
-    for line in _errors(rows):
+    for line in errors_told(rows):
         terminal.console.print(line, markup=False, highlight=False)
     for title, crossings in _crossings(rows, fits):
         terminal.console.print(_crossing_table(title, crossings))
@@ -77,7 +77,8 @@ def _rate(seconds_each: float, unit: str) -> str:
     return f"{words.number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
 
 
-def _errors(rows: Sequence[cells.Row]) -> Iterator[str]:
+def errors_told(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """How well each data set is predicted by the others, and each row by the rest, in sentences."""
     by_data = cost_model.errors(rows)
     for data, error in by_data.items():
         name = _data_told(data)

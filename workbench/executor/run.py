@@ -67,7 +67,7 @@ class Executor:
         }
         self.args, self.grads, self.alone, self.released = Arguments(self), {}, Alone(), Released()
         self.headed: Program | None = None  # the program whose heads of ones are in place
-        self.held_shapes: dict[int, tuple] = {}
+        self.held_shapes, self.traits = dict[int, tuple](), dict[int, tuple]()  # traits: class, dtype and shape
         self.program: Program
         self._hold(arrays)
         binding.refuse_densifying(self.inference)
@@ -135,12 +135,12 @@ class Executor:
         if training and wanted is not None:
             raise BindError("wanted chooses outputs of forward(training=False); training computes all of them.")
         with self.alone:
-            arrays = self._accepted(new_args, is_own)
+            arrays, are_alike = self._accepted(new_args, is_own)
             if self.released.names:
                 self.released.take_back(arrays)
-            arrays |= self.outside.again(self.values, arrays)
-            if arrays:
-                self._hold(arrays)
+            if again := self.outside.again(self.values, arrays):
+                arrays, are_alike = arrays | again, False
+            self._hold(arrays, are_alike)
             self._take_plans(plans or {})
             self.alone.trained(False)
             self._run(self.program.training if training else self._forward_steps(wanted), lap)
@@ -171,8 +171,7 @@ class Executor:
                 self.outside.again(self.values)
             self.alone.trained(False)
             self._run(self.program.backward, lap)
-            for name, slot in self.program.written.items():
-                self.grads[name] = self.values[slot]
+            self.grads.update((name, self.values[slot]) for name, slot in self.program.written.items())
             return self.grads
 
     def release(self, *names: str) -> None:
@@ -211,20 +210,18 @@ class Executor:
                 error.add_note(f"This happened in the step {step.name}.")
             raise
 
-    def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> dict[int, Any]:
-        """Arrays for arguments by slot, in the formats and dtypes that they have; quick for what is like the last."""
-        arrays = {}
+    def _accepted(self, new_args: Mapping[str, Any], is_own: bool) -> tuple[dict[int, Any], bool]:
+        """(arrays for arguments by slot, in the formats and dtypes that they have; whether the program is for them)."""
+        arrays, are_alike = {}, True
         for name, value in new_args.items():
             slot = self.slot_of(name)
             if not (isinstance(value, np.ndarray) or is_own):
                 value = self.outside.enter(slot, value, name)
-            facts, last, shape = self.known[name], self.values[slot], value.shape
-            expected = last.shape if name in self.resizable else facts.shape
-            like = type(value) is type(last) and value.dtype == facts.dtype and len(shape) == len(expected)
-            if not like or shape[1:] != expected[1:]:
-                value = binding.accepted(facts, value, self.convert, name in self.resizable)
+            if (type(value), value.dtype, value.shape) != self.traits[slot]:
+                value = binding.accepted(self.known[name], value, self.convert, name in self.resizable)
+                are_alike = False
             arrays[slot] = value
-        return arrays
+        return arrays, are_alike
 
     def _hold_constants(self) -> None:
         for node in self.training.nodes:
@@ -234,13 +231,10 @@ class Executor:
                 if not isinstance(node.value, np.ndarray):
                     self.outside.names[slot] = self.training.names[node]
 
-    def _hold(self, arrays: Mapping[int, Any]) -> None:
+    def _hold(self, arrays: Mapping[int, Any], are_alike: bool = False) -> None:
         """Hold new arrays, by slot, and take the program for their shapes; nothing changes where they do not fit."""
-        values = self.values
-        alike = bool(self.held_shapes)
-        for slot, value in arrays.items():
-            alike = alike and value.shape == self.held_shapes.get(slot, value.shape)  # a constant has none there
-        if not alike:
+        values, known = self.values, self.held_shapes
+        if not are_alike and not (known and all(a.shape == known.get(slot, a.shape) for slot, a in arrays.items())):
             shapes = tuple((arrays[slot] if slot in arrays else values[slot]).shape for slot in self.slots.values())
             if shapes not in self.programs:
                 self._write(shapes)
@@ -251,6 +245,8 @@ class Executor:
             self.ones.clear()
         for slot, value in arrays.items():
             values[slot] = value
+            if not are_alike:
+                self.traits[slot] = type(value), value.dtype, value.shape
 
     def _write(self, shapes: tuple) -> None:
         declared = {**self.declared, "shapes": dict(zip(self.slots, shapes, strict=True))}

@@ -4,12 +4,13 @@ Of a process two numbers are told. What is resident has pages of mapped files in
 which the system takes back when it likes. What is owned has not: it is what a training needs.
 """
 
+import contextlib
 import ctypes
 import gc
 import re
 import resource
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -86,6 +87,31 @@ def peak_owned_bytes() -> int:
     if not {"VmHWM", "RssAnon"} <= status.keys():
         return peak_bytes()
     return max(status["VmHWM"] - status["RssFile"] - status["RssShmem"], status["RssAnon"])
+
+
+def asked_bytes() -> int:
+    """Bytes of memory of its own that this process has asked for, touched or not (VmData); 0 where nothing tells."""
+    return _status_bytes().get("VmData", 0)
+
+
+@contextlib.contextmanager
+def limited(bytes_most: int | None) -> Iterator[None]:
+    """Let this process ask for no more than so many bytes of its own, None for any number: more is a `MemoryError`.
+
+    The system counts what is asked for, touched or not (`asked_bytes`), so it refuses before as much is owned; pages of
+    files do not count. `MemoryError` at once where as much was asked for before. On Linux alone.
+    """
+    if bytes_most is None:
+        yield
+        return
+    if (asked := asked_bytes()) >= bytes_most:
+        raise MemoryError(f"The process asked for {asked} bytes before it began; the limit is {bytes_most}.")
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    resource.setrlimit(resource.RLIMIT_DATA, (bytes_most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def available_bytes() -> int:

@@ -176,7 +176,7 @@ def fastest(contenders: Times) -> Hashable | None:
 
 
 def outpaced(contenders: Times) -> set[Hashable]:
-    """The contenders that are surely slower than the fastest, and may leave a race.
+    """The contenders that are surely slower than the fastest; a race lets them go by `racing.far_behind`, earlier.
 
     Before the first look noise is taken as usual (`DEVIATION`), and two standard deviations are asked for.
 
@@ -196,16 +196,6 @@ def _least(ratio: Ratio) -> float:
     if ratio.rounds >= LOOKS[0]:
         return ratio.low
     return ratio.value * math.exp(-2 * DEVIATION * math.sqrt(1 / ratio.rounds + 1 / SHARED))
-
-
-def is_open(contenders: Times) -> bool:
-    """Whether one of several contenders may still be faster than the one that is fastest now, by more than a tenth."""
-    leader = fastest(contenders)
-    if leader is None:
-        return False
-    others = (seconds for name, seconds in contenders.items() if seconds and name != leader)
-    ratios = (ratio_of(seconds, contenders[leader]) for seconds in others)
-    return any(ratio is None or ratio.verdict == "undecided" for ratio in ratios)
 
 
 def next_look(measured: int, most: int = LOOKS[-1]) -> int:

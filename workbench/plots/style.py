@@ -45,6 +45,7 @@ EPOCH = (0, (3, 1, 1, 1, 1, 1))
 DUAL = (0, (5, 1, 1, 1, 1, 1))
 LAUNCHES = {"graph": GRAPH, "epoch": EPOCH, "dual": DUAL}
 SERIAL = (0, (2, 1.5))
+SEVERAL = (0, (1, 1))
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
@@ -67,9 +68,11 @@ def look(row: cells.Row) -> dict[str, Any]:
 
 
 def _line(row: cells.Row) -> Any:
-    """The line style: who computes, or how the step is launched, or that it runs on one thread."""
+    """The line style: who computes, or how the step is launched, or that one thread or several processes do."""
     if row.get("serial"):
         return SERIAL
+    if (row.get("trainers") or 1) > 1:
+        return SEVERAL
     return LAUNCHES.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
 
 

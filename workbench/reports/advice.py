@@ -1,5 +1,6 @@
 """The page of the suite of advice: what is wanted of it, what came of it, every case beside simpler rules."""
 
+from collections.abc import Sequence
 from pathlib import Path
 
 from workbench import store
@@ -11,8 +12,8 @@ FILE = "bench-advise.md"
 MET = {True: "met", False: "missed", None: ""}
 
 
-def write(folder: str | Path, command: str = "") -> Path:
-    """Write the page beside the rows of a folder; returns its path."""
+def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) -> Path:
+    """Write the page beside the rows of a folder; `predicted` says how well a cost model does. Returns its path."""
     folder = Path(folder)
     frame = written_frame(store.ADVICE.frame(store.ADVICE.read(folder)))
     rows, found = advice.latest(frame), advice.scores(frame)
@@ -32,6 +33,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         ),
         "failed": page.table_of(("case", "why"), ([row["case"], row["reason"]] for row in advice.failed(frame))),
         "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
+        "predicted": predicted,
         "command": command or f"workbench bench advise --results {folder}",
     }
     path = folder / FILE

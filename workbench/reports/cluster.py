@@ -1,19 +1,91 @@
-"""The chart of what training on several machines takes, from rows alone."""
+"""The page of what training on several machines moves and takes: goals, the chart, every number, from rows alone."""
 
 from pathlib import Path
+from typing import Any
 
 from matplotlib.figure import Figure
 
 from workbench import plots, store
+from workbench.analysis import cluster as analysis
+from workbench.analysis import words
+from workbench.analysis.cells import Row
 from workbench.reports import page
+from workbench.reports.texts import written, written_frame
 
-FILE = "cluster-steps.svg"
+FILE = "bench-cluster.md"
+CHART = "cluster-steps.svg"
 FIGURE_INCHES = (9.0, 6.0)
+MET = {True: "met", False: "missed", None: ""}
 
 
-def write(folder: str | Path) -> tuple[Path, str]:
-    """(path of the chart, what it shows), of the rows in a folder."""
-    figure, path = Figure(figsize=FIGURE_INCHES), Path(folder) / FILE
-    sentence = plots.draw("cluster_steps", store.CLUSTER.frame(store.CLUSTER.read(folder)), figure)
-    page.save(figure, path)
-    return path, sentence
+def write(folder: str | Path, command: str = "") -> Path:
+    """Write the page and its chart beside the rows of a folder; returns its path."""
+    folder = Path(folder)
+    frame = written_frame(store.CLUSTER.frame(store.CLUSTER.read(folder)))
+    rows = analysis.latest(frame)
+    content = {
+        "goals": page.table_of(
+            ("goal", "wanted", "measured", ""),
+            ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in analysis.goals(frame)),
+        ),
+        "bytes": page.table_of(
+            ("rows of the table", "touched a step", "bytes a step", "numbers and values", "ratio", "rows made"),
+            map(_of_bytes, analysis.latest(frame, "bytes")),
+        ),
+        "sentence": _charted(frame, folder),
+        "chart": CHART,
+        "steps": page.table_of(
+            ("machines", "predicted", "of it messages", "bytes moved", "processes here: measured", "predicted"),
+            _of_steps(analysis.steps_of(frame)),
+        ),
+        "rows": page.table_of(
+            ("training", "files", "limit a process", "resident at most", "asked for", "AUC", "making, training", ""),
+            map(_of_rows, analysis.latest(frame, "rows")),
+        ),
+        "machine": page.table_of(("what", "value"), page.flat(written(_machine(rows)))),
+        "command": command or f"workbench bench cluster --results {folder}",
+    }
+    path = folder / FILE
+    path.write_text(page.templates().get_template("cluster.md.jinja").render(content), "utf-8")
+    return path
+
+
+def _charted(frame: Any, folder: Path) -> str:
+    """The sentence of the chart, which is drawn where a step is known; empty where none is."""
+    if not analysis.steps_of(frame).machines:
+        return ""
+    figure = Figure(figsize=FIGURE_INCHES)
+    sentence = plots.draw("cluster_steps", frame, figure)
+    page.save(figure, folder / CHART)
+    return sentence
+
+
+def _of_bytes(row: Row) -> list[str]:
+    counts = [f"{row[name]:,.0f}" for name in ("features", "touched", "bytes_moved", "bytes_least")]
+    return [*counts, f"{row['ratio']:.3f}", f"{row['rows_made']:,}"]
+
+
+def _of_steps(steps: analysis.Steps) -> list[list[str]]:
+    """A line for each number of machines."""
+    here, measured = ({row["machines"]: row["seconds_step"] for row in side} for side in (steps.here, steps.measured))
+    return [
+        [
+            str(row["machines"]),
+            *(words.seconds(row[name]) for name in ("seconds_step", "seconds_network")),
+            words.bytes_(row["bytes_moved"]),
+            *(words.seconds(known[row["machines"]]) if row["machines"] in known else "" for known in (measured, here)),
+        ]
+        for row in steps.machines
+    ]
+
+
+def _of_rows(row: Row) -> list[str]:
+    sizes = ("bytes_data", "bytes_limit", "bytes_resident", "bytes_asked")
+    seconds = ", ".join(words.seconds(row[name]) for name in ("seconds_made", "seconds_all"))
+    quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
+    told = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
+    return [row["what"], *told, quality, seconds, row["reason"]]
+
+
+def _machine(rows: list[Row]) -> dict[str, Any]:
+    return {"machine": rows[-1]["machine"], "versions": rows[-1]["versions"]} if rows else {}

@@ -1,9 +1,17 @@
-"""The supervisor of a sweep, a process of its own: `python -m workbench.sweep RUN_FOLDER`."""
+"""The supervisor of a sweep, a process of its own: `python -m workbench.sweep RUN_FOLDER`.
 
+Where `run_folder.start` has given it the environment to measure in, the server that trials are forked from starts
+first: it loads their libraries while this process loads its own, which saves the first trial some seconds.
+"""
+
+import importlib
+import os
 import sys
+from multiprocessing import forkserver
 from pathlib import Path
 
-from workbench.sweep.supervising import supervise
-
 if __name__ == "__main__":
-    sys.exit(supervise(Path(sys.argv[1])))
+    if "WORKBENCH_PREPARED" in os.environ:  # run_folder.PREPARED, which is not imported: that takes as long
+        forkserver.set_forkserver_preload(["workbench.sweep.preload"])
+        forkserver.ensure_running()
+    sys.exit(importlib.import_module("workbench.sweep.supervising").supervise(Path(sys.argv[1])))

@@ -30,6 +30,8 @@ STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
 SUPERVISORS = ("workbench.sweep", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
+PREPARED = "WORKBENCH_PREPARED"
+"""The variable that tells a supervisor that its environment is the one to measure in."""
 
 
 class RunError(RuntimeError):
@@ -91,6 +93,15 @@ def read(folder: str | Path) -> Progress:
         progress.message = f"The supervisor died{last}; start the sweep again to do the rest."
         progress.state = "failed"
     return progress
+
+
+def seconds_since_start(folder: Path) -> float:
+    """Seconds since `start` was called, as long as no supervisor has written anything; 0 after that, or without it."""
+    try:
+        begun = Progress(**json.loads((folder / PROGRESS).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return 0.0
+    return max(time.time() - begun.heartbeat, 0.0) if begun.state == "starting" and not begun.pid else 0.0
 
 
 def _last_line(log: Path) -> str:
@@ -205,7 +216,7 @@ def start(spec: Spec, folder: str | Path | None = None, cluster: str | None = No
             stdout=log,
             stderr=log,
             start_new_session=True,
-            env=blas.own_environment(),
+            env=blas.own_environment() | {PREPARED: "1"},
         )
     threading.Thread(target=supervisor.wait, daemon=True).start()  # or a dead one stays a zombie of a long-lived kernel
     return folder

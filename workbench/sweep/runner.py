@@ -25,6 +25,7 @@ from workbench.measure import child, ends, machine, memory
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import grid, run_folder
 from workbench.sweep.bounds import Bounds
+from workbench.sweep.budget import Budget
 from workbench.sweep.progress import Progress
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
@@ -51,7 +52,7 @@ class Supervisor:
         self.is_asked_to_stop = is_asked_to_stop or threading.Event()
         self.state = Progress(spec.name, pid=os.getpid(), seconds_budget=spec.limits.seconds_sweep)
         self.bytes_limit = spec.limits.bytes_cell or int(0.8 * memory.available_bytes())
-        self.started, self.run_name = time.monotonic(), run_folder.identity(folder)
+        self.budget, self.run_name = Budget(spec, run_folder.seconds_since_start(folder)), run_folder.identity(folder)
         self.seconds_patience, self.tries = spec.measure.seconds_quiet, TRIES
         self.beaten, self.bounds = 0.0, Bounds(spec.measure, lambda: self.context, self.beat)
 
@@ -91,7 +92,7 @@ class Supervisor:
     def write(self) -> None:
         """Write the progress with the time spent and the time left by the mean of the trials so far."""
         self.beaten = time.monotonic()
-        self.state.seconds = self.beaten - self.started
+        self.state.seconds = self.budget.spent
         fresh = self.state.done - self.state.reused
         if fresh:
             each = self.state.seconds / fresh
@@ -135,6 +136,9 @@ class Supervisor:
             if is_cut or self.stopping or self.is_budget_out():
                 break
             for task in tasks:
+                if is_cut := self.budget.is_too_little_for(task.key):
+                    self.tell_budget_out()
+                    break
                 self.keep(trials, row := self.do(task))
                 schedule.add(row)
                 if is_cut := self.stopping:
@@ -170,14 +174,17 @@ class Supervisor:
 
     def is_budget_out(self) -> bool:
         """Whether the time that the sweep may take is over; says so."""
-        budget = self.spec.limits.seconds_sweep
-        if budget is None or time.monotonic() - self.started < budget:
-            return False
+        if self.budget.is_out:
+            self.tell_budget_out()
+        return self.budget.is_out
+
+    def tell_budget_out(self) -> None:
+        """Say that the time that the sweep may take is over, which ends it."""
+        more = self.state.total_most - self.state.done
         self.state.message = (
-            f"The budget seconds_sweep = {budget:g} s is out; up to {self.state.total_most - self.state.done} more "
-            "trials would sharpen the answer. Start the sweep again to go on."
+            f"The budget seconds_sweep = {self.budget.most:g} s is out; up to {more} more trials would sharpen the "
+            "answer. Start the sweep again to go on."
         )
-        return True
 
     def conclude(self, schedule: Schedule, is_cut: bool) -> None:
         """Write how the run ended; one that was stopped in its very last trial has finished, too."""
@@ -202,7 +209,7 @@ class Supervisor:
             if not is_disturbed:
                 self.tries = TRIES
                 return row
-            if self.stopping:
+            if self.stopping or self.budget.is_too_little_for(task.key):
                 break
             self.await_quiet(limit)
         self.tries = TRIES if self.seconds_patience > 0 else 1
@@ -218,7 +225,7 @@ class Supervisor:
         """Wait until other programs take less than that share of the cores, while the sweep's patience lasts."""
         self.state.current_key = ""
         self.enter("waiting for other programs to leave the cores alone")
-        while self.seconds_patience > 0 and not self.stopping:
+        while self.seconds_patience > 0 and not self.stopping and not self.budget.is_out:
             others = machine.OtherPrograms()
             time.sleep(SECONDS_LOOK)
             self.beat()
@@ -244,7 +251,7 @@ class Supervisor:
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         process, connection = child.start(self.context, work_of(task.cell, self.work), settings)
         row = settings_of(task.cell) | self.await_row(process, connection, started)
-        seconds = time.monotonic() - started
+        self.budget.lasted(task.key, seconds := time.monotonic() - started)
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
         row |= {"source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}

@@ -4,8 +4,9 @@ A comparison is the cells that are alike but for the contender; in a round they 
 in an order that turns, so that a slow spell of the machine hits all of them. Every comparison has its round, in an
 order drawn anew, then the next round begins: rounds of one comparison are far apart in time.
 
-In a race contenders that are surely slower than the fastest have no more rounds, but for the best of each side as long
-as sparse against dense is not decided; and rounds go on until the fastest of all is known to a tenth.
+In a race contenders that are far behind the fastest have no more rounds. Rounds go on until the fastest of all is known
+to a tenth; then the best of each side meet, until sparse against dense is decided. Updates that train another model
+than an exact one beside them are measured once, and set no pace: they are told of, not chosen.
 
 A round that was not ended when a sweep stopped is not continued by a resume, since its other half would not be measured
 next to the first; its rows stay, and a whole round with the next number takes its place.
@@ -18,7 +19,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from workbench import settings
-from workbench.measure.rounds import LOOKS, Decision, decide, is_open, next_look, outpaced, rounds_due, turned
+from workbench.measure.racing import far_behind, is_open
+from workbench.measure.rounds import LOOKS, Decision, Times, decide, next_look, rounds_due, turned
 from workbench.sweep import grid
 from workbench.sweep.spec import Cell, Spec
 
@@ -46,10 +48,15 @@ class Task:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Cells alike but for the contender, by the key of their rows; `baselines` are the keys of those to be beaten."""
+    """Cells alike but for the contender, by the key of their rows.
+
+    `baselines` are the keys of those to be beaten, `unfaithful` of those that train another model than dense: lazy ones
+    beside an exact one.
+    """
 
     cells: Mapping[str, Cell]
     baselines: frozenset[str]
+    unfaithful: frozenset[str] = frozenset()
 
 
 def comparisons(cells: Iterable[Cell]) -> list[Comparison]:
@@ -58,9 +65,18 @@ def comparisons(cells: Iterable[Cell]) -> list[Comparison]:
     for cell in cells:
         alike.setdefault(tuple(getattr(cell, name) for name in ALIKE), {})[grid.key(cell)] = cell
     return [
-        Comparison(by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"))
+        Comparison(
+            by_key, frozenset(key for key, cell in by_key.items() if cell.format == "dense"), _unfaithful(by_key)
+        )
         for by_key in alike.values()
     ]
+
+
+def _unfaithful(cells: Mapping[str, Cell]) -> frozenset[str]:
+    """Keys of lazy cells beside which there is an exact one: only where lazy is not exact is there any."""
+    rest = {key: cell.model_dump_json(exclude={"update"}) for key, cell in cells.items()}
+    exact = {rest[key] for key, cell in cells.items() if cell.update == "exact"}
+    return frozenset(key for key, cell in cells.items() if cell.update == "lazy" and rest[key] in exact)
 
 
 class Course:
@@ -111,41 +127,58 @@ class Course:
 
     def round(self) -> list[Task]:
         """The trials of the next round, in its order; the round counts as measured from now on."""
-        number = self.next_round
+        number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
-        keys = self.running()
         return [Task(self.comparison.cells[key], key, number) for key in turned(keys, number)]
 
     def running(self) -> list[str]:
         """Keys of the cells that take part in the next round."""
-        gone = self.out | (self._outpaced() if self.is_race else set())
-        return [key for key in self.comparison.cells if key not in gone]
+        able = [key for key in self.comparison.cells if key not in self.out]
+        return self._racing() if self.is_race and self.measured else able
 
-    def _outpaced(self) -> set[str]:
-        """Keys of those that have lost the race."""
+    def _racing(self) -> list[str]:
+        """Keys of those that may still be the fastest; once that one is known, of the best of each side."""
+        if ahead := self._ahead():
+            return ahead
         decision = self.decision()
-        is_decided = decision.rounds >= LOOKS[0] and decision.verdict != "undecided"
-        return {str(key) for key in outpaced(self.seconds)} - (
-            set() if is_decided else {decision.sparse, decision.dense}
-        )
+        both = {decision.sparse, decision.dense} - self.out
+        return [key for key in self.comparison.cells if key in both]
+
+    def _ahead(self) -> list[str]:
+        """Keys of those that may still be the fastest, none where it is known to a tenth which one is."""
+        paced: Times = {key: self.seconds[key] for key in self.comparison.cells if key in self._pacing()}
+        behind = far_behind(paced)
+        ahead: Times = {key: seconds for key, seconds in paced.items() if key not in behind}
+        is_one_untimed = self.measured < LOOKS[0] and not all(ahead.values())
+        return [str(key) for key in ahead] if is_one_untimed or is_open(ahead) else []
+
+    def _pacing(self) -> set[str]:
+        """Keys of those that can be chosen."""
+        return set(self.comparison.cells) - self.out - self.comparison.unfaithful
 
     def decision(self) -> Decision:
         """The best sparse contender against the best baseline, as far as it is known."""
         sides: tuple[dict, dict] = ({}, {})
-        for key, seconds in self.seconds.items():
-            sides[key in self.comparison.baselines][key] = seconds
+        for key in self.comparison.cells:
+            if key not in self.comparison.unfaithful:
+                sides[key in self.comparison.baselines][key] = self.seconds[key]
         return decide(*sides)
 
     def due(self) -> int:
         """Rounds up to the next look; 0 where the comparison is over."""
         if len(self.out) == len(self.comparison.cells):
             return 0
-        return max(rounds_due(self.decision(), self.measured, self.most), bool(self.again)) or self._due_in_race()
+        return max(self._due(), bool(self.again))
 
-    def _due_in_race(self) -> int:
-        """Rounds up to the next look where sparse against dense is over, and the fastest of all is not known yet."""
-        is_open_still = self.is_race and is_open({key: self.seconds[key] for key in self.running()})
-        return next_look(self.measured, self.most) if is_open_still else 0
+    def _due(self) -> int:
+        """Rounds up to the next look, whoever is measured again anyway."""
+        decision = self.decision()
+        if self.is_race and self.measured:
+            if self._ahead():
+                return next_look(self.measured, self.most)
+            if decision.sparse is None or decision.dense is None:
+                return 0
+        return rounds_due(decision, self.measured, self.most)
 
     def trials(self, rounds: int) -> int:
         """How many trials so many rounds are."""

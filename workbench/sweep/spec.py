@@ -126,7 +126,7 @@ class Limits(pydantic.BaseModel):
     """What one trial may take, and the whole sweep.
 
     `bytes_cell` None is 80 % of the memory available when the sweep starts. After `seconds_sweep`, where it is given,
-    no round is begun.
+    no round is begun, and of a race no trial that would end later.
     """
 
     model_config = STRICT

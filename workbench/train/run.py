@@ -187,19 +187,19 @@ class Run(Training):
 
     def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan and its values in the plan's order."""
-        start = perf_counter()
-        is_own = batch.is_copy and formats.format_of(batch.x) == self.setup.format
-        x = batch.x if is_own else formats.to_format(batch.x, self.setup.format)
+        start, given = perf_counter(), batch.x
+        is_own = batch.is_copy and formats.format_of(given) == self.setup.format
+        x = given if is_own else formats.to_format(given, self.setup.format)
         others = self._others(batch) if self.reads_others else {}
         converted, plan = perf_counter(), None
         if self.reads_plan:
             plan = batch.planned() if is_own and batch.planned else None
-            is_read_again = self.keeps or self.setup.update == "exact"  # by a later epoch, by what catches up
-            plan = plan or (plan_of(x) if is_read_again else self.executor.new_plan("x", x))
+            if plan is None:  # one that is kept, or that rows catch up by, is read again
+                plan = plan_of(x) if self.keeps or self.setup.update == "exact" else self.executor.new_plan("x", x)
             if plan:
                 plan.in_order(x.data)
         seconds = {"convert": converted - start, "plan": perf_counter() - converted}
-        made = () if x is batch.x and not others else (x, *others.values())
+        made = () if x is given and not others else (x, *others.values())
         return Prepared(x, batch.labels["label"], plan, seconds, batch.labels.get("weight"), others, made, is_own)
 
     def phases_before(self, ready: loader.Ready) -> tuple[dict[str, float], float]:

@@ -14,13 +14,17 @@ from workbench.advise.contenders import is_faithful
 from workbench.analysis import cells
 from workbench.analysis.advice import LINE, SHARE
 from workbench.bench.advice.cases import Case, every_contender
-from workbench.measure import machine
+from workbench.measure import closure, machine
 from workbench.measure.rounds import LOOKS
-from workbench.sweep import grid, run_folder
+from workbench.sweep import estimate, grid, run_folder
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell, Spec, validate
 
 Follow = Callable[[str, Path, float, float], None]
+SWEEP = "sweep"
+"""The run folder of the full sweep of a case."""
+ADVISING = ("workbench.advise.advising", "workbench.sweep.supervising")
+"""What advises: a case is measured anew where its code is other code."""
 MOST_DISTURBED = 0.25
 """Of the cells of a full sweep that other programs may have disturbed in all rounds: the fastest may be among them."""
 
@@ -32,13 +36,10 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait)
     again by the next start.
     """
     results.mkdir(parents=True, exist_ok=True)
-    for case in cases:
-        by_key = {grid.key(cell): cell for cell in grid.expand(full_sweep(case)).cells}
-        key = hashlib.sha256(" ".join(by_key).encode()).hexdigest()[:20]
-        if key in store.ADVICE.done_keys(results / store.ADVICE.file, again=("failed",)):
-            continue
+    for case in left(cases, results):
+        by_key, key = _keys(case)
         try:
-            row = _measured(case, key, by_key, runs / case.name.replace(" ", "-"), follow)
+            row = _measured(case, key, by_key, place_of(case, runs), follow)
         except run_folder.RunError as error:
             row = store.ADVICE.new_row(**_named(case, key), status="failed", reason=str(error))
         if row is None:
@@ -47,13 +48,38 @@ def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait)
     return True
 
 
+def place_of(case: Case, runs: Path) -> Path:
+    """The folder of the run folders of a case: its sweep, its advice."""
+    return runs / case.name.replace(" ", "-")
+
+
+def left(cases: Iterable[Case], results: Path) -> list[Case]:
+    """The cases that have no good row in `results` yet."""
+    file = results / store.ADVICE.file
+    done = store.ADVICE.done_keys(file, again=("failed",)) if file.exists() else set()
+    return [case for case in cases if _keys(case)[1] not in done]
+
+
+def seconds_of(case: Case) -> float:
+    """About how long a case takes: all cells in as many rounds as decide, a trial what it takes where no row tells."""
+    spec = full_sweep(case)
+    return (1 + SHARE) * len(grid.expand(spec).cells) * spec.measure.rounds * estimate.seconds_a_trial(spec)
+
+
+def _keys(case: Case) -> tuple[dict[str, Cell], str]:
+    """The cells of the full sweep by key, and the key of the case: of its cells, and of the code that advises."""
+    by_key = {grid.key(cell): cell for cell in grid.expand(full_sweep(case)).cells}
+    code = closure.own().digest(ADVISING)
+    return by_key, hashlib.sha256(" ".join([code, *by_key]).encode()).hexdigest()[:20]
+
+
 def _measured(case: Case, key: str, by_key: Mapping[str, Cell], place: Path, follow: Follow) -> dict[str, Any] | None:
     """The row of a case that is swept and advised on; None where somebody stopped it."""
-    seconds = _swept(case, full_sweep(case), place / "sweep", follow)
+    seconds = _swept(case, full_sweep(case), place / SWEEP, follow)
     answer = _advised(case, seconds, place / "advice", follow) if seconds else None
     if answer is None or answer.is_stopped:
         return None
-    return row_of(case, key, by_key, run_folder.rows(place / "sweep"), answer, seconds)
+    return row_of(case, key, by_key, run_folder.rows(place / SWEEP), answer, seconds)
 
 
 def full_sweep(case: Case) -> Spec:

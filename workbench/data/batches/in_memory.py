@@ -9,7 +9,7 @@ import numpy as np
 from workbench import formats
 from workbench.data.batches import cut
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
-from workbench.data.batches.stretches import Stretches
+from workbench.data.batches.stretches import Stretch, together
 from workbench.data.errors import DataError
 
 Held = tuple[str, str, Any]
@@ -105,7 +105,7 @@ class Batches(Feed):
     @property
     def at_once(self) -> int:
         """Those of a stretch, which are cut in one call."""
-        return max(Stretches(self).rows // self.rows, 1) if self.shuffle else 1
+        return together(self) if self.shuffle else 1
 
     def settings(self) -> dict[str, int | str | bool]:
         """What the rows of a batch depend on."""
@@ -122,25 +122,40 @@ class Batches(Feed):
         check_position(number, first)
         for name, _, array in (*self.data, *self.labels):
             cut.check(array, name)
+        at, count, at_once = first, self.count(number), self.at_once
+        order = _Order(self.total, self.seed) if self.shuffle else None
+        while at < count:
+            if at_once > 1 and (rows := self._rows_together(number, at, at_once, order)).size:
+                stretch = Stretch(self, rows)
+                at += len(stretch)
+                yield from stretch.batches()
+            else:
+                yield self._alone(number, at, order)
+                at += 1
+
+    def _rows_together(self, number: int, at: int, at_once: int, order: "_Order") -> np.ndarray:
+        """The rows of a stretch that begins with batch `at` of an epoch; none where that batch reaches beyond it."""
+        begin = self._span(number)[0] + at * self.rows - number * self.total
+        rows = order.of_epoch(number)[begin : begin + at_once * self.rows] if begin >= 0 else np.empty(0, np.int64)
+        return rows if self.last == "keep" else rows[: rows.size // self.rows * self.rows]
+
+    def _alone(self, number: int, at: int, order: "_Order | None") -> Batch:
+        """Batch `at` of an epoch."""
         start, stop = self._span(number)
-        order, stretches = _Order(self.total, self.seed) if self.shuffle else None, Stretches(self)
-        for at in range(first, self.count(number)):
-            begin = start + at * self.rows
-            end = min(begin + self.rows, stop)
-            pad = self.rows - (end - begin) if self.last == "pad" else 0
-            rolled = max(min(number * self.total - begin, self.rows), 0)
-            whole = begin // self.total
-            if not pad and whole == (end - 1) // self.total:  # as most are
-                begin, end = begin - whole * self.total, end - whole * self.total
-                if order is None:
-                    yield self._ranged(begin, end, rolled)
-                else:
-                    yield stretches.batch(whole, order.of_epoch(whole), begin, end, rolled)
-                continue
-            places = np.arange(begin, end)
-            if pad:
-                places = np.concatenate([places, start + np.arange(pad) % self.total])
-            yield self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
+        begin = start + at * self.rows
+        end = min(begin + self.rows, stop)
+        pad = self.rows - (end - begin) if self.last == "pad" else 0
+        rolled = max(min(number * self.total - begin, self.rows), 0)
+        whole = begin // self.total
+        if not pad and whole == (end - 1) // self.total:  # as most are
+            begin, end = begin - whole * self.total, end - whole * self.total
+            if order is None:
+                return self._ranged(begin, end, rolled)
+            return self.of_rows(order.of_epoch(whole)[begin:end], 0, rolled)
+        places = np.arange(begin, end)
+        if pad:
+            places = np.concatenate([places, start + np.arange(pad) % self.total])
+        return self.of_rows(places % self.total if order is None else order.rows(places), pad, rolled)
 
     def order(self, number: int = 0) -> np.ndarray:
         """The rows of that epoch's batches, one batch after the other: int64, `rows` for each batch but the last."""

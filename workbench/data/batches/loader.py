@@ -4,9 +4,8 @@ import contextvars
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from time import perf_counter
-from typing import Generic, TypeVar
+from typing import Generic, NamedTuple, TypeVar
 
 from kernels import threads
 
@@ -14,8 +13,7 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 
 
-@dataclass(frozen=True, slots=True)
-class Ready(Generic[Result]):
+class Ready(NamedTuple, Generic[Result]):
     """A prepared item, with the seconds that taking it from `items` and preparing it took, and those waited for it."""
 
     value: Result

@@ -5,6 +5,7 @@ The batch plans of a stretch are made together, when the first of them is asked 
 """
 
 import functools
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,50 +24,46 @@ NUMBERS = 32 * 1024
 
 
 class Stretch:
-    """Batches of `batches.rows` rows, the last of fewer; `order` int64 are the numbers of all their rows."""
+    """Batches of `batches.rows` rows, the last perhaps of fewer; `order` int64 are the numbers of all their rows."""
 
     def __init__(self, batches: "Batches", order: np.ndarray) -> None:
-        self.rows, self.order = batches.rows, order
-        self.data = [(name, format, cut.gathered(format, array, order)) for name, format, array in batches.data]
-        self.labels = [(name, format, cut.gathered(format, array, order)) for name, format, array in batches.labels]
-        self.is_planned = [format for _, format, _ in self.data] == ["csr"]
+        data, labels = (
+            {name: (format, cut.gathered(format, array, order)) for name, format, array in held}
+            for held in (batches.data, batches.labels)
+        )
+        self.rows, self.numbers = batches.rows, cut.each("dense", order, batches.rows)
+        self.data, self.labels = self._of_each(data), self._of_each(labels)
+        self.is_planned = [format for format, _ in data.values()] == ["csr"]
+        self.x: Any = next(iter(data.values()))[1]
         self.plans: list[BatchPlan] | None = None
 
-    def batch(self, number: int, rolled: int) -> Batch:
-        """The batch of that number; `rolled` as it is to tell it."""
-        start = number * self.rows
-        stop = min(start + self.rows, self.order.size)
-        data = {name: cut.ranged(format, array, start, stop) for name, format, array in self.data}
-        labels = {name: cut.ranged(format, array, start, stop) for name, format, array in self.labels}
-        planned = functools.partial(self.plan, number) if self.is_planned else None
-        return Batch(data, labels, self.order[start:stop], 0, rolled, is_copy=True, planned=planned)
+    def __len__(self) -> int:
+        """How many batches."""
+        return len(self.numbers)
+
+    def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
+        """For each batch its arrays by name, from those of all."""
+        parts = {name: cut.each(format, array, self.rows) for name, (format, array) in whole.items()}
+        return [{name: of_name[number] for name, of_name in parts.items()} for number in range(len(self))]
+
+    def batches(self) -> Iterator[Batch]:
+        """The batches, one by one."""
+        for number, rows in enumerate(self.numbers):
+            planned = functools.partial(self.plan, number) if self.is_planned else None
+            yield Batch(self.data[number], self.labels[number], rows, is_copy=True, planned=planned)
 
     def plan(self, number: int) -> BatchPlan | None:
         """The plan of a batch, whose data are one csr array; None where that array is to be planned by itself."""
         if self.plans is None:
-            x = self.data[0][2]
+            x = self.x
             self.plans = plan.build_each(x.indptr, x.indices, x.shape[1], self.rows)
         return self.plans[number] if self.plans else None
 
 
-class Stretches:
-    """The batches of epochs by their places in the order of rows, one after the other."""
-
-    def __init__(self, batches: "Batches") -> None:
-        self.batches = batches
-        numbers = sum(_numbers_of_a_row(array) for _, _, array in (*batches.data, *batches.labels))
-        self.rows = int(NUMBERS / max(numbers * batches.rows, 1)) * batches.rows
-        self.epoch, self.first, self.last = -1, 0, 0
-        self.stretch: Stretch | None = None
-
-    def batch(self, epoch: int, order: np.ndarray, begin: int, end: int, rolled: int) -> Batch:
-        """The batch of the rows `order[begin:end]`, where `order` is that of the epoch."""
-        if self.rows <= self.batches.rows:
-            return self.batches.of_rows(order[begin:end], 0, rolled)
-        if self.stretch is None or epoch != self.epoch or not self.first <= begin < self.last:
-            self.epoch, self.first, self.last = epoch, begin, min(begin + self.rows, order.size)
-            self.stretch = Stretch(self.batches, order[begin : self.last])
-        return self.stretch.batch((begin - self.first) // self.batches.rows, rolled)
+def together(batches: "Batches") -> int:
+    """Batches of a stretch, 1 where they are so large that each comes alone."""
+    numbers = sum(_numbers_of_a_row(array) for _, _, array in (*batches.data, *batches.labels))
+    return max(int(NUMBERS / max(numbers * batches.rows, 1)), 1)
 
 
 def _numbers_of_a_row(array: Any) -> float:

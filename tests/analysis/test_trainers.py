@@ -1,0 +1,68 @@
+"""Several trainers are a configuration beside one process: both meet dense, and each other, in every verdict."""
+
+from dataclasses import replace
+
+import pytest
+
+from tests.support import rows as maker
+from workbench import store
+from workbench.analysis.advisor import advise
+from workbench.analysis.breakeven import breakeven
+from workbench.analysis.by_place import sentences
+from workbench.analysis.cells import groups
+from workbench.analysis.recommendation import recommend
+from workbench.analysis.standings import standings
+from workbench.plots import style
+from workbench.reports.cell_rows import command_of
+
+SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
+"""Messages cost 3 ms a step; a row costs half."""
+FAST = replace(maker.SPARSE, trainers=2, slope=maker.SPARSE.slope / 2)
+
+
+def swept(*laws):
+    return store.frame(maker.sweep(laws=(maker.DENSE, maker.SPARSE, *laws)))
+
+
+def test_there_is_a_break_even_of_each_number_of_trainers_in_one_group():
+    frame = swept(SLOW)
+    (group,) = groups(frame)
+    found = {even.line["trainers"]: even for even in breakeven(frame)}
+    assert group.settings.keys().isdisjoint({"trainers"})
+    for law in (maker.SPARSE, SLOW):
+        even = found[law.trainers]
+        assert even.status == "crossing"
+        assert even.low <= maker.crossing(law) <= even.high
+    assert "CSR ours, 2 trainers (" in found[2].sentence
+    assert any("time moves with trainers: that of CSR ours (" in text for text in advise(frame).would_change)
+    assert [name.split(" · ")[0] for name in standings(group, "seconds_step").contenders] == [
+        "dense",
+        "CSR ours",
+        "CSR ours, 2 trainers",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("law", "first", "second"), [(SLOW, "one process is", "2 trainers"), (FAST, "2 trainers are", "one process")]
+)
+def test_trainers_are_compared_with_one_process_at_both_ends(law, first, second):
+    frame = swept(law)
+    told = [text for text in sentences(groups(frame)) if " faster than " in text]
+    assert told
+    assert all(f" density {first} " in text and f" faster than {second}, each at its fastest" in text for text in told)
+    assert set(told) <= set(advise(frame).time)
+    assert (recommend(frame, density=0.03).settings or {})["trainers"] == (1 if law is SLOW else 2)
+
+
+def test_the_best_trainers_have_the_verdict_and_their_command():
+    frame = swept(FAST)
+    assert "CSR ours, 2 trainers" in advise(frame).verdict
+    row = next(row for row in groups(frame)[0].rows if row["trainers"] == 2)
+    assert "--trainers 2" in command_of(row)
+    alone = next(row for row in groups(frame)[0].rows if row["trainers"] == 1 and row["format"] == "csr")
+    assert style.look(row)["linestyle"] != style.look(alone)["linestyle"]
+
+
+def test_one_number_of_trainers_is_compared_with_none():
+    assert list(sentences(groups(swept()))) == []
+    assert list(sentences(groups(store.frame(maker.sweep(laws=(maker.DENSE, SLOW)))))) == []

@@ -1,0 +1,94 @@
+"""Which place is faster where more than one was measured: devices, or one process and several trainers.
+
+Devices are groups alike but for it; trainers are configurations of one group. Each place has its fastest, at the lowest
+and the highest density that both have.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from typing import Any, NamedTuple
+
+from workbench.analysis import cells, words
+from workbench.analysis.compare import REMEDY, Contest, contest
+from workbench.analysis.worse import trained_worse
+
+Row = Mapping[str, Any]
+MEASURE = "seconds_step"
+
+
+class _Place(NamedTuple):
+    """What a place is called, on its own and behind "the fastest", its rows with a time, and what ends their names."""
+
+    name: str
+    there: str
+    rows: Sequence[Row]
+    ending: str = ""
+    verb: str = "is"
+
+
+def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """For each two places which is faster, at both ends of the densities that they share."""
+    for one, other in combinations(groups, 2):
+        if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:
+            yield from _compared(_device(one), _device(other))
+    for group in groups:
+        head = f"{group.label[:1].upper()}{group.label[1:]}: " if len(groups) > 1 else ""
+        places = _trainers(group)
+        for several in places[1:]:
+            for told in _compared(places[0], several):
+                yield f"{head}{told[:1].lower()}{told[1:]}" if head else told
+
+
+def _device(group: cells.Group) -> _Place:
+    device = group.settings["device"]
+    return _Place(device, f"on {device}", _fair(group.rows), f" on {device}")
+
+
+def _trainers(group: cells.Group) -> list[_Place]:
+    """One process, then several trainers, each of which trains sparse: none where there are no others."""
+    sparse = [row for row in _fair(group.rows) if not cells.is_dense(row)]
+    counts = sorted({row["trainers"] for row in sparse})
+    if counts[:1] != [1]:
+        return []
+    by_count = {count: [row for row in sparse if row["trainers"] == count] for count in counts}
+    alone = _Place("one process", "by one process", by_count.pop(1))
+    return [alone, *(_several(f"{count} trainers", rows) for count, rows in by_count.items())]
+
+
+def _several(name: str, rows: Sequence[Row]) -> _Place:
+    return _Place(name, f"by {name}", rows, verb="are")
+
+
+def _fair(rows: Sequence[Row]) -> list[Row]:
+    """Rows with a time, without those that trained a worse model."""
+    worse = {id(row) for row, _ in trained_worse(rows)}
+    return [row for row in rows if row["status"] == "ok" and id(row) not in worse]
+
+
+def _compared(one: _Place, other: _Place) -> Iterator[str]:
+    rows = [cells.by_density(place.rows) for place in (one, other)]
+    densities = sorted(set(rows[0]) & set(rows[1]), key=lambda density: density or 0.0)
+    for density in dict.fromkeys(densities[:1] + densities[-1:]):
+        found = contest(rows[0][density], rows[1][density], MEASURE)
+        yield _sentence(density, one, other, found)
+
+
+def _sentence(density: float | None, one: _Place, other: _Place, found: Contest) -> str:
+    """Of a contest in which the rows of one place stand in that of sparse, of the other in that of dense."""
+    where = f"At {words.density(density) if density is not None else cells.NATURAL} density"
+    both = f"the fastest {one.there} and the fastest {other.there}"
+    if found.verdict == "level":
+        return f"{where} {both} are level, within 10 %."
+    if found.verdict == "undecided":
+        return f"{where} {both} cannot be told apart: {found.why} ({REMEDY[found.why]})."
+    best, slower, ratio = found.known
+    pairs = [(one, best), (other, slower)]
+    (first, fast), (second, slow) = pairs if found.verdict == "sparse" else pairs[::-1]
+    sides = " and ".join(f"{_named(row)}{place.ending}" for place, row in ((first, fast), (second, slow)))
+    gain = f"{first.name} {first.verb} {words.gain(ratio)} faster than {second.name}"
+    return f"{where} {gain}, each at its fastest: {sides}."
+
+
+def _named(row: Row) -> str:
+    """The configuration of a row without its device."""
+    return words.line({**row, "device": "cpu"})

@@ -1,0 +1,86 @@
+"""What was measured of training on several machines, and predicted: the newest rows of the newest machine, by kind."""
+
+from typing import NamedTuple
+
+import pandas as pd
+
+from workbench.analysis.cells import Row, records
+from workbench.analysis.goal import Goal
+
+MOST_RATIO = 1.1
+"""Wanted of the bytes of a step, over those of numbers and values of the rows that it touches."""
+MOST_TABLES_APART = 1.001
+"""Between the bytes of a step on tables of different sizes."""
+
+
+class Steps(NamedTuple):
+    """Times of a step, by rising number of machines: predicted for machines, predicted for processes here, measured."""
+
+    machines: list[Row]
+    here: list[Row]
+    measured: list[Row]
+
+    @property
+    def ratios(self) -> list[tuple[int, float]]:
+        """(processes, measured / predicted) of processes of one machine."""
+        known = {row["machines"]: row["seconds_step"] for row in self.here}
+        both = [row for row in self.measured if row["machines"] in known]
+        return [(row["machines"], row["seconds_step"] / known[row["machines"]]) for row in both]
+
+
+def latest(frame: pd.DataFrame, part: str = "") -> list[Row]:
+    """The newest row of each name, of the machine of the newest row: all, or those of a part."""
+    rows = records(frame)
+    of_machine = (row for row in rows if row["machine"] == rows[-1]["machine"])
+    return [row for row in {row["what"]: row for row in of_machine}.values() if part in ("", row["part"])]
+
+
+def steps_of(frame: pd.DataFrame) -> Steps:
+    """The times of a step that are known, all of the sizes that were measured last."""
+    known = [row for row in latest(frame, "step") if row["status"] == "ok"]
+    sizes = ("batch_rows", "features", "width")
+    same = [row for row in known if all(row[name] == known[-1][name] for name in sizes)]
+    ordered = sorted(same, key=lambda row: row["machines"])
+    guessed = [row for row in ordered if not row["is_measured"]]
+    machines, here = ([row for row in guessed if (row["cores"] is None) == is_apart] for is_apart in (True, False))
+    return Steps(machines, here, [row for row in ordered if row["is_measured"]])
+
+
+def goals(frame: pd.DataFrame) -> list[Goal]:
+    """What was wanted of bytes and memory, and what came of it."""
+    return [*_of_bytes(latest(frame, "bytes")), *(_of_memory(row) for row in latest(frame, "rows"))]
+
+
+def _of_bytes(rows: list[Row]) -> list[Goal]:
+    found = [
+        Goal(
+            f"bytes of a step, table of {row['features']:,} rows",
+            f"<= {MOST_RATIO:g} of numbers and values",
+            f"{row['ratio']:.3f}",
+            row["ratio"] <= MOST_RATIO,
+        )
+        for row in rows
+    ]
+    if len(rows) > 1:
+        each = [row["bytes_moved"] / row["touched"] for row in rows]
+        apart = max(each) / min(each)
+        told = "bytes of a touched row, largest over smallest of these tables"
+        found.append(Goal(told, f"<= {MOST_TABLES_APART:g}", f"{apart:.5f}", apart <= MOST_TABLES_APART))
+    return found
+
+
+def _of_memory(row: Row) -> Goal:
+    mebibytes = {
+        name: f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident") if row[name] is not None
+    }
+    if row["is_held"]:
+        told = "refused memory" if row["status"] == "memory" else "it had memory enough, so the limit is none"
+        return Goal("the same with all rows held", "refused memory", told, row["status"] == "memory")
+    if row["status"] != "ok":
+        return Goal("rows that are streamed", f"within {mebibytes['bytes_limit']} a process", row["reason"], False)
+    return Goal(
+        f"{row['rows_trained']:,} rows that are streamed",
+        f"within {mebibytes['bytes_limit']} a process",
+        f"{mebibytes['bytes_resident']} resident at most",
+        row["bytes_resident"] <= row["bytes_limit"],
+    )

@@ -1,0 +1,44 @@
+"""What a sweep has taken, and whether a trial still ends in the time that it may take."""
+
+import time
+from typing import final
+
+from workbench.sweep.spec import Spec
+
+LEAST_OF_RACE = 2
+"""Trials of a race that are done whatever they take: one of each side."""
+
+
+@final
+class Budget:
+    """Seconds of a sweep from the moment that it was asked for, some `seconds_before` its supervisor was there.
+
+    A round is never cut, since the half of one tells nothing; in a race it tells who is far behind, so there no trial
+    is begun that would end too late: one takes what that cell took last, and its first one the mean of all.
+    """
+
+    def __init__(self, spec: Spec, seconds_before: float = 0.0) -> None:
+        self.most, self.is_race = spec.limits.seconds_sweep, spec.measure.race
+        self._started = time.monotonic() - seconds_before
+        self._lasted: dict[str, float] = {}
+
+    @property
+    def spent(self) -> float:
+        """Seconds since the sweep was asked for."""
+        return time.monotonic() - self._started
+
+    @property
+    def is_out(self) -> bool:
+        """Whether the time that the sweep may take is over."""
+        return self.most is not None and self.spent >= self.most
+
+    def lasted(self, key: str, seconds: float) -> None:
+        """A trial of that cell took so long."""
+        self._lasted[key] = seconds
+
+    def is_too_little_for(self, key: str) -> bool:
+        """Whether a trial of that cell of a race would end too late."""
+        if self.most is None or not self.is_race or len(self._lasted) < LEAST_OF_RACE:
+            return False
+        later = list(self._lasted.values())[1:]  # the very first one waits for libraries
+        return self.spent + self._lasted.get(key, sum(later) / len(later)) > self.most
