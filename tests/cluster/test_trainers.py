@@ -5,7 +5,7 @@ import pytest
 
 from tests.support import shared_training as support
 from workbench import data, formats
-from workbench.cluster import clicks, fitting
+from workbench.cluster import clicks, fitting, trial
 from workbench.sweep import grid, sources
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
@@ -69,6 +69,14 @@ def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path):
     support.on_threads(of, 2, 3, folder=str(tmp_path / "parts"), resumes=True)
     one, two = (support.saved_state(tmp_path / name) for name in ("whole", "parts"))
     assert support.support.same_bits(one, two)
+
+
+def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
+    of = support.cell(epochs=0)
+    answers, _ = support.on_threads(of, trainers=2, shards=2)
+    assert [(answer["rows"], answer["step"]) for answer in answers] == [(41, 7)] * 2
+    assert "qualities" not in answers[0]
+    assert trial._sizes(of, 2)["rows_trained"] == 83
 
 
 @pytest.mark.parametrize(

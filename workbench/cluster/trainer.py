@@ -37,6 +37,8 @@ Tell = Callable[[Mapping[str, Any]], None]
 class Job:
     """What is trained, all of it as JSON has it: the settings of a `cell`, by so many `trainers`.
 
+    A cell of 0 epochs has no rows held out, and is trained for one.
+
     `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
     "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
     says that there is a checkpoint to go on from. A process may ask for `bytes_most` bytes of its own, None for any
@@ -72,7 +74,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
             module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
         told = _Told(module, store, feed, number, job, tell)
-        module.fit(feed, epochs=cell.epochs, batch_end=told.batch_end)
+        module.fit(feed, epochs=cell.epochs or 1, batch_end=told.batch_end)
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
         peak = memory.peak_owned_bytes()

@@ -73,7 +73,7 @@ class _Heard:
 
 
 def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
-    trained = cell.model_copy(update={"epochs": cell.epochs or 1, "trainers": 1})
+    trained = cell.model_copy(update={"trainers": 1})
     settings = {name: value for name, value in trained.model_dump(mode="json").items() if value is not None}
     heard, threads = _Heard(cell, measure), max(threads_of(cell) // cell.trainers, 1)
     others = _Others()

@@ -19,14 +19,17 @@ def draw(frame: pd.DataFrame, figure: Figure) -> str:
     if not steps.machines:
         return message(figure, "No step was predicted: run workbench bench cluster.")
     axes = figure.add_subplot()
-    axes.plot(*_points(steps.machines), color=PREDICTED, marker=".", label="predicted: machines, each with its cores")
+    axes.plot(*_points(steps.machines), color=PREDICTED, marker=".", label="predicted: machines of one core each")
+    if steps.machines[0]["machines"] == 1:
+        alone = 1e3 * steps.machines[0]["seconds_step"]
+        axes.axhline(alone, color=style.GREY, linestyle="--", linewidth=1.2, label="predicted: one machine")
     if steps.here:
         label = f"predicted: processes of one machine with {steps.here[0]['cores']} cores"
         axes.plot(*_points(steps.here), "s", color=PREDICTED, fillstyle="none", markersize=11, label=label)
     if steps.measured:
         axes.plot(*_points(steps.measured), "o", color=MEASURED, label="measured: processes of that machine")
     _scale(axes, [row["machines"] for row in steps.machines])
-    figure.legend(loc="outside lower center", ncols=3, fontsize=style.SMALL, frameon=False)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=style.SMALL, frameon=False)
     figure.suptitle("When a second machine pays", x=0.01, ha="left", fontsize=style.LARGE, fontweight="bold")
     return sentence(steps)
 
