@@ -11,8 +11,9 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 LAWS = {"csr": (4e-5, 1 / 20e9, 1 / 90e9, 1 / 60e9), "dense": (3e-5, 1 / 15e9, 0.0, 1 / 150e9)}
 """Seconds of each term, by format."""
 COMMON = {
-    "device": "cpu", "serial": False, "optimizer": "adagrad", "model": "softmax", "dtype": "float32", "threads": 2,
-    "shuffle": True, "machine": "bench-1", "status": "ok", "path": None, "rows_total": 20_000, "rows_trained": 20_000,
+    "device": "cpu", "trainers": 1, "serial": False, "optimizer": "adagrad", "model": "softmax", "dtype": "float32",
+    "threads": 2, "shuffle": True, "machine": "bench-1", "status": "ok", "path": None, "rows_total": 20_000,
+    "rows_trained": 20_000,
 }  # fmt: skip
 
 

@@ -31,7 +31,7 @@ SECONDS_BOTH = 30.0
 """A budget from which on there are two stages."""
 SECONDS_START = 3.0
 """About what a run takes until its first trial is at work: libraries, and which cells there are."""
-RESERVE, SECONDS_RESERVE = 0.06, 2.0
+RESERVE, SECONDS_RESERVE = 0.08, 2.5
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
 FIRST_SHARE = 0.6
 """Of the budget that the race of all may take where a second stage follows."""
@@ -183,6 +183,7 @@ class _Advising:
         self.seconds_reserve = min(RESERVE * clock.budget, SECONDS_RESERVE)
         self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.contenders, 0.0)
+        self.by_key: dict[str, Cell] = {}
         self.is_stopped = False
 
     def race(self) -> None:
@@ -196,12 +197,13 @@ class _Advising:
 
     def look_around(self) -> None:
         """The best of each side with larger batches and at another density, where there is time for a look's rounds."""
+        if self.clock.left < self.seconds_reserve + SECONDS_START:
+            return
         known = self.recommended()
-        if known.time is None or self.clock.left < self.seconds_reserve:
+        if known.time is None:
             return
         both = [row for row in (known.time.sparse, known.time.dense) if row is not None and row["status"] == "ok"]
-        cells_of = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
-        named = [_contender(cells_of[row["key"]]) for row in both if row["key"] in cells_of]
+        named = [_contender(self.by_key[row["key"]]) for row in both if row["key"] in self.by_key]
         each = estimate.seconds_a_trial(self.spec, store.read(self.folder))
         seconds = self.clock.left - self.seconds_reserve - SECONDS_START
         around = self._affordable(self._places(known, both, named), seconds / max(each, 0.1))
@@ -242,6 +244,7 @@ class _Advising:
     def _run(self, heading: str, able: list[dict[str, Any]], seconds: float) -> None:
         self.spec = self._spec(able, seconds - self.seconds_reserve)
         run_folder.start(self.spec, self.folder)
+        self.by_key = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}  # while the run loads libraries
         self.follow(heading, self.folder, self.clock.spent, self.clock.budget)
         state: Progress = run_folder.read(self.folder)
         if state.state == "failed":
@@ -261,16 +264,15 @@ class _Advising:
 
     def recommended(self) -> Recommendation:
         """What the rows so far recommend."""
-        accepted = {grid.key(cell) for cell in grid.expand(self.spec).cells if self.lazy or is_faithful(cell)}
+        accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
         return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted, self.density)
 
     def answer(self, profiled: Profile) -> Answer:
         """The answer that the rows give."""
         known = self.recommended()
-        by_key = {grid.key(cell): cell for cell in grid.expand(self.spec).cells}
         return Answer(
             known,
-            train_command(by_key[known.key]) if known.key in by_key else "",
+            train_command(self.by_key[known.key]) if known.key in self.by_key else "",
             profiled,
             self.settings,
             self.folder,

@@ -19,6 +19,7 @@ EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
 ON_CPU = (
     EPOCH,
     DENSE,
+    {**EPOCH, "update": "standard"},  # where a batch touches all columns, to step them all is to search for none
     FUSED,
     WHOLE,
     {**WHOLE, "engine": "vendor"},
@@ -39,7 +40,7 @@ def contenders(
     comes last, only to be told of; with `lazy` it may be chosen, and there is no exact one, which is never faster.
 
     >>> [one["update"] for one in contenders({"dataset": "uniform", "optimizer": "adam"})][:3]
-    ['exact', 'standard', 'exact']
+    ['exact', 'standard', 'standard']
     """
     named = [{**one, "device": device} for device in devices for one in BY_DEVICE[device]]
     if not lazy and not is_lazy_exact(Cell(**settings)):

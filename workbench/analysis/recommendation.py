@@ -4,7 +4,7 @@ Rows of the data's own density choose; those of other densities and batches say 
 sentence has the keys of the cells behind it.
 """
 
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -66,7 +66,7 @@ def recommend(
     own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
     leaders = {id(rows): leader for rows in own if (leader := _leader(rows, accept))}
     if not leaders:
-        return _without_times(own, accept)
+        return _without_times(own, accept, _beside_others(frame))
     rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
     best = leaders[id(rows)]
     time, memory = (_against(best, rows, accept, measure) for measure in (TIME, MEMORY))
@@ -241,16 +241,28 @@ def _would_change(
         yield Said(f"To decide it: {REMEDY[time.why]}.", keys_of(time.sparse, time.dense))
 
 
-def _without_times(own: Sequence[list[Row]], accept: Callable[[Row], bool]) -> Recommendation:
-    """Where no row has a time: what its memory says, where other programs were at work; else why nothing ran."""
-    rows = [row for rows in own for row in rows]
-    busy = [row for row in rows if row["status"] == "disturbed" and row[MEMORY] and accept(row)]
+def _beside_others(frame: pd.DataFrame) -> dict[Hashable, Rounds]:
+    """Seconds of disturbed rows by key: no ground for a verdict, but all there is where no other has a time."""
+    found: dict[Hashable, dict[tuple[Hashable, int], float]] = {}
+    for row in cells.records(frame):
+        if row["status"] == "disturbed" and row[TIME]:
+            found.setdefault(row["key"], {})[row["run"], row["round"]] = row[TIME]
+    return dict(found)
+
+
+def _without_times(
+    own: Sequence[list[Row]], accept: Callable[[Row], bool], beside: Mapping[Hashable, Rounds]
+) -> Recommendation:
+    """Where no row has a time of its own: what it took beside other programs, and its memory; else why nothing ran."""
+    places = [[row for row in rows if row["status"] == "disturbed" and row[MEMORY] and accept(row)] for rows in own]
+    busy, at = max(zip(places, own, strict=True), key=lambda place: len(place[0]), default=([], []))
     if not busy:
-        return _nothing(rows)
-    best = min(busy, key=lambda row: row[MEMORY])
-    at = next(rows for rows in own if any(row is best for row in rows))
+        return _nothing([row for rows in own for row in rows])
+    likeliest = least_expected({row["key"]: beside[row["key"]] for row in busy if row["key"] in beside})
+    best = next((row for row in busy if row["key"] == likeliest), min(busy, key=lambda row: row[MEMORY]))
+    least = "needs the least memory" if likeliest is None else "took the least time beside them"
     time, memory = (_against(best, at, accept, measure) for measure in (TIME, MEMORY))
-    text = f"It is undecided in time: {BUSY} in every trial. {words.line(best)} needs the least memory."
+    text = f"It is undecided in time: {BUSY} in every trial. {words.line(best)} {least}."
     grounds = (Said(told.sentence(memory, MEMORY), keys_of(memory.sparse, memory.dense)),)
     todo = (Said(f"To decide it: {REMEDY[BUSY]}.", keys_of(*busy)),)
     known = {name: best[name] for name in CHOICE}

@@ -209,11 +209,16 @@ class Supervisor:
             if not is_disturbed:
                 self.tries = TRIES
                 return row
-            if self.stopping or self.budget.is_too_little_for(task.key):
+            if self.stopping or self.budget.is_too_little_for(task.key) or self.has_no_time_to_wait:
                 break
             self.await_quiet(limit)
         self.tries = TRIES if self.seconds_patience > 0 else 1
         return row | {"status": "disturbed", "reason": "Other programs were at work in each try."}
+
+    @property
+    def has_no_time_to_wait(self) -> bool:
+        """Whether a race has waited for other programs as long as it may: to try again takes the time of others."""
+        return self.spec.measure.race and self.seconds_patience <= 0
 
     def disturbance_limit(self, cell: Cell) -> float:
         """The share of all cores that other programs may take; all of them where too few rounds decide nothing."""
