@@ -237,6 +237,26 @@ def test_a_contender_that_other_programs_disturbed_is_measured_again_before_the_
     assert came[schedule.keys[2]] == 2
 
 
+def test_later_rounds_of_a_race_begin_with_the_two_in_front_in_turns():
+    schedule = schedule_of(contenders=({}, VENDOR, COO, {"format": "csc"}), race=True)
+    speeds = racing({"csr": 1.2, "coo": 1.0, "vendor": 1.4, "csc": 1.1})
+    first, *later = [[speeds(task) for task in tasks] for tasks in rounds_in(schedule, speeds, 3)]
+    assert first == [1.2, 1.4, 1.0, 1.1]
+    assert later == [[1.1, 1.0, 1.2, 1.4], [1.0, 1.1, 1.2, 1.4]]
+
+
+def rounds_in(schedule, seconds, count) -> list:
+    """The tasks of so many rounds of a schedule."""
+    found = []
+    for tasks in schedule.rounds():
+        if len(found) == count:
+            return found
+        found.append(tasks)
+        for task in tasks:
+            schedule.add(row_of(task, seconds(task)))
+    return found
+
+
 def test_what_trains_another_model_sets_no_pace_and_is_measured_once():
     lazy = {"gradient": "row_sparse", "update": "lazy"}
     contenders = ({**lazy, "update": "exact"}, lazy, DENSE)

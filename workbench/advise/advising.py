@@ -31,7 +31,7 @@ SECONDS_BOTH = 30.0
 """A budget from which on there are two stages."""
 SECONDS_START = 3.0
 """About what a run takes until its first trial is at work: libraries, and which cells there are."""
-RESERVE, SECONDS_RESERVE = 0.08, 2.5
+RESERVE, SECONDS_RESERVE = 0.06, 2.0
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
 FIRST_SHARE = 0.6
 """Of the budget that the race of all may take where a second stage follows."""

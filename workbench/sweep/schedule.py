@@ -14,8 +14,9 @@ next to the first; its rows stay, and a whole round with the next number takes i
 
 import random
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import fmean
 from typing import Any
 
 from workbench import settings
@@ -129,7 +130,13 @@ class Course:
         """The trials of the next round, in its order; the round counts as measured from now on."""
         number, keys = self.next_round, self.running()
         self.next_round, self.measured = number + 1, self.measured + 1
-        return [Task(self.comparison.cells[key], key, number) for key in turned(keys, number)]
+        keys = self._by_pace(keys, number) if self.is_race and number else turned(keys, number)
+        return [Task(self.comparison.cells[key], key, number) for key in keys]
+
+    def _by_pace(self, keys: Sequence[str], number: int) -> list[str]:
+        """The two in front in turns, then those never timed, then the rest: what time cuts off decides least."""
+        timed = sorted((key for key in keys if self.seconds[key]), key=lambda key: fmean(self.seconds[key].values()))
+        return [*turned(timed[:2], number), *(key for key in keys if not self.seconds[key]), *timed[2:]]
 
     def running(self) -> list[str]:
         """Keys of the cells that take part in the next round."""
