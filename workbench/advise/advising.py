@@ -1,8 +1,8 @@
 """Advice on data: look at it, measure a few well-chosen cells within a budget of seconds, recommend.
 
-Two stages in one run folder. First a race of all contenders on the data as it is: who is far behind has one round.
-Then the best of each side meet again with larger batches and at another density, which says what would change the
-answer. Rows stay, and asking again goes on from them.
+Two stages in one run folder. First a race on the data as it is, of the contenders for which there is time, likeliest
+first: who is far behind has one round. Then the best of each side meet with larger batches, and at another density all
+that there is time for, which says what would change the answer. Rows stay, and asking again goes on from them.
 """
 
 import time
@@ -39,6 +39,8 @@ SECONDS_TRIAL = 0.6
 """What a trial of small data takes."""
 FIRST_ROUND = 0.4
 """Of its time that the first round of a race is to take at most: those that may win are to meet again."""
+SECONDS_CELL = 10.0
+"""What a trial may take at least: the first one of a configuration on a machine compiles its kernels."""
 LARGER_BATCH = 4
 """A larger batch has so many times the rows."""
 DENSER = 8.0
@@ -252,13 +254,17 @@ class _Advising:
         self.is_stopped = state.state == "stopped"
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
+        seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
         return validate(
             {
                 "name": name_of(self.settings),
                 "axes": self.fixed,
                 "contenders": able,
                 "measure": self.measure,
-                "limits": {"seconds_sweep": max(seconds, 1.0), "seconds_cell": max(self.clock.budget / 3, 5.0)},
+                "limits": {
+                    "seconds_sweep": max(seconds, 1.0),
+                    "seconds_cell": seconds_cell,
+                },
             }
         )
 
