@@ -78,6 +78,9 @@ def sweeps_here():
 
 def pytest_addoption(parser):
     parser.addoption("--golden", metavar="DIR", help="folder of recorded cases to run instead of tests/golden")
+    parser.addoption(
+        "--faults", type=int, default=0, metavar="N", help="seeds of faults for tests/cluster, by default a few"
+    )
     parser.addoption("--bounds", action="store_true", help="compile kernels with a check of every access")
 
 
@@ -137,3 +140,11 @@ def _settle() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Tests that take `fault_seed` say how many are usual; with `--faults N` in-process ones have N, others N / 5."""
+    if "fault_seed" in metafunc.fixturenames:
+        usual, share = next(metafunc.definition.iter_markers("faults")).args
+        count = metafunc.config.getoption("--faults") // share or usual
+        metafunc.parametrize("fault_seed", range(count))

@@ -2,12 +2,15 @@
 
 import json
 import os
+import subprocess
+import sys
 import threading
 
+import psutil
 import pytest
 
 from tests.cluster.test_agents import SPEC
-from tests.support.clocks import SECONDS
+from tests.support.clocks import SECONDS, until
 from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import spec_of, trial_row
 from workbench.cluster.agent import Agent, Lines, machine_turn
@@ -69,6 +72,29 @@ def test_agents_of_one_machine_take_turns_of_a_round(tmp_path, monkeypatch):
     with open(tmp_path / "out", "w", encoding="utf-8") as file:
         Agent(file).serve(_Waiting([greeting(SPEC), *(asked(task, 1 - at) for at, task in enumerate(due))]))
     assert free == [False, False]
+
+
+HOLDS = """
+import fcntl, os, signal, sys
+file = open(sys.argv[1], "a")
+fcntl.flock(file, fcntl.LOCK_EX)
+print(os.getpid(), file=file, flush=True)
+os.kill(os.getpid(), signal.SIGSTOP)
+"""
+
+
+def test_an_agent_that_was_halted_does_not_hold_its_machine_for_ever(tmp_path, monkeypatch):
+    """One behind ssh, whose sweep has lost it, is killed by nobody."""
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    holder = subprocess.Popen([sys.executable, "-S", "-c", HOLDS, str(tmp_path / f"workbench-turn-{os.getuid()}")])
+    until(lambda: psutil.Process(holder.pid).status() == psutil.STATUS_STOPPED)
+    ended = threading.Event()
+    too_late = threading.Timer(SECONDS, ended.set)
+    too_late.start()
+    with machine_turn(ended):
+        assert not ended.is_set()
+    too_late.cancel()
+    assert holder.wait(SECONDS) == 0
 
 
 def greeting(spec) -> dict:

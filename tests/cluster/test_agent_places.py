@@ -43,13 +43,14 @@ def has_ended(pid: int) -> bool:
 
 
 def test_agents_behind_ssh_get_their_command_through_a_shell(tmp_path, monkeypatch):
-    ssh(tmp_path / "bin", monkeypatch, 'exec sh -c "$remote"')
+    ssh(tmp_path / "bin", monkeypatch, 'echo "Welcome to $host!"; exec sh -c "$remote"')
     a_path = "a b;c $HOME"
     state, rows = run(tmp_path / "run", *places.places("ssh:n1,me@n2", agent(a_path).command))
     assert state.state == "finished", state.message
     assert {row["machine"] for row in rows} == {a_path}
     assert all(whole(rows, one) for one in COMPARISONS)
-    assert {path.name for path in (tmp_path / "run").glob("log-*")} == {"log-n1.txt", "log-me-n2.txt"}
+    logs = {path.name: path.read_text() for path in (tmp_path / "run").glob("log-*")}
+    assert logs == {"log-n1.txt": "Welcome to n1!\n", "log-me-n2.txt": "Welcome to me@n2!\n"}
 
 
 def test_without_its_supervisor_no_agent_stays_and_a_resume_does_the_rest(tmp_path, monkeypatch):

@@ -1,7 +1,9 @@
 """Sweeps by agents: a comparison is one machine's, and whatever agents do, every row is there once."""
 
 import json
+import os
 import random
+import shlex
 import signal
 import sys
 import threading
@@ -18,7 +20,7 @@ from workbench.cluster.coordinator import Coordinator
 from workbench.cluster.link import Link
 from workbench.cluster.placement import Placement
 from workbench.sweep import run_folder
-from workbench.sweep.places import Place, places
+from workbench.sweep.places import Place, places, refuse_unallocated
 from workbench.sweep.spec import SpecError
 
 DENSITIES, BATCHES = [0.05, 0.1], [10, 20, 30]
@@ -209,9 +211,41 @@ def test_an_agent_takes_turns_with_a_few_comparisons_and_leaves_others_theirs():
     assert sorted(map(len, taken)) == [2, 3]
 
 
-@pytest.mark.parametrize(
-    "where", ["local", "local:0", "local:x", "ssh:", "ssh:a,-oProxy", "ssh:a,a", "slurm", "http://1.2.3.4:1"]
-)
-def test_where_no_agent_can_be_is_refused(where):
+WRONG = ("local", "local:0", "local:x", "ssh:", "ssh:a,-oProxy", "ssh:a,a", "ssh:a:", "ssh:a:0", "ssh:a:ssh", "ssh::22")
+
+
+@pytest.mark.parametrize("where", [*WRONG, "slurm", "http://1.2.3.4:1"])
+def test_where_no_agent_can_be_is_refused(where, monkeypatch):
+    monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
     with pytest.raises(SpecError, match=r"local:|ssh:|slurm:|host"):
         places(where)
+
+
+def test_ssh_is_told_the_port_and_where_code_and_data_are(monkeypatch):
+    """What ssh leaves behind: without it another machine would run other code, or none."""
+    monkeypatch.setenv("PYTHONPATH", f"some code{os.pathsep}/other")
+    monkeypatch.delenv("WORKBENCH_CACHE", raising=False)
+    plain, there = places("ssh:node1,me@node2:2222", ("python", "-m", "agent"))
+    assert "-p" not in plain.command
+    *_, option, port, host, remote = there.command
+    assert (option, port, host) == ("-p", "2222", "me@node2")
+    code = f"PYTHONPATH={os.path.abspath('some code')}{os.pathsep}/other"
+    assert shlex.split(remote) == ["env", code, "python", "-m", "agent"]
+    assert places("ssh:fe80::1", ("python",))[0].command[-2] == "fe80::1"
+
+
+def test_slurm_takes_the_nodes_of_the_allocation_and_no_others(tmp_path, monkeypatch):
+    """Without an allocation srun would ask for parts of nodes by itself, beside other jobs."""
+    monkeypatch.delenv("SLURM_JOB_NUM_NODES", raising=False)
+    assert len(places("slurm:3")) == 3
+    with pytest.raises(SpecError, match=r"nothing is allocated here. Allocate them first: salloc --nodes=3 --excl"):
+        refuse_unallocated("slurm:3")
+    with pytest.raises(SpecError, match="nothing is allocated here"):
+        run_folder.start(SPEC, tmp_path / "run", cluster="slurm:1")
+    assert not (tmp_path / "run").exists()
+    refuse_unallocated("local:3")
+    monkeypatch.setenv("SLURM_JOB_NUM_NODES", "2")
+    assert len(places("slurm")) == 2
+    refuse_unallocated("slurm")
+    with pytest.raises(SpecError, match="takes 3 nodes of an allocation of SLURM, and this allocation has 2"):
+        refuse_unallocated("slurm:3")

@@ -2,6 +2,7 @@
 
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
@@ -18,8 +19,10 @@ from distributed import Client
 from workbench import store
 from workbench.cluster import trial
 from workbench.cluster.dask_hosts import Hosts
+from workbench.cluster.process import Process
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
+from workbench.kvstore import StoreError
 from workbench.sweep.spec import Measure
 
 HELPERS = "tests.support.shared_training"
@@ -27,10 +30,11 @@ HELPERS = "tests.support.shared_training"
 
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
-    """The state after the training without losses, by trainers on threads."""
-    folder = tmp_path_factory.mktemp("alone")
-    support.on_threads(support.cell(), 2, 2, folder=str(folder))
-    return support.saved_state(folder)
+    """The states after the training without losses, by their number of trainers, on threads."""
+    folders = {trainers: tmp_path_factory.mktemp("alone") for trainers in (1, 2)}
+    for trainers, folder in folders.items():
+        support.on_threads(support.cell(), trainers, 2, folder=str(folder))
+    return {trainers: support.saved_state(folder) for trainers, folder in folders.items()}
 
 
 @pytest.fixture(scope="module")
@@ -40,33 +44,61 @@ def hosts(tmp_path_factory):
         yield made
 
 
-def team(hosts, folder, told: list, work: str = "", **changes) -> Team:
+def team(hosts, folder, told: list, work: str = "", trainers: int = 2) -> Team:
     folder.mkdir(exist_ok=True)
-    options = {"steps_saved": 3, "threads": 1, **changes}
-    job = Job(support.cell().model_dump(mode="json"), 2, str(folder), **options)
+    job = Job(support.cell().model_dump(mode="json"), trainers, str(folder), steps_saved=3, threads=1)
     return Team(hosts, job, None, told.append, *([f"{HELPERS}:{work}"] if work else []))
 
 
 def test_processes_train_what_one_process_trains_and_tell_every_step(hosts, tmp_path, undisturbed):
     told: list[dict] = []
     answer = team(hosts, tmp_path, told).run()
-    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[2])
     assert [said["step"] for said in told if "step" in said] == list(range(1, 13))
     assert (answer["losses"], answer["rows"]) == (0, 33)
     assert answer["qualities"]["accuracy"] > 0
 
 
-@pytest.mark.parametrize(("how", "trainer", "at"), [("SIGKILL", 0, 17), ("SIGSTOP", 1, 20)])
-def test_a_loss_at_a_message_changes_no_bit(hosts, tmp_path, undisturbed, how, trainer, at):
-    (tmp_path / "strike").write_text(json.dumps({"trainer": trainer, "at": at, "how": how}))
+@pytest.mark.faults(3, 5)
+def test_a_loss_at_a_message_changes_no_bit(hosts, tmp_path, undisturbed, fault_seed):
+    """Of a trainer with its shard, and where there is one trainer, of a shard alone."""
+    drawn, how = random.Random(fault_seed), ("SIGKILL", "SIGSTOP")[fault_seed % 2]
+    trainers, victim = ((2, 0), (2, 1), (1, 1), (1, 0))[fault_seed % 4]
+    strike = {"trainer": drawn.randrange(trainers), "at": drawn.randint(4, 22), "is_after": drawn.random() < 0.5}
+    (tmp_path / "strike").write_text(json.dumps({**strike, "how": how, "pid": hosts.own[victim].process.pid}))
     told: list[dict] = []
-    answer = team(hosts, tmp_path, told, "struck").run()
+    answer = team(hosts, tmp_path, told, "struck", trainers=trainers).run()
     assert answer["losses"] == 1
     (lost,) = [said for said in told if "lost" in said]
-    assert lost["lost"].startswith(f"local {trainer + 1} ")
+    assert lost["lost"].startswith(f"local {victim + 1} ")
     assert ("was ended by SIGKILL" if how == "SIGKILL" else "was stopped by a signal") in lost["lost"]
     assert lost["from"] % 3 == 0
-    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[trainers])
+
+
+def test_a_process_that_cannot_be_started_again_is_left_out_until_it_can(hosts, monkeypatch):
+    first, second = hosts.addresses()
+    hosts.end([second])
+
+    def join(self, seconds: float) -> None:
+        self.kill()
+        raise StoreError(f"{self.place.name} did not join the cluster.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Process, "join", join)
+        assert hosts.renew() == "local 2 did not join the cluster."
+        assert hosts.addresses() == [first]
+    assert hosts.renew() == ""
+    assert [process.place.name for process in hosts.own] == ["local 1", "local 2"]
+    assert hosts.lost() == []
+
+
+def test_while_nobody_looks_nobody_is_silent(hosts):
+    """The process that looks after all was halted itself, or was starting others."""
+    assert hosts.lost() == []
+    hosts.looked -= 1000
+    hosts.heard = {who: when - 1000 for who, when in hosts.heard.items()}
+    assert hosts.lost() == []
 
 
 def test_who_does_not_answer_for_too_long_is_lost(hosts, monkeypatch):
@@ -88,7 +120,7 @@ def test_a_stop_ends_all_trainers_and_the_training_goes_on_later(hosts, tmp_path
     if first.run() is not None:  # it was over before it could be stopped
         assert told[-1]
     assert team(hosts, tmp_path, told).run()["losses"] == 0
-    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed)
+    assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[2])
 
 
 def test_a_trial_of_a_sweep_by_two_trainers_fills_its_row(hosts):
@@ -124,7 +156,7 @@ def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undistu
         team(made, tmp_path / "run", []).run()
         with pytest.raises((OSError, TimeoutError, ValueError)):
             Client(made.cluster.scheduler_address.replace("tls://", "tcp://"), timeout="2s", set_as_default=False)
-    assert support.support.same_bits(support.saved_state(tmp_path / "run"), undisturbed)
+    assert support.support.same_bits(support.saved_state(tmp_path / "run"), undisturbed[2])
 
 
 def test_a_process_whose_starter_is_gone_ends():

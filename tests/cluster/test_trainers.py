@@ -5,7 +5,8 @@ import pytest
 
 from tests.support import shared_training as support
 from workbench import data, formats
-from workbench.cluster import clicks, fitting, trial
+from workbench.cluster import clicks, code, fitting, trial
+from workbench.kvstore import StoreError
 from workbench.sweep import grid, sources
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import make_problem
@@ -94,6 +95,14 @@ def test_what_several_trainers_cannot_train_is_refused_in_words(changes, trainer
     assert told in why_not_several(setup_of(of), trainers)
     with pytest.raises(SpecError, match=told):
         fitting.check(of, trainers)
+
+
+def test_a_trainer_with_other_code_refuses():
+    """Machines with other versions would train something else, or fail in words that nobody understands."""
+    assert ", source " in code.described()
+    code.refuse_other(code.described())
+    with pytest.raises(StoreError, match=r"The code here is python 3.*; where the training was started, python 2"):
+        code.refuse_other("python 2")
 
 
 def test_a_sweep_drops_cells_of_more_trainers_than_threads_and_without_dask(monkeypatch):

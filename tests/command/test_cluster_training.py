@@ -39,13 +39,15 @@ DONE = {"done": {"losses": 1, "bytes_moved": 3 << 20, "qualities": {"accuracy": 
 
 
 def test_epochs_a_loss_and_the_quality_are_shown(told):
-    lines = [{"processes": ["REQUEST"]}, *steps(1, 3), {"lost": "local 2 was ended.", "from": 2}, *steps(3, 4), DONE]
+    lines = [{"processes": ["REQUEST"]}, *steps(1, 3), {"lost": "local 2 was ended.", "from": 2}]
+    lines += [{"without": "local 2 did not join."}, *steps(3, 4), DONE]
     code, shown = told(lines, "--trainers", "2")
     assert code == 0
     for words in (
         "on local:2 2",
         "local 2 was ended.",
         "All go on from step 2.",
+        "Left out until the next loss: local 2 did not join.",
         "accuracy 0.5000; 1 processes were lost",
     ):
         assert words in " ".join(shown.split())

@@ -35,6 +35,9 @@ def fail(fault: str) -> None:
     if fault == "falls silent":
         silent.set()
         time.sleep(60)
+    if fault.startswith("SIG"):  # to the process of this number, 0 for that which started this one
+        name, _, process = fault.partition(":")
+        os.kill(int(process) or os.getppid(), getattr(signal, name))
     if fault == "is halted":
         os.kill(os.getpid(), signal.SIGSTOP)
     if fault == "gives no row":

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 
 from tests.support import shards as support
@@ -62,10 +63,10 @@ def saved_state(folder: Path) -> dict:
 
 
 class Struck(Transport):
-    """Ends or stops its process at a message, and lets all others through; once for a folder."""
+    """Sends a signal to a process at a message, and lets all messages through; once for a folder."""
 
-    def __init__(self, inner: Transport, at: int, how: str, folder: Path) -> None:
-        self.inner, self.at, self.how, self.mark = inner, at, how, folder / "struck"
+    def __init__(self, inner: Transport, strike: Mapping, folder: Path) -> None:
+        self.inner, self.strike, self.mark = inner, strike, folder / "struck"
         self.count = 0
 
     @property
@@ -74,17 +75,25 @@ class Struck(Transport):
 
     def call(self, messages, seconds):
         self.count += 1
-        if self.count == self.at and not self.mark.exists():
+        is_due = self.count == self.strike["at"]
+        if is_due and not self.strike["is_after"]:
+            self.hit()
+        replies = self.inner.call(messages, seconds)
+        if is_due and self.strike["is_after"]:
+            self.hit()
+        return replies
+
+    def hit(self) -> None:
+        if not self.mark.exists():
             self.mark.touch()
-            os.kill(os.getpid(), getattr(signal, self.how))
-        return self.inner.call(messages, seconds)
+            os.kill(self.strike["pid"], getattr(signal, self.strike["how"]))
 
 
 def struck(transport: Transport, number: int, job: Job, tell: Tell) -> dict:
-    """What a trainer does, of which one is struck as the file `strike` in the folder of its job says."""
+    """What a trainer does, one of which strikes as the file `strike` in the folder of its job says."""
     strike = json.loads((Path(job.folder) / "strike").read_text())
     if strike["trainer"] == number:
-        transport = Struck(transport, strike["at"], strike["how"], Path(job.folder))
+        transport = Struck(transport, strike, Path(job.folder))
     return trainers_room.train(transport, number, job, tell)
 
 

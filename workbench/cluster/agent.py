@@ -15,12 +15,15 @@ import contextlib
 import fcntl
 import json
 import os
+import signal
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, TextIO
+
+import psutil
 
 from workbench.measure import machine, stack
 from workbench.sweep import grid
@@ -123,13 +126,30 @@ class Lines:
 
 @contextlib.contextmanager
 def machine_turn(ended: threading.Event) -> Iterator[None]:
-    """Hold the machine, which no other agent of this user then measures on; the system frees it with the process."""
-    with open(Path(tempfile.gettempdir()) / f"workbench-turn-{os.getuid()}", "a", encoding="utf-8") as file:
+    """Hold the machine, which no other agent of this user then measures on; the system frees it with the process.
+
+    An agent that was halted while it held the machine is woken: where its sweep is gone it ends then.
+    """
+    with open(Path(tempfile.gettempdir()) / f"workbench-turn-{os.getuid()}", "a+", encoding="utf-8") as file:
         while not ended.wait(SECONDS_TURN):
-            with contextlib.suppress(BlockingIOError):
+            try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
+            except BlockingIOError:
+                _wake(file)
+                continue
+            file.truncate(0)
+            print(os.getpid(), file=file, flush=True)
+            break
         yield
+
+
+def _wake(file: TextIO) -> None:
+    """Let the process go on whose number is in the file, where it is halted."""
+    file.seek(0)
+    number = file.read().strip()
+    with contextlib.suppress(psutil.Error, OSError):
+        if number.isdecimal() and psutil.Process(int(number)).status() == psutil.STATUS_STOPPED:
+            os.kill(int(number), signal.SIGCONT)
 
 
 def main() -> None:

@@ -56,7 +56,13 @@ def file_of(prefix: str | os.PathLike, shard: int) -> Path:
 
 
 def write(folder: Path, manifest: Manifest) -> None:
-    """Make the files that the manifest names the checkpoint, and remove those of the one before."""
+    """Make the files that the manifest names the checkpoint, and remove those of the one before.
+
+    A process that was halted and goes on after others did its work may find its files removed: it changes nothing.
+    """
+    files = [file_of(folder / manifest.prefix, shard) for shard in range(manifest.shards)]
+    if missing := [path for path in files if not path.exists()]:
+        raise StoreError(f"{missing[0]} was written and is gone: another training saves into {folder}, too.")
     beside = folder / f".{MANIFEST}.{os.getpid()}"
     try:
         with open(beside, "w", encoding="utf-8") as file:

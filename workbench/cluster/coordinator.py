@@ -73,7 +73,7 @@ class Coordinator:
             is_failed = self.state.state == "finished" and not self.state.message and not self.placement.is_over
             told = "No agent is left; start the sweep again to do the rest, all rows are kept." if is_failed else ""
             self.state.state = "failed" if is_failed else self.state.state
-            self.state.message = " ".join(filter(None, (*self.lost, self.state.message, told)))
+            self.state.message = "\n".join(filter(None, (*self.lost, self.state.message, told)))
             self.supervisor.write()
 
     @property

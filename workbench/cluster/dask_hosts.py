@@ -11,20 +11,17 @@ they fall silent, and are started again. Of a scheduler of yours those that are 
 import asyncio
 import json
 import os
-import selectors
-import signal
-import subprocess
 import time
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError, Future
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, final
-
-import psutil
+from typing import Any, final
 
 try:
     import dask
     from distributed import Client, LocalCluster
+    from distributed.client import ClosedClientError
     from distributed.utils import get_ip
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
@@ -32,84 +29,20 @@ except ImportError as error:
 from workbench.cluster import certificates, dask_transport
 from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.dask_transport import Run
-from workbench.cluster.security import check_encrypted
+from workbench.cluster.process import Lost, Process
+from workbench.cluster.security import check_certificates, check_encrypted
 from workbench.kvstore import StoreError
-from workbench.measure import blas
-from workbench.sweep.places import AGENT, Place, places
+from workbench.sweep.places import AGENT, Place, places, refuse_unallocated
 
 SECONDS_SILENT = 30.0
 """A process that has not answered for so long is lost."""
 SECONDS_BETWEEN = 1.0
 SECONDS_REMOVE = 10.0
+SECONDS_ANSWER = 30.0
+"""How long a scheduler may take to answer; it may be stopped, or gone."""
+FAILURES = (OSError, TimeoutError, ValueError, RuntimeError, AttributeError, CancelledError, ClosedClientError)
+"""What comes of asking somebody who is gone, some of it of a client that has closed itself then."""
 PROGRAM = (*AGENT[:-1], "workbench.cluster.worker")
-
-
-class Lost(NamedTuple):
-    """A process that is gone or silent: its address, and what is known of it."""
-
-    address: str
-    why: str
-
-
-@final
-class _Process:
-    """One process that was started here; its log is a file."""
-
-    def __init__(self, place: Place, log: Path) -> None:
-        self.place, self.log, self.address = place, log, ""
-        with open(log, "ab") as file:
-            self.process = subprocess.Popen(
-                list(place.command),
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=file,
-                start_new_session=True,
-                env=blas.own_environment(),
-            )
-
-    def join(self, seconds: float) -> None:
-        """Wait until it has said its address."""
-        assert self.process.stdout is not None
-        line, end = b"", time.monotonic() + seconds
-        with selectors.DefaultSelector() as waits:
-            waits.register(self.process.stdout, selectors.EVENT_READ)
-            while not line.endswith(b"\n") and (left := end - time.monotonic()) > 0 and waits.select(left):
-                if not (read := os.read(self.process.stdout.fileno(), 2**12)):
-                    break
-                line += read
-        try:
-            self.address = json.loads(line)["address"]
-        except (ValueError, LookupError, TypeError):
-            self.kill()
-            raise StoreError(f"{self.place.name} did not join the cluster. {self.tail()}") from None
-
-    def tail(self) -> str:
-        """The end of its log, for a message."""
-        lines = self.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-12:]
-        return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."
-
-    def why_ended(self) -> str:
-        """How it ended, or that it was stopped; "" where it runs."""
-        status = self.process.poll()
-        if status is None:
-            return f"{self.place.name} was stopped by a signal. {self.tail()}" if self._is_stopped() else ""
-        how = f"was ended by {signal.Signals(-status).name}" if status < 0 else f"ended with status {status}"
-        return f"{self.place.name} {how}. {self.tail()}"
-
-    def _is_stopped(self) -> bool:
-        try:
-            return psutil.Process(self.process.pid).status() == psutil.STATUS_STOPPED
-        except psutil.NoSuchProcess:
-            return False
-
-    def kill(self) -> None:
-        """See that it is gone, also when it is stopped."""
-        if self.process.poll() is None:
-            os.killpg(self.process.pid, signal.SIGKILL)
-        self.process.wait()
-        for pipe in (self.process.stdin, self.process.stdout):
-            if pipe is not None:
-                pipe.close()
 
 
 @final
@@ -119,15 +52,20 @@ class Hosts:
     def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT) -> None:
         self.where, self.folder, self.seconds_silent = where, Path(folder), seconds_silent
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.own: list[_Process] = []
+        self.own: list[Process] = []
         self.cluster: LocalCluster | None = None
         self.heard: dict[str, float] = {}
+        """When each last answered; of those that are not asked yet, when they were first looked after."""
         self.pings: dict[str, Future] = {}
+        self.looked = time.monotonic()
+        self.at_work: list[str] = []
+        self.members: set[str] | None = None
+        """Workers that a scheduler of yours has, as far as it was asked since the last shards were placed."""
         self.left_out: set[str] = set()
         self.topics: set[str] = set()
-        is_address = "://" in where
+        self.is_own = "://" not in where
         with dask.config.set(settings()):
-            self.client = self._joined(where) if is_address else self._started(where)
+            self.client = self._started(where) if self.is_own else self._joined(where)
 
     def __enter__(self) -> "Hosts":
         return self
@@ -142,13 +80,18 @@ class Hosts:
     def _joined(self, address: str) -> Client:
         check_encrypted([address])
         files = os.environ.get("WORKBENCH_CERTIFICATES", "")
-        client = Client(address, security=security_of(files), timeout=SECONDS_JOIN, set_as_default=False)
+        check_certificates(address, files)
+        try:
+            client = Client(address, security=security_of(files), timeout=SECONDS_JOIN, set_as_default=False)
+        except OSError as error:
+            raise StoreError(f"The scheduler {address} is not reached: {error}") from None
         client.wait_for_workers(1, timeout=SECONDS_JOIN)
         return client
 
     def _started(self, where: str) -> Client:
         is_here = where.startswith("local:")
         places(where)  # what is wrong with it is told before anything is started
+        refuse_unallocated(where)
         self.certificates = "" if is_here else str(Path(certificates.made(self.folder / "tls").key).parent.resolve())
         how = {"protocol": "tcp", "host": "127.0.0.1"} if is_here else {"protocol": "tls", "host": get_ip()}
         security = security_of(self.certificates)
@@ -157,54 +100,97 @@ class Hosts:
         )
         program = (*PROGRAM, self.cluster.scheduler_address, *filter(None, [self.certificates]))
         self.places = places(where, program)
-        self._start(self.places)
-        return Client(self.cluster, set_as_default=False)
-
-    def _start(self, wanted: Sequence[Place], instead: Sequence[_Process] = ()) -> None:
-        """Start processes, in the places of others, and wait until they have joined; if one does not, all are ended."""
-        begun = [_Process(place, self.folder / f"{place.name.replace(' ', '-')}.log") for place in wanted]
-        for old, new in zip(instead, begun, strict=False):
-            self.own[self.own.index(old)] = new
-        self.own += begun[len(instead) :]
-        try:
-            for process in begun:
-                process.join(SECONDS_JOIN)
-        except StoreError:
+        if failures := self._start(self.places):
             for process in self.own:
                 process.kill()
-            raise
+            self.cluster.close(timeout=SECONDS_REMOVE)
+            raise failures[0]
+        return Client(self.cluster, set_as_default=False)
+
+    def _start(self, wanted: Sequence[Place]) -> list[StoreError]:
+        """Start processes and wait until they have joined; the errors of those that did not."""
+        begun, failures = list[Process](), list[StoreError]()
+        for place in wanted:
+            try:
+                begun.append(Process(place, self.folder / f"{place.name.replace(' ', '-')}.log"))
+            except StoreError as error:
+                failures.append(error)
+        for process in begun:
+            try:
+                process.join(SECONDS_JOIN)
+                self.own.append(process)
+            except StoreError as error:
+                failures.append(error)
+        self.own.sort(key=lambda process: self.places.index(process.place))
+        return failures
 
     # Who is there
 
     def addresses(self) -> list[str]:
-        """The workers that are there, in a fixed order."""
-        own = [process.address for process in self.own]
-        return own or [address for address in sorted(self.client.nthreads()) if address not in self.left_out]
+        """The workers that are there, in a fixed order; `StoreError` where a scheduler does not say."""
+        if self.is_own:
+            return [process.address for process in self.own]
+        try:
+            known = self._later(self._members).result(SECONDS_ANSWER)
+        except FAILURES as error:
+            raise StoreError(f"{self._unanswered(SECONDS_ANSWER)} {error}".strip()) from None
+        return [address for address in sorted(known) if address not in self.left_out]
 
     def name(self, address: str) -> str:
         """What a worker is called."""
         return next((one.place.name for one in self.own if one.address == address), address)
 
     def lost(self) -> list[Lost]:
-        """Those of `addresses` that are gone, or have been silent for too long; asks them once a second."""
-        found = [Lost(one.address, why) for one in self.own if (why := one.why_ended())]
-        now = time.monotonic()
-        for address in self.addresses():
-            self._ask(address, now)
-            if now - self.heard[address] > self.seconds_silent:
-                told = f"{self.name(address)} has not answered for {self.seconds_silent:g} s."
-                found.append(Lost(address, f"{told} {self.tail(address)}".strip()))
-        return list({one.address: one for one in found}.values())
+        """Those at work that are gone, or have been silent for too long; asks them once a second.
 
-    def _ask(self, address: str, now: float) -> None:
-        self.heard.setdefault(address, now)
-        ping = self.pings.get(address)
+        `StoreError` where a scheduler of yours is silent: without it nothing goes on.
+        """
+        now = time.monotonic()
+        unseen = now - self.looked if now - self.looked > SECONDS_BETWEEN else 0.0
+        self.heard = {who: when + unseen for who, when in self.heard.items()}  # this process was stopped, or busy
+        self.looked = now
+        gone = {one.address: why for one in self.own if (why := one.why_ended())}
+        for address in self.addresses() if self.is_own else self.at_work:
+            if not self._answers(address, partial(self._identity, address), now):
+                gone.setdefault(address, f"{self.name(address)} has not answered for {self.seconds_silent:g} s.")
+        if not self.is_own:
+            gone |= self._gone_from_scheduler(now)
+        return [Lost(address, f"{why} {self.tail(address)}".strip()) for address, why in gone.items()]
+
+    async def _identity(self, address: str) -> Any:
+        return await self.client.rpc(address).identity()
+
+    def _gone_from_scheduler(self, now: float) -> dict[str, str]:
+        """Why each of those at work is lost that the scheduler has no more."""
+        if not self._answers(self.where, self._ask_members, now):
+            raise StoreError(self._unanswered(self.seconds_silent))
+        gone = [] if self.members is None else [address for address in self.at_work if address not in self.members]
+        return {address: f"The worker {address} has left the cluster." for address in gone}
+
+    async def _members(self) -> Mapping[str, int]:
+        return await self.client.scheduler.ncores()
+
+    async def _ask_members(self) -> None:
+        at_work = self.at_work
+        members = set(await self._members())
+        if at_work is self.at_work:  # else of a time before the workers that are at work now
+            self.members = members
+
+    def _unanswered(self, seconds: float) -> str:
+        told = "the same training then goes on from its newest checkpoint"
+        return f"The scheduler {self.where} has not answered for {seconds:g} s. Start it and its workers again; {told}."
+
+    def _answers(self, who: str, call: Callable[[], Any], now: float) -> bool:
+        """Ask, unless it is asked or has just answered; whether the last answer is not too long ago."""
+        self.heard.setdefault(who, now)
+        ping = self.pings.get(who)
         if ping is not None and ping.done():
-            if ping.exception() is None:
-                self.heard[address] = now
-            del self.pings[address]
-        if address not in self.pings and (ping is None or now - self.heard[address] >= SECONDS_BETWEEN):
-            self.pings[address] = self._later(self.client.rpc(address).identity())
+            if not ping.cancelled() and ping.exception() is None:
+                self.heard[who] = now
+            del self.pings[who]
+        if who not in self.pings and (ping is None or now - self.heard[who] >= SECONDS_BETWEEN):
+            self.pings[who] = self._later(call)
+        return now - self.heard[who] <= self.seconds_silent
 
     def tail(self, address: str) -> str:
         """The end of the log of a process that was started here."""
@@ -218,24 +204,44 @@ class Hosts:
                 process.kill()
         for address in gone:
             self.pings.pop(address, None)
-            call = self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
-            self._wait(call, SECONDS_REMOVE)
+            self._wait(partial(self._unregister, address))
 
-    def renew(self) -> None:
-        """Start processes in the places of those that have ended."""
-        places = {process: process.place for process in self.own if process.why_ended()}
-        self._start(list(places.values()), instead=list(places))
+    async def _unregister(self, address: str) -> None:
+        await self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")
+
+    def renew(self) -> str:
+        """Start processes in the places of those that have ended; why some are left out, "" where none is.
+
+        A place that is left out is tried again after the next loss. `StoreError` where no process is left.
+        """
+        if not self.is_own:
+            return ""
+        self.own = [process for process in self.own if not process.why_ended()]
+        there = [process.place for process in self.own]
+        failures = self._start([place for place in self.places if place not in there])
+        if not self.own:
+            raise failures[0]
+        return " ".join(map(str, failures))
 
     # What they do
 
     def place(self, shards: int, trainers: int, staleness: int = 0) -> Run:
-        """Make shards on the workers in turn."""
-        return dask_transport.place(self.client, shards, trainers, staleness=staleness, workers=self.addresses())
+        """Make shards on the workers in turn, and wait until they answer."""
+        run, placed = self.begin(self.addresses(), shards, trainers, staleness)
+        placed.result(SECONDS_ANSWER)
+        return run
+
+    def begin(self, workers: Sequence[str], shards: int, trainers: int, staleness: int = 0) -> tuple[Run, Future]:
+        """Make shards on these workers in turn, which are looked after from now on; done when all answer."""
+        self.at_work, self.members = list(workers), None
+        self.heard = dict.fromkeys(self.heard.keys() & {*workers, self.where}, time.monotonic())
+        run = dask_transport.run_on(self.at_work, shards)
+        return run, self._later(lambda: dask_transport.made(self.client, run, trainers, staleness))
 
     def start(self, run: Run, address: str, trainer: int, work: str, request: Mapping[str, Any]) -> Future:
         """Run a trainer on a worker; its answer as JSON, in the end. `OSError` in it where the worker is gone."""
-        send = getattr(self.client.rpc(address), run.training)
-        return self._later(send(trainer=trainer, work=work, request=json.dumps(request)))
+        asked = {"trainer": trainer, "work": work, "request": json.dumps(request)}
+        return self._later(lambda: getattr(self.client.rpc(address), run.training)(**asked))
 
     def listen(self, run: Run, hear: Callable[[dict[str, Any]], None]) -> None:
         """Call `hear`, on a thread of its own, with what the trainers of a run tell."""
@@ -244,23 +250,26 @@ class Hosts:
 
     def remove(self, run: Run) -> None:
         """End the shards of a run; its trainers then end with an error."""
+        self._wait(partial(self._remove, run))
+
+    async def _remove(self, run: Run) -> None:
         if run.training in self.topics:
             self.topics.remove(run.training)
             self.client.unsubscribe_topic(run.training)
-        call = self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
-        self._wait(call, SECONDS_REMOVE)
+        await self.client._unregister_worker_plugin(f"workbench-shards-{run.name}")
 
-    def _later(self, call: Any) -> Future:
+    def _later(self, call: Callable[[], Any]) -> Future:
         return asyncio.run_coroutine_threadsafe(_awaited(call), self.client.loop.asyncio_loop)
 
-    def _wait(self, call: Any, seconds: float) -> None:
+    def _wait(self, call: Callable[[], Any]) -> None:
         """Wait for it; a cluster that has lost a worker may be late, and goes on without this."""
         waited = self._later(call)
         try:
-            waited.result(seconds)
-        except (OSError, TimeoutError, ValueError, RuntimeError):
+            waited.result(SECONDS_REMOVE)
+        except FAILURES:
             waited.cancel()
 
 
-async def _awaited(call: Any) -> Any:
-    return await call
+async def _awaited(call: Callable[[], Any]) -> Any:
+    """Call it on the loop, so that what a client says that is closed already is an error of the answer, too."""
+    return await call()

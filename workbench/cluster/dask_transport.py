@@ -79,10 +79,21 @@ def place(
         raise StoreError(f"There are no workers {', '.join(unknown)}; there is: {', '.join(known) or 'none yet'}.")
     if not chosen:
         raise StoreError("The cluster has no worker yet; call client.wait_for_workers(1, timeout=60) first.")
-    check_encrypted([client.scheduler.address, *chosen])
-    run = Run(uuid.uuid4().hex, [chosen[number % len(chosen)] for number in range(shards)])
-    client.register_plugin(ShardPlugin(run, trainers, staleness))
+    run = run_on(chosen, shards)
+    client.sync(made, client, run, trainers, staleness)
     return run
+
+
+def run_on(workers: Sequence[str], shards: int) -> Run:
+    """A new run, whose shards are on these workers in turn."""
+    return Run(uuid.uuid4().hex, [workers[number % len(workers)] for number in range(shards)])
+
+
+async def made(client: Client, run: Run, trainers: int, staleness: int) -> None:
+    """Have the workers make the shards of a run; awaited on the client's loop, as it may last where one is silent."""
+    check_encrypted([client.scheduler.address, *run.addresses])
+    plugin = ShardPlugin(run, trainers, staleness)
+    await client._register_worker_plugin(plugin, plugin.name, False)
 
 
 def remove(client: Client, run: Run) -> None:

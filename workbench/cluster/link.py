@@ -57,6 +57,7 @@ class Link:
         self.to, self.out = self.process.stdin.fileno(), self.process.stdout.fileno()
         os.set_blocking(self.to, False)
         os.set_blocking(self.out, False)
+        self.has_begun = False
         self.part, self.heard, self.patience = bytearray(), time.monotonic(), SECONDS_START
         self.came: deque[dict[str, Any]] = deque()
 
@@ -105,16 +106,22 @@ class Link:
         *lines, self.part = (self.part + read).split(b"\n")
         if len(self.part) > BYTES_LINE:
             raise AgentLostError(self._why("writes a line without end"))
-        return [self._message(bytes(line)) for line in lines]
+        return [message for line in lines if (message := self._message(bytes(line)))]
 
     def _message(self, line: bytes) -> dict[str, Any]:
+        """The message; {} where the agent has not begun: a shell may greet before, which goes into the log."""
         try:
             message = json.loads(line)
         except ValueError:
             message = None
-        if not isinstance(message, dict):
+        if isinstance(message, dict):
+            self.has_begun = True
+            return message
+        if self.has_begun:
             raise AgentLostError(self._why(f"said {line[:80]!r}, which is no message"))
-        return message
+        with open(self.log, "ab") as file:
+            file.write(line + b"\n")
+        return {}
 
     def _why(self, what: str) -> str:
         """What happened, with the end of what it printed."""

@@ -14,11 +14,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from workbench.cluster import checkpoints, remote
+from workbench.cluster.process import Lost
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
 
 if TYPE_CHECKING:
-    from workbench.cluster.dask_hosts import Hosts, Lost
+    from workbench.cluster.dask_hosts import Hosts
+    from workbench.cluster.dask_transport import Run
 
 SECONDS_LOOK = 0.05
 SECONDS_REASON = 5.0
@@ -38,7 +40,7 @@ class Team:
     """One training; `run` gives what trainer 0 answered, None where it was stopped.
 
     `tell` gets what happens as JSON has it: {"step", "loss", "seconds", "steps_epoch"} of steps that all trainers have
-    done, in order; {"lost", "from"} when it goes on from a step; {"saved"}.
+    done, in order; {"lost", "from"} when it goes on from a step; {"without"} of places that are left out; {"saved"}.
     """
 
     def __init__(
@@ -74,7 +76,8 @@ class Team:
                 raise TeamError(f"Processes were lost {self.losses} times and no step was saved between. {text}")
             self.saved = since
             self.tell({"lost": text, "from": since})
-            self.processes.renew()
+            if without := self.processes.renew():
+                self.tell({"without": without})
 
     def stop(self) -> None:
         """End the training at its next look."""
@@ -96,7 +99,7 @@ class Team:
             )
         return step
 
-    def _attempted(self) -> "list[Lost]":
+    def _attempted(self) -> list[Lost]:
         """Train until the end, a stop or a loss; who was lost."""
         step = self._step_saved()
         with self.lock:
@@ -105,7 +108,39 @@ class Team:
         workers = self.processes.addresses()
         if not workers:
             raise TeamError("No process is left to train on.")
-        run = self.processes.place(self.shards or len(workers), self.job.trainers)
+        run, placed = self.processes.begin(workers, self.shards or len(workers), self.job.trainers)
+        try:
+            lost = self._placed(placed)
+            return lost if lost or self.is_asked_to_stop.is_set() else self._trained(run, workers, step)
+        finally:
+            self.processes.remove(run)
+
+    def _placed(self, placed: Future) -> list[Lost]:
+        """Wait until the shards are there, a stop or a loss; who was lost."""
+        failed = 0.0
+        while not self.is_asked_to_stop.is_set():
+            if lost := self._gone():
+                return lost
+            if placed.done():
+                if (error := placed.exception()) is None:
+                    return []
+                failed = failed or time.monotonic()
+                if self._is_reason_late(failed):
+                    raise TeamError(f"The shards cannot be placed: {error!r}") from error
+            time.sleep(SECONDS_LOOK)
+        return []
+
+    def _gone(self) -> list[Lost]:
+        """Who is lost now; all of them are ended."""
+        if lost := self.processes.lost():
+            self.processes.end([one.address for one in lost])
+        return lost
+
+    def _is_reason_late(self, failed: float) -> bool:
+        """Whether no process was found lost for as long as that may take after something failed."""
+        return time.monotonic() - failed > SECONDS_REASON + self.processes.seconds_silent
+
+    def _trained(self, run: "Run", workers: list[str], step: int) -> list[Lost]:
         attempt = self.attempt
         self.processes.listen(run, lambda said: self._hear(attempt, said))
         request = replace(self.job, resumes=step > 0).about
@@ -113,16 +148,12 @@ class Team:
         futures = [
             self.processes.start(run, address, number, self.work, request) for number, address in enumerate(where)
         ]
-        try:
-            return self._watched(futures, where)
-        finally:
-            self.processes.remove(run)
+        return self._watched(futures, where)
 
-    def _watched(self, futures: list[Future], where: list[str]) -> "list[Lost]":
+    def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
         while not self.is_asked_to_stop.is_set():
-            if lost := self.processes.lost():
-                self.processes.end([one.address for one in lost])
+            if lost := self._gone():
                 return lost
             for number, future in enumerate(futures):
                 if number in answers or not future.done() or future.exception() is not None:
@@ -135,7 +166,7 @@ class Team:
             broken = failed or [n for n, future in enumerate(futures) if future.done() and future.exception()]
             if broken:
                 cut_off = cut_off or time.monotonic()
-                if time.monotonic() - cut_off > SECONDS_REASON + self.processes.seconds_silent:
+                if self._is_reason_late(cut_off):
                     said = answers.get(broken[0]) or {"error": str(futures[broken[0]].exception()), "trace": ""}
                     raise TeamError(self._said(broken[0], where[broken[0]], said))
             elif len(answers) == len(futures):

@@ -15,7 +15,7 @@ import threadpoolctl
 
 from kernels import threads
 from workbench import data, models
-from workbench.cluster import fitting
+from workbench.cluster import code, fitting
 from workbench.cluster.sharded import ShardedStore
 from workbench.cluster.transport import Transport
 from workbench.measure import memory
@@ -42,7 +42,7 @@ class Job:
     `folder` is that of checkpoints, seen by all processes, one after every `steps_saved` steps and after the last;
     "" for none. `threads` of a trainer, None for all cores. An answer that takes over `seconds` is an error. `resumes`
     says that there is a checkpoint to go on from. A process may ask for `bytes_most` bytes of its own, None for any
-    number (`measure.memory.limited`).
+    number (`measure.memory.limited`). `code` is `code.described()` where the training was asked for, "" for any.
     """
 
     cell: Mapping[str, Any]
@@ -54,6 +54,7 @@ class Job:
     seconds: float = 60.0
     resumes: bool = False
     bytes_most: int | None = None
+    code: str = ""
 
     @property
     def about(self) -> dict[str, Any]:
@@ -63,6 +64,7 @@ class Job:
 
 def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, Any]:
     """Train as trainer `number` until all epochs are done; what is known then, as JSON has it."""
+    code.refuse_other(job.code)
     cell, before = Cell(**job.cell), memory.owned_bytes()
     memory.reset_peak()
     with memory.limited(job.bytes_most), on_threads(job.threads):

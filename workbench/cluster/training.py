@@ -10,12 +10,13 @@ import os
 import signal
 import sys
 import threading
+import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from workbench.cluster import fitting, remote
+from workbench.cluster import code, fitting, remote
 from workbench.cluster.security import OpenClusterError
 from workbench.cluster.team import Team
 from workbench.cluster.trainer import Job
@@ -23,7 +24,7 @@ from workbench.data import DataError
 from workbench.kvstore import StoreError
 from workbench.models import ModelError
 from workbench.sweep.grid import threads_of
-from workbench.sweep.spec import Cell, SpecError
+from workbench.sweep.spec import FILES, Cell, SpecError
 
 Say = Callable[[Mapping[str, Any]], None]
 
@@ -51,10 +52,12 @@ def train(
         from workbench.cluster.dask_hosts import Hosts
     except ImportError as error:
         raise SpecError(str(error)) from None
-    cell = Cell(**settings)
+    files = {name: str(Path(settings[name]).resolve()) for name in FILES if settings.get(name)}
+    cell = Cell(**{**settings, **files})  # other machines have other working directories
     fitting.check(cell, trainers)
     folder = Path(folder).resolve()
-    job = Job(cell.model_dump(mode="json"), trainers, str(folder) if options.get("steps_saved", 1) else "", **options)
+    kept = str(folder) if options.get("steps_saved", 1) else ""
+    job = Job(cell.model_dump(mode="json"), trainers, kept, code=code.described(), **options)
     with Hosts(where, folder) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})
@@ -79,6 +82,10 @@ def serve(request: Mapping[str, Any], say: Say, ended: threading.Event) -> None:
         answer = train(**request, tell=say, begun=stop_when_asked)
     except (StoreError, SpecError, DataError, ModelError, OpenClusterError, OSError) as error:
         say({"failed": str(error)})
+        return
+    except Exception as error:  # whatever it is, it is told to who asked, and printed here
+        traceback.print_exc(file=sys.stderr)
+        say({"failed": f"{type(error).__name__}: {error}"})
         return
     say({"stopped": True} if answer is None else {"done": answer})
 

@@ -93,6 +93,8 @@ def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:
             elif "lost" in last:
                 steps = {step: told for step, told in steps.items() if step <= last["from"]}
                 console.print(f"{last['lost']}\nAll go on from step {last['from']}.", markup=False)
+            elif "without" in last:
+                console.print(f"Left out until the next loss: {last['without']}", markup=False)
     if not console.is_terminal:  # there Live leaves the line open
         console.print()
     return last

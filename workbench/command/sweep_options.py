@@ -8,7 +8,7 @@ import typer
 from workbench.command import exits
 from workbench.command.options import with_choices
 
-PLACES = "Measure on machines: local:N, ssh:HOST,HOST, slurm:N, tls://HOST:PORT of a Dask scheduler."
+PLACES = "Measure on machines: local:N, ssh:HOST,HOST:PORT, slurm, slurm:N, tls://HOST:PORT of a Dask scheduler."
 
 
 @with_choices

@@ -128,7 +128,7 @@ def dry_run(spec: Spec, size: Size, folder: Path, agents: Sequence[Place], typed
     terminal.console.print(shown)
     tell_left_out(size)
     if agents and agents[0].command[0] == places.SLURM[0]:
-        command = [word for word in shlex.split(typed) if word != "--dry-run"]
+        command = [word for word in shlex.split(typed) if word not in ("--dry-run", "--yes")]
         _tell_job(places.job_script(spec.name, len(agents), [*command, "--yes"], seconds[1]))
 
 

@@ -8,6 +8,7 @@ the scheduler of a Dask cluster that there is.
 
 import json
 import math
+import os
 import re
 import shlex
 import subprocess
@@ -23,11 +24,16 @@ AGENT = (sys.executable, "-m", "workbench.cluster.agent")
 DASK = (sys.executable, "-m", "workbench.cluster.dask_agent")
 """What runs here for an agent on a machine of a Dask cluster."""
 
-SSH = ("ssh", "-o", "BatchMode=yes", "-o", "ServerAliveInterval=5", "-o", "ServerAliveCountMax=3")
+OPTIONS = ("BatchMode=yes", "ConnectTimeout=20", "ServerAliveInterval=5", "ServerAliveCountMax=3")
+SSH = ("ssh", *(word for option in OPTIONS for word in ("-o", option)))
+CARRIED = ("PYTHONPATH", "WORKBENCH_CACHE")
+"""Variables that ssh leaves behind and that say where code and data are, at the same paths on all machines."""
 SLURM = ("srun", "--nodes=1", "--ntasks=1", "--mem=0", "--cpu-bind=none", "--unbuffered")
 """A step of a node that no other step shares, with all its cores and memory: with `--exclusive` it would have one."""
 HOST = re.compile(r"[A-Za-z0-9_][\w.@:-]*")
-MOST = 256
+MOST, MOST_PORT = 256, 2**16 - 1
+NODES = "SLURM_JOB_NUM_NODES"
+"""The variable in which SLURM says how many nodes the allocation has."""
 SECONDS_SCHEDULER = 120.0
 """How long to wait for what a scheduler says; its library is loaded from a cold disk first."""
 
@@ -56,24 +62,61 @@ def agents(where: str) -> list[Place]:
 def places(where: str, program: Sequence[str] = AGENT) -> list[Place]:
     """The agents that WHERE stands for, or other programs there; `SpecError` where it stands for none.
 
-    >>> [place.name for place in places("local:2")], places("ssh:n1,me@n2")[1].command[-2]
-    (['local 1', 'local 2'], 'me@n2')
+    >>> [place.name for place in places("local:2")], places("ssh:n1,me@n2:2222")[1].command[-4:-1]
+    (['local 1', 'local 2'], ('-p', '2222', 'me@n2'))
     """
     kind, _, rest = where.partition(":")
     if kind in ("local", "slurm"):
-        if not (rest.isdecimal() and 1 <= int(rest) <= MOST):
-            raise SpecError(f"{where!r} names no number of agents, 1 to {MOST}: {kind}:2.")
         before = SLURM if kind == "slurm" else ()
-        return [Place(f"{kind} {number}", (*before, *program)) for number in range(1, int(rest) + 1)]
+        return [Place(f"{kind} {number}", (*before, *program)) for number in range(1, _count(where) + 1)]
     if kind == "ssh":
         hosts = rest.split(",")
-        if wrong := [host for host in hosts if not HOST.fullmatch(host)]:
-            raise SpecError(f"{where!r} has {wrong[0]!r}, which is no host: ssh:node1,me@node2.")
         if len(set(hosts)) < len(hosts):
             raise SpecError(f"{where!r} names a host twice; a machine has one agent.")
-        return [Place(host, (*SSH, host, shlex.join(program))) for host in hosts]
+        return [Place(host, _by_ssh(where, host, program)) for host in hosts]
     known = "local:N, ssh:HOST,HOST, slurm:N, tls://HOST:PORT of a Dask scheduler"
     raise SpecError(f"{where!r} is no place to run agents; there is: {known}.")
+
+
+def _count(where: str) -> int:
+    """How many agents local:N and slurm:N stand for; slurm alone for one on each node of the allocation."""
+    kind, _, number = where.partition(":")
+    number = number or (os.environ.get(NODES, "") if kind == "slurm" else "")
+    if not (number.isdecimal() and 1 <= int(number) <= MOST):
+        alone = "; within an allocation slurm alone takes all its nodes" if kind == "slurm" else ""
+        raise SpecError(f"{where!r} names no number of agents, 1 to {MOST}: {kind}:2{alone}.")
+    return int(number)
+
+
+def _by_ssh(where: str, host: str, program: Sequence[str]) -> tuple[str, ...]:
+    """The command that starts a program on a host, me@host, or me@host:port."""
+    name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
+    is_port = port.isdecimal() and 1 <= int(port) <= MOST_PORT
+    if not HOST.fullmatch(name) or (":" in host and not is_port):
+        raise SpecError(f"{where!r} has {host!r}, which is no host: ssh:node1,me@node2,node3:2222.")
+    given = [f"{variable}={_absolute(os.environ[variable])}" for variable in CARRIED if os.environ.get(variable)]
+    carried = ("env", *given) if given else ()
+    return (*SSH, *(("-p", port) if name != host else ()), name, shlex.join((*carried, *program)))
+
+
+def _absolute(paths: str) -> str:
+    return os.pathsep.join(map(os.path.abspath, paths.split(os.pathsep)))
+
+
+def refuse_unallocated(where: str) -> None:
+    """Refuse slurm:N where nothing is allocated, or fewer nodes (`SpecError`).
+
+    There srun would ask for parts of nodes by itself, beside other jobs, or wait for nodes that never come.
+    """
+    if where.partition(":")[0] != "slurm":
+        return
+    wanted, there = _count(where), os.environ.get(NODES, "0")
+    if wanted > int(there):
+        told = f"this allocation has {there}" if int(there) else "nothing is allocated here"
+        raise SpecError(
+            f"{where!r} takes {wanted} nodes of an allocation of SLURM, and {told}. Allocate them first: "
+            f"salloc --nodes={wanted} --exclusive; or submit the job that --dry-run prints."
+        )
 
 
 def _machines(scheduler: str) -> list[str]:

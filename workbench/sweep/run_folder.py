@@ -21,6 +21,7 @@ from typing import TextIO
 
 from workbench import store
 from workbench.measure import blas
+from workbench.sweep.places import refuse_unallocated
 from workbench.sweep.progress import SECONDS_SILENT, Progress
 from workbench.sweep.spec import Spec, SpecError, dump, validate
 
@@ -197,6 +198,8 @@ def start(spec: Spec, folder: str | Path | None = None, cluster: str | None = No
     A folder that holds rows is resumed: cells whose key has a row are not run again. `RunError` when it is in use.
     `cluster` says where agents measure (`workbench.cluster.places`), by default this machine alone does.
     """
+    if cluster is not None:
+        refuse_unallocated(cluster)
     folder = Path(folder) if folder is not None else ROOT / spec.name
     if folder.exists() and not folder.is_dir():
         raise NoRunError(f"{folder} is a file; a run needs a folder of its own.")

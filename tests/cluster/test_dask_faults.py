@@ -1,0 +1,150 @@
+"""Processes of a Dask cluster that are killed or halted in the middle of a sweep or a training.
+
+Each seed starts a cluster, 10 to 30 s: `pytest tests/cluster/test_dask_faults.py --faults 100` runs ten of each.
+"""
+
+import json
+import random
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+
+import psutil
+import pytest
+
+pytest.importorskip("distributed")
+
+from tests.cluster.test_agent_places import has_ended
+from tests.cluster.test_agents import COMPARISONS, TRIALS, agent, run, whole
+from tests.support import dask_process
+from tests.support import shared_training as support
+from tests.support.clocks import SECONDS, until
+from workbench.cluster import dask_hosts, link, team
+from workbench.cluster.dask_hosts import Hosts
+from workbench.cluster.team import Team
+from workbench.cluster.trainer import Job
+from workbench.cluster.training import train
+from workbench.kvstore import StoreError
+from workbench.sweep import places, run_folder
+
+SIGNALS = ("SIGSTOP", "SIGKILL")
+VICTIMS = ("worker", "scheduler", "agent")
+
+
+@pytest.fixture(autouse=True)
+def _impatient(monkeypatch, tmp_path):
+    """Who is silent is soon lost: where it was only slow, what follows is the same."""
+    monkeypatch.setattr(link, "SECONDS_END", 0.3)
+    monkeypatch.setattr(link, "SECONDS_START", SECONDS)
+    monkeypatch.setattr(link, "SECONDS_SILENT", 3.0)
+    monkeypatch.setattr(dask_hosts, "SECONDS_ANSWER", 3.0)
+    monkeypatch.setattr(dask_hosts, "SECONDS_REMOVE", 1.0)
+    monkeypatch.setattr(team, "SECONDS_REASON", 0.1)
+    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
+
+
+@pytest.mark.faults(0, 10)
+def test_a_sweep_on_dask_loses_no_row_whoever_is_killed_or_halted(tmp_path, fault_seed):
+    """Where nobody is left the next start does the rest."""
+    drawn, victim = random.Random(fault_seed), VICTIMS[fault_seed % 3]
+    how = SIGNALS[(fault_seed + fault_seed // 6) % 2]
+    file, at = tmp_path / "agent", drawn.randrange(TRIALS)
+    with (
+        dask_process.started("scheduler") as (address, scheduler),
+        dask_process.started("machine", address, str(file)) as (_, worker),
+    ):
+        struck = {"worker": worker.pid, "scheduler": scheduler.pid}.get(victim)
+        fault = {"SIGSTOP": "is halted", "SIGKILL": "dies"}[how] if struck is None else f"{how}:{struck}"
+        file.write_text(f"exec {shlex.join(agent('b', fault, at).command)}")
+        state, before = run(tmp_path / "run", *places.agents(address), *([agent("a")] if fault_seed % 2 else []))
+    assert state.message.startswith("The agent 127.0.0.1:")
+    if fault_seed % 2:
+        before = before[:at]  # another agent has done the rest
+    else:
+        assert (state.state, len(before)) == ("failed", at)
+        state, _ = run(tmp_path / "run", agent("a"))
+    rows = run_folder.rows(tmp_path / "run")
+    assert state.state == "finished"
+    assert rows[: len(before)] == before
+    assert max(Counter((row["key"], row["machine"], row["round"]) for row in rows).values()) == 1
+    assert len(rows) == len((tmp_path / "run" / "trials.jsonl").read_text().splitlines())
+    assert all(whole(rows, one) for one in COMPARISONS)
+
+
+@pytest.mark.faults(0, 10)
+def test_a_training_on_dask_goes_on_without_who_is_lost_or_says_that_the_scheduler_is(tmp_path, fault_seed):
+    """A worker is left out; without a scheduler the training ends within its time, and goes on on another cluster."""
+    drawn = random.Random(fault_seed)
+    victim, how = ("worker", "scheduler")[fault_seed % 2], SIGNALS[(fault_seed // 2 + 1) % 2]
+    folders = tmp_path / "alone", tmp_path / "run"
+    support.on_threads(support.cell(), 2, 2, folder=str(folders[0]))
+    folders[1].mkdir()
+    with (
+        dask_process.started("scheduler") as (address, scheduler),
+        dask_process.started("worker", address) as (one, _),
+        dask_process.started("worker", address) as (_, worker),
+        Hosts(address, tmp_path / "hosts", seconds_silent=6.0) as hosts,
+    ):
+        hosts.client.wait_for_workers(2, timeout=SECONDS)
+        pid = {"worker": worker.pid, "scheduler": scheduler.pid}[victim]
+        strike = {"trainer": drawn.randrange(2), "at": drawn.randint(4, 22), "is_after": drawn.random() < 0.5}
+        (folders[1] / "strike").write_text(json.dumps({**strike, "how": how, "pid": pid}))
+        answer, told = trained(hosts, folders[1])
+        if victim == "worker":
+            assert answer["losses"] == 1
+            assert hosts.addresses() == [one]
+            assert told[[*map(list, told)].index(["lost", "from"])]["lost"].startswith(("The worker tcp", "tcp"))
+    if victim == "scheduler":
+        assert isinstance(answer, StoreError), answer
+        assert "Start it and its workers again" in str(answer)
+        with Hosts("local:2", tmp_path / "others") as hosts:
+            answer, _ = trained(hosts, folders[1])
+    assert support.support.same_bits(support.saved_state(folders[1]), support.saved_state(folders[0]))
+
+
+@pytest.mark.faults(0, 20)
+def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_path, fault_seed):
+    """Killed at a step; halted for a while it goes on by itself."""
+    drawn, how = random.Random(fault_seed), SIGNALS[fault_seed % 2]
+    folders = tmp_path / "alone", tmp_path / "run"
+    support.on_threads(support.cell(), 2, 2, folder=str(folders[0]))
+    settings = {**support.SETTINGS, "epochs": 2}
+    options = {"where": "local:2", "settings": settings, "trainers": 2, "steps_saved": 1 + fault_seed % 3}
+    command, pipe = [sys.executable, "-m", "workbench.cluster.training"], subprocess.PIPE
+    with subprocess.Popen(command, stdin=pipe, stdout=pipe, stderr=subprocess.DEVNULL, text=True) as starter:
+        print(json.dumps({**options, "folder": str(folders[1])}), file=starter.stdin, flush=True)
+        at = drawn.randint(1, 8)
+        lines = (json.loads(line) for line in starter.stdout)
+        next(line for line in lines if line.get("step") == at or "done" in line)
+        children = psutil.Process(starter.pid).children()
+        starter.send_signal(getattr(signal, how))
+        if how == "SIGSTOP":
+            time.sleep(2)
+            starter.send_signal(signal.SIGCONT)
+            assert "done" in [*lines][-1]
+    until(lambda: all(has_ended(child.pid) for child in children))
+    assert len(children) == 2
+    assert train(**options, folder=folders[1])["step"] == 12
+    assert support.support.same_bits(support.saved_state(folders[1]), support.saved_state(folders[0]))
+
+
+def trained(hosts: Hosts, folder) -> tuple[object, list[dict]]:
+    """The answer of a training or its error, and what it told; one that hangs fails."""
+    ended, told = list[object](), list[dict]()
+    job = Job(support.cell().model_dump(mode="json"), 2, str(folder), steps_saved=3, threads=1)
+
+    def act() -> None:
+        try:
+            ended.append(Team(hosts, job, None, told.append, "tests.support.shared_training:struck").run())
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=act, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    assert ended, "it hangs"
+    return ended[0], told

@@ -1,0 +1,102 @@
+"""A training that loses processes and messages at any moment has the bits of one that is not disturbed.
+
+A few seeds here; `pytest tests/cluster --faults 200` runs as many, and a fifth of them on processes of the system.
+"""
+
+import os
+import random
+import threading
+
+import pytest
+
+from tests.support import shared_training as support
+from tests.support import thread_hosts
+from tests.support.clocks import SECONDS
+from tests.support.shards import Faulty, same_bits
+from tests.support.thread_hosts import HOW, PLACING, WHEN, Strike, ThreadHosts
+from workbench.cluster import checkpoints, team
+from workbench.cluster.team import Team
+from workbench.cluster.trainer import Job
+from workbench.kvstore import StoreError
+
+MESSAGES = 36
+"""What a trainer sends when nothing happens, about."""
+
+
+@pytest.fixture(scope="module")
+def undisturbed(tmp_path_factory):
+    """The state after a training without losses, by its number of trainers."""
+    before, known = os.environ.get("WORKBENCH_CACHE"), {}
+    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+
+    def of(trainers: int) -> dict:
+        if trainers not in known:
+            folder = tmp_path_factory.mktemp("alone")
+            support.on_threads(support.cell(), trainers, 1, folder=str(folder))
+            known[trainers] = support.saved_state(folder)
+        return known[trainers]
+
+    yield of
+    os.environ.pop("WORKBENCH_CACHE")
+    if before is not None:
+        os.environ["WORKBENCH_CACHE"] = before
+
+
+@pytest.fixture(autouse=True)
+def _quick_looks(monkeypatch):
+    monkeypatch.setattr(team, "SECONDS_LOOK", 0.002)
+
+
+def trained(hosts: ThreadHosts, folder, trainers: int, shards: int, steps_saved: int = 3) -> tuple[dict, list[dict]]:
+    """The answer of a training on these processes, and what it told; a test that hangs fails."""
+    told, ended = list[dict](), list[object]()
+    job = Job(support.cell().model_dump(mode="json"), trainers, str(folder), steps_saved, seconds=SECONDS)
+    made = Team(hosts, job, shards, told.append)
+
+    def run() -> None:
+        try:
+            ended.append(made.run())
+        except BaseException as error:
+            ended.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    assert ended, "it hangs"
+    if isinstance(ended[0], BaseException):
+        raise ended[0]
+    return ended[0], told
+
+
+@pytest.mark.faults(8, 1)
+def test_losses_at_any_message_change_no_bit(tmp_path, undisturbed, fault_seed):
+    made = random.Random(f"sizes {fault_seed}")
+    trainers, processes, shards, steps_saved = (made.randint(1, most) for most in (2, 3, 3, 4))
+    strikes = thread_hosts.drawn(fault_seed, trainers, processes, MESSAGES)
+    hosts = ThreadHosts(processes, strikes, fault_seed)
+    answer, told = trained(hosts, tmp_path, trainers, shards, steps_saved)
+    assert same_bits(support.saved_state(tmp_path), undisturbed(trainers)), hosts.struck
+    assert answer["losses"] == len([said for said in told if "lost" in said])
+    assert [said["step"] for said in told if "step" in said][-1] == 12
+
+
+def test_faults_do_happen(tmp_path, undisturbed):
+    """That processes are lost and messages are doubled is what the test above is about: here it is counted."""
+    strikes = [Strike(0, 9, WHEN[0], 0, HOW[1]), Strike(PLACING, 2, WHEN[0], 1, HOW[0])]
+    strikes += [Strike(1, 15, WHEN[1], 1, HOW[0]), Strike(1, 30, WHEN[2], 0, HOW[0])]
+    hosts = ThreadHosts(2, strikes, seed=1)
+    answer, _ = trained(hosts, tmp_path, trainers=2, shards=2)
+    assert hosts.struck == strikes
+    assert answer["losses"] == 4
+    assert set(hosts.seen) == set(Faulty.FATES)
+    assert same_bits(support.saved_state(tmp_path), undisturbed(2))
+
+
+def test_a_checkpoint_whose_files_another_training_removed_is_never_the_newest(tmp_path, undisturbed):
+    """A process that was halted before it wrote the manifest goes on after others have saved."""
+    support.on_threads(support.cell(), 2, 2, folder=str(tmp_path))
+    newest = checkpoints.read(tmp_path)
+    late = checkpoints.Manifest("step-3-0123456789ab", 2, newest.spread, newest.values, newest.settings, {"step": 3})
+    with pytest.raises(StoreError, match="another training saves into"):
+        checkpoints.write(tmp_path, late)
+    assert same_bits(support.saved_state(tmp_path), undisturbed(2))

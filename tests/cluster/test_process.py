@@ -1,0 +1,43 @@
+"""A process that is started for a training: what is said when it does not come, and whose log it is."""
+
+import sys
+
+import pytest
+
+from workbench.cluster.process import Process
+from workbench.kvstore import StoreError
+from workbench.sweep.places import Place
+
+
+def started(tmp_path, code: str, program: str = sys.executable) -> Process:
+    return Process(Place("node 1", (program, "-S", "-c", code)), tmp_path / "log")
+
+
+def test_what_a_process_says_and_prints_that_does_not_join_is_told(tmp_path):
+    (tmp_path / "log").write_text("of another process before\n")
+    one = started(tmp_path, "import sys; print('Welcome!'); print('no key', file=sys.stderr)")
+    with pytest.raises(StoreError) as told:
+        one.join(60)
+    assert str(told.value).startswith("node 1 did not join the cluster. It said b'Welcome!\\n'. Its log ")
+    assert str(told.value).endswith("ends with:\nno key")
+
+
+def test_a_shell_that_greets_is_not_taken_for_the_process(tmp_path):
+    one = started(tmp_path, "print('Welcome!'); print('{\"address\": \"here\"}', flush=True)")
+    one.join(60)
+    assert one.address == "here"
+    one.kill()
+
+
+def test_a_program_that_is_not_there_is_told(tmp_path):
+    with pytest.raises(StoreError, match=r"node 1 cannot be started: .*/no/such/program"):
+        started(tmp_path, "", "/no/such/program")
+
+
+def test_how_a_process_ended_is_told(tmp_path):
+    one = started(tmp_path, 'import os; print(\'{"address": "here"}\', flush=True); os._exit(3)')
+    one.join(60)
+    one.process.wait()
+    assert one.address == "here"
+    assert one.why_ended() == f"node 1 ended with status 3. Its log {tmp_path / 'log'} is empty."
+    one.kill()
