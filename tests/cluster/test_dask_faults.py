@@ -36,7 +36,7 @@ VICTIMS = ("worker", "scheduler", "agent")
 
 
 @pytest.fixture(autouse=True)
-def _impatient(monkeypatch, tmp_path):
+def _impatient(monkeypatch):
     """Who is silent is soon lost: where it was only slow, what follows is the same."""
     monkeypatch.setattr(link, "SECONDS_END", 0.3)
     monkeypatch.setattr(link, "SECONDS_START", SECONDS)
@@ -44,7 +44,6 @@ def _impatient(monkeypatch, tmp_path):
     monkeypatch.setattr(dask_hosts, "SECONDS_ANSWER", 3.0)
     monkeypatch.setattr(dask_hosts, "SECONDS_REMOVE", 1.0)
     monkeypatch.setattr(team, "SECONDS_REASON", 0.1)
-    monkeypatch.setenv("WORKBENCH_CACHE", str(tmp_path / "cache"))
 
 
 @pytest.mark.faults(0, 10)

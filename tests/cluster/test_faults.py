@@ -3,7 +3,6 @@
 A few seeds here; `pytest tests/cluster --faults 200` runs as many, and a fifth of them on processes of the system.
 """
 
-import os
 import random
 import threading
 
@@ -26,8 +25,7 @@ MESSAGES = 36
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     """The state after a training without losses, by its number of trainers."""
-    before, known = os.environ.get("WORKBENCH_CACHE"), {}
-    os.environ["WORKBENCH_CACHE"] = str(tmp_path_factory.mktemp("cache"))
+    known: dict[int, dict] = {}
 
     def of(trainers: int) -> dict:
         if trainers not in known:
@@ -36,10 +34,7 @@ def undisturbed(tmp_path_factory):
             known[trainers] = support.saved_state(folder)
         return known[trainers]
 
-    yield of
-    os.environ.pop("WORKBENCH_CACHE")
-    if before is not None:
-        os.environ["WORKBENCH_CACHE"] = before
+    return of
 
 
 @pytest.fixture(autouse=True)

@@ -35,9 +35,10 @@ class Process:
         pipe, environment = subprocess.PIPE, blas.own_environment()
         with open(log, "ab") as file:
             self.log_start = file.tell()
-            pipes = {"stdin": pipe, "stdout": pipe, "stderr": file}
             try:
-                self.process = subprocess.Popen(list(place.command), **pipes, start_new_session=True, env=environment)
+                self.process = subprocess.Popen(
+                    list(place.command), stdin=pipe, stdout=pipe, stderr=file, start_new_session=True, env=environment
+                )
             except OSError as error:
                 raise StoreError(f"{place.name} cannot be started: {error}.") from None
 
