@@ -6,6 +6,9 @@ filled before anything moves, those of a later pass apart by the top bits of the
 as many streams, which share no counter. And equal columns come to stand together, where each would wait for the counter
 that the one before has just written: four streams taken in turn hide that, and every thread takes four of its own.
 Each entry has one place, so the result is the same at every thread count.
+
+Where a batch's values are wanted in that order and nothing else will be, a word holds an entry's value instead of its
+place: no permutation is written, and no value is looked up through it.
 """
 
 import threading
@@ -16,13 +19,8 @@ from numba import prange
 
 from kernels import reused
 from kernels.small_sort import wrong_column
+from kernels.sort_words import NO_VALUES, VALUE_BITS, Word, bits_of, word_of
 from kernels.threads import compiled, compiled_parallel, get_threads, is_serial
-
-DIGIT_BITS = 12
-"""Widest digit: its 4096 counters fit the first-level cache, the lines that they point into the second."""
-
-WORD_BITS = 64
-"""Bits of a word; a test lowers it."""
 
 PARTS = 8
 """Most threads that share a sort: each has its own counters for every digit and stream."""
@@ -36,25 +34,14 @@ class Sorted(NamedTuple):
     """Entries grouped by column: those of `columns[u]`, int64 [U], stand from `segments[u]` to `segments[u + 1]`.
 
     Entry k of that order stood at `permutation[k]`, in row `rows[k]`; `rows` is None where a word had no room for it.
+    Values that went along are `values`, and `permutation` is then None.
     """
 
     columns: np.ndarray
     segments: np.ndarray
     rows: np.ndarray | None
-    permutation: np.ndarray
-
-
-class Word(NamedTuple):
-    """How words are made: place, row and column, upwards; sorted by `digits` digits of `width` bits."""
-
-    digits: int
-    width: int
-    streams: int
-    """Bits of the number of a stream: a later pass takes its entries from `1 << streams` of them."""
-    row: int
-    """Lowest bit of the row; `column` where there was no room for rows."""
-    column: int
-    """Lowest bit of the column."""
+    permutation: np.ndarray | None
+    values: np.ndarray | None = None
 
 
 _kept = threading.local()
@@ -117,8 +104,9 @@ def _later_cursors(counts, cursors, edges):
 
 
 @compiled
-def _scatter_words(starts, keys, word, first, last, cursors, out):
-    """First pass: entries `first` to `last` of the batch become words and go to their place."""
+def _scatter_words(starts, keys, values, word, first, last, cursors, out):
+    """First pass: entries `first` to `last` of the batch become words, with values where there are any, and go to their
+    place."""
     mask, to_row, to_column = np.uint64(cursors.size - 1), np.uint64(word.row), np.uint64(word.column)
     row, k = np.searchsorted(starts, starts[0] + first, side="right") - 1, first
     while k < last:
@@ -128,7 +116,7 @@ def _scatter_words(starts, keys, word, first, last, cursors, out):
             key = np.uint64(keys[at])
             place = np.uint64(cursors[key & mask])
             cursors[key & mask] += 1
-            out[place] = (key << to_column) | row_bits | at
+            out[place] = (key << to_column) | row_bits | (np.uint64(values[at]) if values.size else at)
         k, row = end, row + 1
 
 
@@ -182,12 +170,12 @@ def _split(words, word, first, last, following, rows, permutation):
 
 
 @compiled
-def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
+def _sort(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
     """Words sorted and split, on one thread. The passes write the two buffers in turn, the last one buffer 0."""
     target = (word.digits - 1) % 2
     _count_digits(keys, word, counts[0], later[:, 0])
     _cursors(counts.T, cursors, edges[0])
-    _scatter_words(starts, keys, word, 0, keys.size, cursors[0], buffers[target])
+    _scatter_words(starts, keys, values, word, 0, keys.size, cursors[0], buffers[target])
     for digit in range(1, word.digits):
         source, target = target, 1 - target
         _later_cursors(later[digit - 1], cursors, edges[digit % 2])
@@ -197,7 +185,7 @@ def _sort(starts, keys, word, counts, later, cursors, edges, buffers, rows, perm
 
 
 @compiled_parallel
-def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
+def _sort_parts(starts, keys, values, word, counts, later, cursors, edges, buffers, rows, permutation, distinct):
     """`_sort` with a thread for each part of the entries, and for every four streams."""
     parts, last = counts.shape[0], (word.digits - 1) % 2
     bounds = np.arange(parts + 1) * keys.size // parts
@@ -205,7 +193,7 @@ def _sort_parts(starts, keys, word, counts, later, cursors, edges, buffers, rows
         _count_digits(keys[bounds[part] : bounds[part + 1]], word, counts[part], later[:, part])
     _cursors(counts.T, cursors, edges[0])
     for part in prange(parts):
-        _scatter_words(starts, keys, word, bounds[part], bounds[part + 1], cursors[part], buffers[last])
+        _scatter_words(starts, keys, values, word, bounds[part], bounds[part + 1], cursors[part], buffers[last])
     for digit in range(1, word.digits):
         _later_cursors(later[digit - 1], cursors, edges[digit % 2])
         shift, source = word.column + digit * word.width, (last + digit + 1) % 2
@@ -242,48 +230,43 @@ def _unpack_parts(words, word, distinct, columns, segments):
         u += count
 
 
-def _word(n_rows: int, size: int, bits: int, parts: int) -> Word | None:
-    """How words are made for columns of so many bits, or None where they have no room for columns and places."""
-    widest = min(DIGIT_BITS, max(size.bit_length() - 2, 8))
-    digits = -(-bits // widest)
-    row, row_bits = max(size - 1, 1).bit_length(), max(n_rows - 1, 1).bit_length()
-    if row + bits > WORD_BITS:
-        return None
-    width = -(-bits // digits)
-    streams = min(2 + (parts - 1).bit_length(), width)
-    return Word(digits, width, streams, row, row + (row_bits if row + row_bits + bits <= WORD_BITS else 0))
-
-
-def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype) -> Sorted:
+def sort(starts: np.ndarray, keys: np.ndarray, n_keys: int, kind: np.dtype, values: np.ndarray | None = None) -> Sorted:
     """Entries of rows that begin at `starts` [R + 1], with columns `keys` [z], brought into the order of their columns.
 
     Stable; O(z) for each digit of `n_keys`. Places count from `starts[0]`; they, segments and rows are of type `kind`.
-    Raises `KernelError` for a column outside `0..n_keys - 1`.
+    `values` [z] go along in the place of a permutation, where they fit. Raises `KernelError` for a column outside
+    `0..n_keys - 1`.
     """
     if keys.size and largest(keys) >= n_keys:
         raise wrong_column(keys, n_keys)
     parts = 1 if is_serial(WORK * keys.size) else min(get_threads(), PARTS)
-    word = _word(starts.size - 1, keys.size, max(int(n_keys - 1).bit_length(), 1), parts)
+    sizes = starts.size - 1, keys.size, int(n_keys), parts
+    carried = bits_of(values, kind)
+    word = word_of(*sizes, VALUE_BITS) if carried.size else None
+    if word is None:
+        word, carried = word_of(*sizes), NO_VALUES
     if not keys.size or word is None:
         return _sort_wide(keys, kind)
     spare = reused.empty(keys.size * kind.itemsize // 4, np.uint64)  # [z] or [2 z]; becomes rows and permutation
     rows, permutation = spare.view(kind)[: keys.size], spare.view(kind)[-keys.size :]
     buffers = _scratch(keys.size), spare[: keys.size]
-    distinct = _run(starts, keys, word, parts, buffers, rows, permutation)
+    distinct = _run(starts, keys, carried, word, parts, buffers, rows, permutation)
     touched = int(distinct.sum())
     columns, segments = reused.empty(touched, np.int64), reused.empty(touched + 1, kind)
     _unpack_parts(buffers[0], word, distinct, columns, segments)
+    if carried.size:
+        return Sorted(columns, segments, rows, None, permutation.view(np.float32))
     return Sorted(columns, segments, rows if word.row < word.column else None, permutation)
 
 
-def _run(starts, keys, word: Word, parts: int, buffers: tuple, rows: np.ndarray, permutation: np.ndarray) -> np.ndarray:
+def _run(starts, keys, carried, word: Word, parts: int, buffers: tuple, rows, permutation) -> np.ndarray:
     """Sort by the words' digits; returns how many columns each part has left in buffer 0."""
-    values, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
-    counts, cursors = np.zeros((parts, values), kind), np.empty((max(streams, parts), values), kind)
-    later = np.zeros((word.digits - 1, parts, values * streams), kind)
+    digits, streams, kind = 1 << word.width, 1 << word.streams, rows.dtype
+    counts, cursors = np.zeros((parts, digits), kind), np.empty((max(streams, parts), digits), kind)
+    later = np.zeros((word.digits - 1, parts, digits * streams), kind)
     edges, distinct = np.empty((2, streams + 1), np.int64), np.empty(parts, np.int64)
     function = _sort if parts == 1 else _sort_parts
-    function(starts, keys, word, counts, later, cursors, edges, buffers, rows, permutation, distinct)
+    function(starts, keys, carried, word, counts, later, cursors, edges, buffers, rows, permutation, distinct)
     return distinct
 
 

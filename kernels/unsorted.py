@@ -95,16 +95,17 @@ def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
 
 
 @compiled
-def _count(bits, bounds, counts):
-    """Bits of both halves together, of each range of words."""
-    for part in range(counts.size):
-        total = 0
+def _find_ends(bits, bounds, ends):
+    """Where the columns of each range of words begin among those that either half has a bit of, and the end of all."""
+    total = 0
+    for part in range(bounds.size - 1):
+        ends[part] = total
         for word in range(np.uint64(bounds[part]), np.uint64(bounds[part + 1])):
             left = bits[0, word] | bits[1, word]
             while left:
                 left &= left - np.uint64(1)
                 total += 1
-        counts[part] = total
+    ends[bounds.size - 1] = total
 
 
 @compiled
@@ -148,9 +149,8 @@ def gradient(
     call_parallel(_add_halves, work, starts, indices, data, g, halves, np.uint64(columns), sums, bits, is_right)
     if not is_right.all():
         raise small_sort.wrong_column(indices, columns)  # the memory is not clear, and goes
-    bounds, counts = equal_count(-(-columns // 64), BLOCKS), np.empty(BLOCKS, np.int64)
-    _count(bits, bounds, counts)
-    ends = np.concatenate(([0], np.cumsum(counts)))
+    bounds, ends = equal_count(-(-columns // 64), BLOCKS), np.empty(BLOCKS + 1, np.int64)
+    _find_ends(bits, bounds, ends)
     touched = int(ends[-1])
     found = reused.empty(touched, np.int64)
     values = reused.empty(touched * width, g.dtype).reshape(touched, width)

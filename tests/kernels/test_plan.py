@@ -1,11 +1,13 @@
 """The batch plan: its invariants on every hostile case, its limits, and what it refuses."""
 
+import re
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
 
-from kernels import Case, plan, radix, small_sort, threads
+from kernels import Case, plan, radix, small_sort, sort_words, threads
+from kernels.contract import KernelError
 from tests.support.cases import CASES, random_case
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -165,7 +167,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     expected = plan.build(case.indptr, indices, n_columns)
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(radix, "DIGIT_BITS", bits)
+    monkeypatch.setattr(sort_words, "DIGIT_BITS", bits)
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
@@ -187,8 +189,39 @@ def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest
     expected = plan.build(case.indptr, case.indices, case.D)
     ends = case.indices.size - 1, case.R - 1, case.D - 1
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(radix, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
+    monkeypatch.setattr(sort_words, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
+
+
+@every_case
+@pytest.mark.parametrize("parts", [1, 2])
+def test_values_that_go_along_are_those_in_order(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    expected = plan.build(case.indptr, case.indices, case.D)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(threads.this_thread, "is_serial", parts == 1)
+    values = case.data.astype(np.float32)
+    made = plan.build(case.indptr, case.indices, case.D, values)
+    for name in ("columns", "segments", "rows"):
+        np.testing.assert_array_equal(getattr(made, name), getattr(expected, name))
+    np.testing.assert_array_equal(made.in_order(values).view(np.uint32), expected.in_order(values).view(np.uint32))
+
+
+def test_a_plan_made_with_values_has_no_others() -> None:
+    case = random_case(100, 300, small_sort.ENTRIES + 1, 1)
+    made = plan.build(case.indptr, case.indices, case.D, case.data)
+    assert made.permutation is None
+    with pytest.raises(KernelError, match=re.escape("has no others. Build it without")):
+        made.in_order(case.data.copy())
+
+
+@pytest.mark.parametrize(("kind", "word_bits"), [(np.float64, 64), (np.float32, 40)], ids=["wide values", "no room"])
+def test_values_that_fit_no_word_are_looked_up(kind: type, word_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    case = random_case(100, 300, 1000, 1)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(sort_words, "WORD_BITS", word_bits)
+    values = case.data.astype(kind)
+    made = plan.build(case.indptr, case.indices, case.D, values)
+    np.testing.assert_array_equal(made.in_order(values), values[made.permutation])
 
 
 @every_case

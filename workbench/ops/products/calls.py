@@ -38,10 +38,12 @@ def plan_of(x: Any) -> BatchPlan:
 
 
 def plan_for(x: Any, width: float) -> BatchPlan | None:
-    """`plan_of` an array that comes once, or None where X.T @ Y of so many columns costs less without a plan."""
-    if x.format == "csr" and unsorted.suits(x.indices.size, x.shape[1], width):
+    """The plan of an array that comes once, with its values; None where X.T @ Y of so many columns does without."""
+    if x.format != "csr":
+        return plan_of(x)
+    if unsorted.suits(x.indices.size, x.shape[1], width):
         return None
-    return plan_of(x)
+    return build(x.indptr, x.indices, x.shape[1], x.data)
 
 
 def turned(y: Any, transposed: bool) -> np.ndarray:
