@@ -3,6 +3,7 @@
 `kernels.rules.rule` fills in the rule and registers them.
 """
 
+import functools
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -103,14 +104,26 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `columns`."""
     arrays, batch, settings = rule.split(args)
     columns, segments, rows, _, g = batch
-    width = g.shape[1]
-    bytes_row, bytes_state = g.itemsize * width, _bytes_state(rule, arrays)
-    far = is_far_gradient(g.nbytes, bytes_row), is_far_state(bytes_state, bytes_row)
-    # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
-    head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(rows.size, columns.size, bytes_row)
+    width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
+    shape = shape_of_fused(g.shape, g.itemsize, _bytes_state(rule, arrays), in_a_column)
     bounds = cut_rows(segments, rows.size, width, rule.work(columns.size, width), rule.row_cost)
-    loop[width, g.itemsize, *far, head](bounds, width, *arrays, *batch, *steps.given(settings))
+    loop[shape](bounds, width, *arrays, *batch, *steps.given(settings))
     ended()
+
+
+MANY = 8
+"""Entries in a column, in the mean, from which on more of them change nothing."""
+
+
+@functools.lru_cache(4096)
+def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a_column: int) -> tuple:
+    """What `cut_sums` takes for sums of rows of a slope of that shape; kept, for every call asks for it."""
+    rows, width = slope
+    bytes_row = itemsize * width
+    far = is_far_gradient(rows * bytes_row, bytes_row), is_far_state(bytes_state, bytes_row)
+    # where rows of a line and more come from memory, more entries at once keep their rows waiting: 30 % slower
+    head = 0 if bytes_row >= LINE and bytes_state > cache_bytes(3) else head_of(in_a_column, 1, bytes_row)
+    return width, itemsize, *far, head
 
 
 def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:

@@ -14,6 +14,7 @@ import pytest
 import kernels
 from kernels.code_cache import files_of
 from kernels.formula import clipped, sqrt
+from kernels.rules import twins
 from kernels.vector import gather, tiles
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import Cut, Tile, cut_elements, cut_sums, register_bytes, tile_for, widest
@@ -54,6 +55,12 @@ def test_cache_size_is_a_cache_size() -> None:
     assert not tiles.is_far(2**40, 32)
 
 
+def forget_shapes() -> None:
+    """Let calls find anew what is far."""
+    tiles.shape_of.cache_clear()
+    twins.shape_of_fused.cache_clear()
+
+
 @pytest.mark.parametrize("width", [16, 300])
 @pytest.mark.parametrize("name", ["csr_dense", "csr_t_dense", "adagrad_fused", "group_adagrad_fused", "adam_lazy"])
 def test_fetching_ahead_changes_no_bit(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -61,9 +68,9 @@ def test_fetching_ahead_changes_no_bit(name: str, width: int, monkeypatch: pytes
     args = kernel.arguments(random_case(40, 50, 500, width))
     near = run(kernel.cpu, args)
     monkeypatch.setattr(tiles, "cache_bytes", lambda level: 0)
-    tiles.shape_of.cache_clear()
+    forget_shapes()
     far = run(kernel.cpu, args)
-    tiles.shape_of.cache_clear()
+    forget_shapes()
     for one, other in zip(near, far, strict=True):
         assert np.asarray(one).tobytes() == np.asarray(other).tobytes()
 
