@@ -18,7 +18,8 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     study, clock = lab.study(), Clock()
     panel = opened(study, clock=clock)
     assert "No run yet." in text(panel)
-    assert "The chart appears with the first trial." in text(panel)
+    rooms = (panel.results.verdict, panel.results.chart.box, panel.results.view, panel.results.page)
+    assert {room.layout.display for room in rooms} == {"none"}, "there is nothing to see yet"
     rows = made.sweep()
     stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": 1e12, "contender": "CSR ours"}
     write_run(study.folder, rows[:4], current_key="5eed", seconds_left=30.0, **stage)
@@ -26,6 +27,7 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     first = panel.results.chart.image.value
     assert "data:image/svg+xml" in first
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
+    assert {room.layout.display for room in rooms} == {None}
     assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
     assert "Now: measuring round 1 of 12: CSR ours" in text(panel)
     write_run(study.folder, rows[:4], agents={"n1": "csr at 1 %", "n2": "<starting>"}, waiting=3)

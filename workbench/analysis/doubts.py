@@ -40,11 +40,11 @@ def of_row(row: Row, usual: float = 0.0) -> Iterator[str]:
     yield from of_surroundings(row)
 
 
-def of_surroundings(row: Row) -> Iterator[str]:
-    """What ran beside the rounds of one pooled row, and what the machine did meanwhile."""
+def of_surroundings(row: Row, drift: float = 0.0) -> Iterator[str]:
+    """What ran beside the rounds of one pooled row, and what the machine did meanwhile; `drift` as in `of_machine`."""
     if row["rounds_disturbed"]:
         yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
-    yield from of_machine(row).values()
+    yield from of_machine(row, drift).values()
 
 
 def of_spread(row: Row, usual: float = 0.0) -> Iterator[str]:
@@ -55,14 +55,17 @@ def of_spread(row: Row, usual: float = 0.0) -> Iterator[str]:
         yield f"rounds spread by {words.density(deviation, 2)}{beside}"
 
 
-def of_machine(row: Row) -> dict[str, str]:
-    """What the machine did meanwhile, as far as the rounds of a pooled row tell it: in words, by what it is called."""
-    return dict(_met(row)) if row["status"] in cells.NUMBERED else {}
+def of_machine(row: Row, drift: float = 0.0) -> dict[str, str]:
+    """What the machine did meanwhile, as far as the rounds of a pooled row tell it: in words, by what it is called.
+
+    The logarithms of the fixed work beside the rounds range over `drift` where it does not drift, and over a tenth.
+    """
+    return dict(_met(row, drift)) if row["status"] in cells.NUMBERED else {}
 
 
-def _met(row: Row) -> Iterator[tuple[str, str]]:
+def _met(row: Row, drift: float) -> Iterator[tuple[str, str]]:
     work = _logs(row, "seconds_sentinel")
-    if len(work) > 1 and max(work) - min(work) > math.log(1 + SPREAD):
+    if len(work) > 1 and max(work) - min(work) > max(math.log(1 + SPREAD), drift):
         drifted = math.exp(max(work) - min(work))
         yield "drift", f"drift: fixed work beside it took up to {words.number(drifted, 2)} times as long"
     busy = [value for value in values_of(row, "busy_others").values() if value > SPREAD]

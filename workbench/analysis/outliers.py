@@ -34,16 +34,22 @@ def outliers(rows: Iterable[cells.Row]) -> list[Outlier]:
     lost = [row for row in rows if row["status"] not in cells.NUMBERED]
     found = [Outlier(row, "", f"{row['status']}: {row['reason'] or 'no reason given'}") for row in lost]
     usual, count = usual_of(rows), sum(len(logs) for row in rows for logs in _by_run(row).values())
+    drift = math.sqrt(2) * far_of(count) * usual_of(rows, "seconds_sentinel")
     for row in rows:
         if row["status"] in cells.NUMBERED:
-            found += [Outlier(row, "", doubt) for doubt in _doubts(row, usual)]
-            found += [Outlier(row, place, reason) for place, reason in rounds_off(row, usual, count)]
+            off = [Outlier(row, place, reason) for place, reason in rounds_off(row, usual, count)]
+            found += [Outlier(row, "", doubt) for doubt in _doubts(row, math.inf if off else usual, drift)] + off
     return found
 
 
-def usual_of(rows: Iterable[cells.Row]) -> float:
+def far_of(count: int) -> float:
+    """How many deviations from the middle among `count` values of a normal law hardly any is."""
+    return statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
+
+
+def usual_of(rows: Iterable[cells.Row], measure: str = "seconds_step") -> float:
     """The deviation of rounds that is usual among pooled rows, as `usual_deviation` finds it."""
-    return usual_deviation(list(logs.values()) for row in rows for logs in _by_run(row).values())
+    return usual_deviation(list(logs.values()) for row in rows for logs in _by_run(row, measure).values())
 
 
 def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
@@ -56,11 +62,12 @@ def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
     return max(OF_PAIRS * statistics.median(differences), FLOOR) if differences else FLOOR
 
 
-def _doubts(row: cells.Row, usual: float) -> Iterator[str]:
+def _doubts(row: cells.Row, usual: float, drift: float) -> Iterator[str]:
+    """What makes a row doubtful beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
     yield from doubts.of_spread(row, usual)
-    yield from doubts.of_surroundings(row)
+    yield from doubts.of_surroundings(row, drift)
 
 
 def rounds_off(row: cells.Row, usual: float, count: int) -> Iterator[tuple[str, str]]:
@@ -69,8 +76,7 @@ def rounds_off(row: cells.Row, usual: float, count: int) -> Iterator[tuple[str, 
     A round is held against the median of the other ones, by the larger of their deviation and of the `usual` one, and
     so far that among `count` rounds of normal noise one would hardly be.
     """
-    far = statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
-    runs = _by_run(row)
+    far, runs = far_of(count), _by_run(row)
     for run, logs in runs.items():
         of_run = f" of {run}" if len(runs) > 1 else ""
         for number, log in sorted(logs.items()) if len(logs) >= LOOKS[0] else ():
@@ -84,17 +90,15 @@ def rounds_off(row: cells.Row, usual: float, count: int) -> Iterator[tuple[str, 
 
 
 def _told(distance: float, limit: float, others: int) -> str:
-    times = words.number(math.exp(distance), 2)
-    noise = (
-        f"up to {words.number(math.exp(limit), 2)}" if distance > 0 else f"down to {words.number(math.exp(-limit), 2)}"
-    )
+    times, most = (words.number(math.exp(value)) for value in (distance, math.copysign(limit, distance)))
+    noise = f"{'up' if distance > 0 else 'down'} to {most}"
     return f"took {times} times the median of its {others} other rounds; {noise} times is noise here"
 
 
-def _by_run(row: cells.Row) -> dict[str, dict[int, float]]:
+def _by_run(row: cells.Row, measure: str = "seconds_step") -> dict[str, dict[int, float]]:
     """Logarithms of the seconds of a pooled row's rounds, by run."""
     runs: dict[str, dict[int, float]] = {}
-    for (run, number), seconds in values_of(row, "seconds_step").items():
+    for (run, number), seconds in values_of(row, measure).items():
         if seconds > 0:
             runs.setdefault(run, {})[number] = math.log(seconds)
     return runs

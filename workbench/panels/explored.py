@@ -29,7 +29,7 @@ def gains_table(state: Exploration) -> str:
     columns = ["Configuration", *(told for name in names for told in (f"{name} at {here}", f"{name}: {asked} or more"))]
     rows = [(name, *(told for line in lines for told in _gain(line, density, state.factor))) for name, lines in found]
     caption = f"Sparse against dense at {here}, and up to which density sparse gains {asked} or more"
-    return f'<div class="wb-wrap">{pages.table(columns, rows, caption)}</div>'
+    return pages.wrapped(pages.table(columns, rows, caption))
 
 
 def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
@@ -75,7 +75,7 @@ def _filled(rows: Sequence[Sequence[str]], caption: str) -> str:
     """A table of trials without the columns that none of them fills."""
     kept = [place for place, _ in enumerate(COLUMNS) if any(row[place] for row in rows)]
     shown = [[row[place] for place in kept] for row in rows]
-    return f'<div class="wb-wrap">{pages.table([COLUMNS[place] for place in kept], shown, caption)}</div>'
+    return pages.wrapped(pages.table([COLUMNS[place] for place in kept], shown, caption))
 
 
 def _rounds(row: Mapping[str, Any]) -> str:
@@ -110,5 +110,5 @@ def outliers_table(state: Exploration) -> str:
     if not found:
         return f"<p>{NO_OUTLIERS if named else NO_CELLS}</p>"
     rows = [(named[id(one.row)], one.place or "all rounds", one.reason) for one in found]
-    listed = pages.table(("Setting", "Where", "Why"), rows, f"{words.plural(len(rows), 'finding')} to look at")
-    return f'<div class="wb-wrap">{listed}</div>'
+    caption = f"{words.plural(len(rows), 'finding')} to look at"
+    return pages.wrapped(pages.table(("Setting", "Where", "Why"), rows, caption))

@@ -20,7 +20,9 @@ def plan_line(state: LabState) -> str:
         lines = "<br>".join(map(html.escape, state.problem.splitlines()))
         return f'<div class="wb-problem" role="alert"><strong>Not ready.</strong> {lines}</div>'
     configurations = "; ".join(map(html.escape, planned.configurations))
-    trials = f"<strong>{html.escape(str(planned))}</strong> {html.escape(planned.without)}"
+    due = str(planned).removesuffix(planned.sight).rstrip()
+    sight = planned.sight if due != str(planned) else ""
+    trials = f"<strong>{html.escape(due)}</strong> {html.escape(' '.join(filter(None, (sight, planned.without))))}"
     follow = html.escape(state.following)
     return f"<div>{trials} Configurations: {configurations}.{' <br>' if follow else ''}{follow}</div>"
 

@@ -32,12 +32,17 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]], caption: str = 
     return f'<div class="scroll"><table>{caption}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
 
 
+def wrapped(shown: str) -> str:
+    """A table whose texts may break into lines, so that it fits the panel."""
+    return f'<div class="wb-wrap">{shown}</div>'
+
+
 def latest_rows(rows: Sequence[Mapping[str, Any]], most: int = MOST_ROWS) -> str:
     """The newest rows first, at most so many."""
     shown = list(rows)[-most:][::-1]
     caption = f"Latest trials: {len(shown)} of {len(rows)}" if rows else "No trial has ended yet."
     columns = ("Result", "Configuration", "Density", "Width", "Time a step", "Peak memory", "Loss", "Round", "Reason")
-    return table(columns, map(_cells, shown), caption)
+    return wrapped(table(columns, map(_cells, shown), caption))
 
 
 def _cells(row: Mapping[str, Any]) -> tuple[str, ...]:
@@ -70,7 +75,7 @@ def break_evens(frame: pd.DataFrame) -> str:
         for even in breakeven(frame, measure)
     ]
     caption = "Where the better side changes." if rows else "No sparse configuration has a result yet."
-    return table(("Configuration", "In", "Break-even", "What was found"), rows, caption)
+    return wrapped(table(("Configuration", "In", "Break-even", "What was found"), rows, caption))
 
 
 def verdict(frame: pd.DataFrame) -> str:
@@ -96,7 +101,7 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
     """Densities by contenders, folded or not, with what the marks mean."""
     plain = answer.plain(found)
     legend = f"<p>{html.escape(plain['legend'])}</p>" if plain["legend"] else ""
-    shown = f'<div class="wb-wrap">{table(plain["columns"], plain["rows"])}</div>'
+    shown = wrapped(table(plain["columns"], plain["rows"]))
     return f"<details {opened}><summary>{html.escape(found['caption'])}</summary>{shown}{legend}</details>"
 
 

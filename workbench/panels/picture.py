@@ -12,7 +12,7 @@ from matplotlib.figure import Figure
 from workbench import plots
 
 INCHES, INCHES_SMALL = (9.0, 5.4), (5.6, 4.0)
-WIDE = "width:100%;max-width:900px;background:#fff"
+WIDE = "width:100%;max-width:1200px;background:#fff"
 THEMES = """<style>
 :is(img, div).chart { background: transparent !important; }
 :is([data-jp-theme-light="false"], .vscode-dark, html[theme="dark"]) .chart { filter: invert(1) hue-rotate(180deg); }

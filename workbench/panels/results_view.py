@@ -55,16 +55,18 @@ class ResultsView:
         self.chart.refresh(self.fill)
 
     def fill(self) -> None:
-        """Verdict and table, of the rows that the chart shows."""
+        """Verdict and table, of the rows that the chart shows; without rows there is nothing to see."""
         self.verdict.value = pages.verdict(self.chart.frame)
+        for widget in (self.verdict, self.chart.box, self.view):
+            widget.layout.display = None if self.state.rows else "none"
         self.turn()
 
     def turn(self) -> None:
         """The table that is asked for, or what else is shown in its place."""
         state, self._shown = self.state, self.state.rows
         for name, widget in self.more.items():
-            widget.layout.display = None if name == self.view.value else "none"
-        self.page.layout.display = "none" if self.view.value in self.more else None
+            widget.layout.display = None if name == self.view.value and state.rows else "none"
+        self.page.layout.display = None if self.view.value not in self.more and state.rows else "none"
         if self.view.value in self.more:
             return
         tables = {

@@ -37,6 +37,17 @@ class RunPicker:
         """What is offered."""
         return tuple(self.widget.options)
 
+    def show(self, run: str) -> None:
+        """Show a run as the one that is chosen, also one from elsewhere; nobody is told."""
+        if run not in self.known:
+            self.named = [run, *self.named]
+            self.refresh()
+        self._is_filling = True
+        try:
+            self.widget.value = run
+        finally:
+            self._is_filling = False
+
     def refresh(self) -> bool:
         """Offer the runs there are now, and say whether these are others than before; what was chosen stays."""
         known = tuple(dict.fromkeys([*self.named, *runs()]))

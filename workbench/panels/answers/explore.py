@@ -111,8 +111,7 @@ class _Explore:
 
     def __init__(self, asked: Asked, guard: Guard) -> None:
         self.guard, self.explored = guard, None
-        opening = guard("Opening the run", lambda: self._open(self.picker.value))
-        self.picker = RunPicker("Run", "Which run to show", [asked.run], opening)
+        self.picker = RunPicker("Run", "Which run to show", [asked.run], guard("Opening the run", self._pick))
         help = "A run folder elsewhere, or a .jsonl file of rows"
         self.file = widgets.Text(
             description="Another run or file", tooltip=help, continuous_update=False, style=LABELLED
@@ -122,11 +121,17 @@ class _Explore:
         self.file.observe(guard("Opening the run", lambda: self._open(self.file.value)), names=["value"])
         self._open(self.picker.value)
 
-    def _open(self, run: str | None) -> None:
+    def _pick(self) -> None:
+        """Show the run that was picked; what was typed is over."""
+        self.file.value = ""
+        self._open(self.picker.value)
+
+    def _open(self, run: str) -> None:
         if not run:
-            self.content.children = [] if self.explored else [widgets.HTML(f"<p>{NONE}</p>")]
+            self.content.children = self.content.children or [widgets.HTML(f"<p>{NONE}</p>")]
             return
         before, self.explored = self.explored, Explored(Exploration(run), self.guard)
+        self.picker.show(run)
         self.content.children = [self.explored.box]
         for widget in tree(before.box) if before is not None else ():
             widget.close()
