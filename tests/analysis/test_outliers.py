@@ -24,7 +24,7 @@ def test_a_round_that_lies_off_is_named_with_how_far():
     slow["seconds_step"] *= 3
     told = {(one.row["format"], one.place): one.reason for one in found(rows)}
     reason = told["csr", "round 3"]
-    assert reason.startswith("took 3 times the median of its 5 other rounds; up to 1.")
+    assert reason.startswith("took 3.01 times the median of its 5 other rounds; up to 1.")
     assert reason.endswith(" times is noise here")
     assert ("csr", "") not in told, "that its rounds spread is said by then"
     assert not any(format == "dense" for format, _ in told)
