@@ -11,11 +11,15 @@ Where another program holds a core, no thread is ever awake there: every region 
 threads have been woken, and every `SECONDS_ASK` after, an empty region is timed first; where it is slow, calls stay on
 one thread until they have saved up many times the price.
 
+What a call takes is reckoned from its work at first, and then measured: of calls of about the same work it is known
+how long they take on one thread and on all, so that none is shared for long that takes longer so. Where operands come
+from memory, or pages are many, it is four times what is reckoned.
+
 >>> costs = Costs(seconds_awake=2e-6, seconds_asleep=50e-6, seconds_stay=40e-6, seconds_work=1e-10)
->>> count, state = choose(20e-6, 2, 0.0, ASLEEP, costs)
+>>> count, state = choose(expected(Pace(20e-6), 2, costs), 2, 0.0, ASLEEP, costs)
 >>> count, round(1e6 * state.saved)
 (1, 6)
->>> choose(1e-3, 2, 0.0, ASLEEP, costs)[0]
+>>> choose(expected(Pace(1e-3), 2, costs), 2, 0.0, ASLEEP, costs)[0]
 2
 """
 
@@ -34,6 +38,9 @@ BUSY = 8
 
 DEBT = 10
 """What is to be saved after such a region, beside the price of waking the threads, in such prices."""
+
+DRIFT = 1 / 4096
+"""Part by which what was measured of the other way falls with each call, so that it is measured again some day."""
 
 
 @dataclass(frozen=True)
@@ -61,17 +68,47 @@ ASLEEP = State(float("-inf"), float("-inf"), 0.0, float("-inf"))
 """Of a thread that has made no call."""
 
 
+class Pace(NamedTuple):
+    """Seconds that calls of about the same work take: on one thread, and shared by threads that are awake, 0 where that
+    is not known yet."""
+
+    alone: float
+    shared: float = 0.0
+
+
+def expected(pace: Pace, threads: int, costs: Costs) -> Pace:
+    """The pace with what is not known yet reckoned."""
+    return pace if pace.shared else Pace(pace.alone, pace.alone - gain(pace.alone, threads, costs))
+
+
+def learned(pace: Pace, taken: float, threads: int) -> Pace:
+    """The pace, of which all is known, after a call that took so long: a quarter of the way there, and no further than
+    from half to twice what was expected, for another program may have held the core.
+
+    >>> learned(Pace(8e-6, 6e-6), 5e-3, 2).shared
+    7.5e-06
+    """
+    alone, shared = pace
+    if threads == 1:
+        return Pace(_nearer(alone, taken), shared * (1 - DRIFT))
+    return Pace(alone * (1 - DRIFT), _nearer(shared, taken))
+
+
+def _nearer(known: float, taken: float) -> float:
+    return known + (min(max(taken, known / 2), 2 * known) - known) / 4
+
+
 def gain(seconds: float, threads: int, costs: Costs) -> float:
     """Seconds that a call of so many on one thread gains in a region of `threads` that are awake; negative: loses."""
     return seconds * (1 - 1 / threads - UNEVEN) - costs.seconds_awake
 
 
-def choose(seconds: float, threads: int, now: float, state: State, costs: Costs) -> tuple[int, State]:
-    """(1 or `threads`, the state after the call) for a call at `now` that takes `seconds` on one thread."""
-    gained = gain(seconds, threads, costs)
+def choose(pace: Pace, threads: int, now: float, state: State, costs: Costs) -> tuple[int, State]:
+    """(1 or `threads`, the state after the call) for a call at `now` of that pace, of which all is known."""
+    seconds, shared = pace
+    gained = seconds - shared
     if gained <= 0:
-        return 1, state
-    shared = seconds - gained  # in a region whose threads are awake
+        return 1, State(state.awake_until, now + seconds, state.saved, state.asked)
     if now < state.awake_until:
         return threads, State(now + shared + costs.seconds_stay, now + shared, 0.0, state.asked)
     is_next = now < state.ends + costs.seconds_stay or state.saved < 0
@@ -82,18 +119,17 @@ def choose(seconds: float, threads: int, now: float, state: State, costs: Costs)
     return threads, State(ends + costs.seconds_stay, ends, 0.0, state.asked)
 
 
-def ended(now: float, state: State) -> State:
-    """The state once it is known that its last call ended `now`, which `choose` reckoned: entries whose operands come
-    from far take twice as long, and the call after would seem to follow a pause in which its threads fell asleep."""
-    late = now - state.ends
-    awake_until = state.awake_until + late if state.awake_until >= state.ends else state.awake_until
+def ended(now: float, state: State, threads: int) -> State:
+    """The state once it is known that its last call, on so many threads, ended `now`, which `choose` reckoned: entries
+    whose operands come from far take twice as long, and the call after would seem to follow a pause."""
+    awake_until = state.awake_until + (now - state.ends if threads > 1 else 0.0)
     return State(awake_until, now, state.saved, state.asked)
 
 
-def asks(seconds: float, threads: int, now: float, state: State, costs: Costs) -> bool:
-    """Whether a call that was given `threads` finds out first if they have cores of their own: what it may lose is more
-    than what it gains, and it is a while since the last time."""
-    return now - state.asked > SECONDS_ASK and gain(seconds, threads, costs) < DEBT * costs.seconds_asleep
+def asks(pace: Pace, now: float, state: State, costs: Costs) -> bool:
+    """Whether a call that was given all threads finds out first if they have cores of their own: what it may lose is
+    more than what it gains, and it is a while since the last time."""
+    return now - state.asked > SECONDS_ASK and pace.alone - pace.shared < DEBT * costs.seconds_asleep
 
 
 def answered(are_free: bool, now: float, state: State, costs: Costs) -> State:

@@ -38,16 +38,32 @@ SECONDS_IDLE = 4e-3
 GAPS = (10e-6, 20e-6, 40e-6, 80e-6, 160e-6, 320e-6)
 """Times after which a region is entered to find how long its threads stay awake."""
 
-TURNS = 9
+TIMES = 9
+"""Times that a cost is measured."""
 
 DISTURBED = 0.1
 """Share of the cost of waking threads from which on the entry of a region whose threads are awake is not believed."""
 
 
+SPACE = 8
+"""Numbers from one thread's to the next one's: a cache line."""
+
+TURNS = 50_000
+"""Turns, some 200 us, that a thread waits for the others to begin: waking one takes about half of it."""
+
+
 @njit(nogil=True, error_model="numpy", parallel=True)
-def _region(places):
-    for part in prange(places.size):
-        places[part] = part
+def _region(begun, turns):
+    """A region that is empty, or whose parts wait until all have begun, each for so many turns at most."""
+    for part in prange(begun.size // SPACE):
+        begun[SPACE * part] = 1
+        for turn in range(turns):
+            missing = 0
+            for other in range(begun.size // SPACE):
+                missing += begun[SPACE * other] == 0
+            if missing == 0:
+                break
+            begun[SPACE * part] = turn + 1  # while something is written, what is read is read again
 
 
 @njit(nogil=True, error_model="numpy")
@@ -59,14 +75,22 @@ def _entries(indices, data, x, out):
 @functools.cache
 def _enter(threads: int) -> Callable[[], object]:
     """An empty region with parts for so many threads."""
-    return functools.partial(_region, np.zeros(4 * threads, np.int64))
+    return functools.partial(_region, np.zeros(4 * threads * SPACE, np.int64), 0)
+
+
+def wake(threads: int) -> None:
+    """Wake so many threads, and wait awake until they are.
+
+    Waking a thread takes longer than one waits awake for the others at the end of a region. Whoever wakes threads by
+    his work so falls asleep there himself, and they while he is woken: call after call then pays for both.
+    """
+    _region(np.zeros(threads * SPACE, np.int64), TURNS)
 
 
 def seconds_awake(threads: int) -> float:
     """Seconds to enter a region of so many threads now, once they are woken."""
-    enter = _enter(threads)
-    enter()
-    return _seconds(enter)
+    wake(threads)
+    return _seconds(_enter(threads))
 
 
 def _seconds(call: Callable[[], object]) -> float:
@@ -84,24 +108,24 @@ def _wait(seconds: float) -> None:
 
 def measure(threads: int) -> Costs:
     """The costs with so many threads, the number of those in use. Takes about 60 ms, and the code of two loops."""
-    enter = _enter(threads)
+    enter, waking = _enter(threads), functools.partial(wake, threads)
     enter()
     awake, asleep = [], []
-    for _ in range(TURNS):
+    for _ in range(TIMES):
         sleep(SECONDS_IDLE)
-        asleep.append(_seconds(enter))
+        asleep.append(_seconds(waking))
         awake += [_seconds(enter) for _ in range(5)]
-    least, usual = min(awake), sorted(asleep)[TURNS // 4]  # others may hold the cores for the rest
-    return Costs(least, max(usual, least), _seconds_stay(enter, 2 * least + 1e-6), _seconds_work())
+    least, usual = min(awake), sorted(asleep)[TIMES // 4]  # others may hold the cores for the rest
+    return Costs(least, max(usual, least), _seconds_stay(threads, 2 * least + 1e-6), _seconds_work())
 
 
-def _seconds_stay(enter: Callable[[], object], most: float) -> float:
-    """The longest of `GAPS` up to which a region is entered in `most` seconds."""
-    stay = GAPS[0] / 2
+def _seconds_stay(threads: int, most: float) -> float:
+    """The longest of `GAPS` up to which a region of so many threads is entered in `most` seconds."""
+    enter, stay = _enter(threads), GAPS[0] / 2
     for gap in GAPS:
         taken = []
         for _ in range(5):
-            enter(), enter()
+            wake(threads)
             _wait(gap)
             taken.append(_seconds(enter))
         if statistics.median(taken) > most:
@@ -122,14 +146,14 @@ def _seconds_work() -> float:
     indices, x = random.integers(0, ENTRIES, ENTRIES, np.int32), np.ones(ENTRIES, np.float32)
     call = functools.partial(_entries, indices, x, x, np.empty_like(x))
     call()
-    return min(_seconds(call) for _ in range(5 * TURNS)) / (ENTRIES * WORK_OF_ENTRY)
+    return min(_seconds(call) for _ in range(5 * TIMES)) / (ENTRIES * WORK_OF_ENTRY)
 
 
 @functools.cache
 def costs(threads: int) -> Costs:
     """The costs with so many threads, from what is kept or measured now; kept where nothing disturbed them and the
     folder can be written."""
-    file = folder_of(_region) / f"entry-{_digest(threads)}.json"
+    file = folder_of(_region) / f"region-{_digest(threads)}.json"
     with contextlib.suppress(OSError, ValueError, TypeError):  # not there, or not as it was written: measured again
         return checked(json.loads(file.read_text(encoding="utf-8")))
     measured = measure(threads)

@@ -13,13 +13,13 @@ import os
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
-from time import perf_counter
 
 import numba
 import numpy as np
 from numba import prange
 
 from kernels import choice, entry_costs
+from kernels.choosing import Choices
 from kernels.code_cache import njit
 from kernels.private import of_numba
 
@@ -119,13 +119,15 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ThisThread(threading.local):
-    """What is known of the thread that asks: whether its calls stay on it, None for what pays; the state of its
-    choices, whether the call that it makes is one of them, and how many of its calls were given all threads."""
+    """What is known of the thread that asks: whether its calls stay on it, None for what pays; its choices, whether the
+    call that it makes is one of them, and how many of its calls were given all threads."""
 
     is_serial: bool | None = None
-    state = choice.ASLEEP
     is_chosen = False
     calls_parallel = 0
+
+    def __init__(self) -> None:
+        self.choices = Choices()
 
 
 this_thread = ThisThread()
@@ -173,34 +175,23 @@ def is_serial(work: int, *, within: bool = False) -> bool:
     if (work < LEAST_WORK and own.is_serial is not False) or (count := get_threads()) == 1:
         own.is_chosen = False
         return True
-    if own.is_serial is None:
+    own.is_chosen = own.is_serial is None and not within
+    if own.is_chosen and own.choices.threads(work, count) == 1:
+        return True
+    if within and own.is_serial is None:
         costs = entry_costs.costs(count)
-        seconds = work * costs.seconds_work
-        own.is_chosen = False
-        if choice.gain(seconds, count, costs) <= 0 or (not within and _chosen(seconds, count, costs) == 1):
+        if choice.gain(work * costs.seconds_work, count, costs) <= 0:
             return True
     own.calls_parallel += 1
     return False
 
 
-def _chosen(seconds: float, count: int, costs: choice.Costs) -> int:
-    """1 or `count` threads for a call of so many seconds on one; the state of this thread's choices goes on."""
-    own, now = this_thread, perf_counter()
-    own.is_chosen = True
-    chosen, own.state = choice.choose(seconds, count, now, own.state, costs)
-    if chosen > 1 and choice.asks(seconds, count, now, own.state, costs):
-        are_free = entry_costs.seconds_awake(count) < choice.BUSY * costs.seconds_awake
-        own.state = choice.answered(are_free, perf_counter(), own.state, costs)
-        return count if are_free else 1
-    return chosen
-
-
 def ended() -> None:
-    """Tell that the call for which `is_serial` was asked is over, so that the next choice knows how long ago."""
+    """Tell that the call for which `is_serial` was asked is over: what it took is learned, and when the next begins."""
     own = this_thread
     if own.is_chosen:
         own.is_chosen = False
-        own.state = choice.ended(perf_counter(), own.state)
+        own.choices.ended()
 
 
 def may_overlap() -> bool:

@@ -10,7 +10,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """
 
-from kernels import plan
+from kernels import plan, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
@@ -42,9 +42,12 @@ _rows = RowLoop(_row)
 def cpu(segments, rows, values, g, out):
     """On the cores of this machine."""
     width = g.shape[1]
-    bounds = cut_rows(segments, values.size, width)
     bytes_row = g.itemsize * width
     head = head_of(rows.size, out.shape[0], bytes_row)
+    if short_columns.suits(segments, rows.size, width, head):
+        short_columns.add(segments, rows, values, g, out)
+        return
+    bounds = cut_rows(segments, values.size, width)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
     _rows[shape](bounds, width, segments, rows, values, g, out)
     ended()

@@ -9,7 +9,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     csr_t_dense without its values: a sum of rows, which is csr_dense_ones for A.T in CSR form
 """
 
-from kernels import plan
+from kernels import plan, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense_ones
 from kernels.registry import register
@@ -41,8 +41,12 @@ def cpu(segments, rows, g, out):
     """On the cores of this machine."""
     width = g.shape[1]
     bytes_row = g.itemsize * width
+    head = head_of(rows.size, out.shape[0], bytes_row)
+    if short_columns.suits(segments, rows.size, width, head):
+        short_columns.add(segments, rows, None, g, out)
+        return
     bounds = cut_rows(segments, rows.size, width)
-    shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head_of(rows.size, out.shape[0], bytes_row)
+    shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
     _rows[shape](bounds, width, segments, rows, g, out)
     ended()
 

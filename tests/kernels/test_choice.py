@@ -5,21 +5,40 @@ import json
 
 import pytest
 
-from kernels import entry_costs
-from kernels.choice import ASLEEP, DEBT, SECONDS_ASK, Costs, answered, asks, choose, ended, gain
+from kernels import choosing, entry_costs
+from kernels.choice import (
+    ASLEEP,
+    DEBT,
+    DRIFT,
+    SECONDS_ASK,
+    Costs,
+    Pace,
+    answered,
+    asks,
+    choose,
+    ended,
+    expected,
+    gain,
+    learned,
+)
 
 COSTS = Costs(seconds_awake=2e-6, seconds_asleep=95e-6, seconds_stay=40e-6, seconds_work=1e-10)
 US = 1e-6
+
+
+def of(seconds: float, costs: Costs = COSTS) -> Pace:
+    """What is reckoned of a call that takes so long on one thread."""
+    return expected(Pace(seconds), 2, costs)
 
 
 def calls(seconds: float, pause: float, count: int, costs: Costs = COSTS, slower: float = 1.0) -> list[int]:
     """Threads of so many calls of `seconds` on one thread, with a pause after each; they take `slower` times that."""
     now, state, came = 0.0, ASLEEP, []
     for _ in range(count):
-        threads, state = choose(seconds, 2, now, state, costs)
+        threads, state = choose(of(seconds, costs), 2, now, state, costs)
         came.append(threads)
         now += slower * (state.ends - now if state.ends > now else seconds)
-        state = ended(now, state)
+        state = ended(now, state, threads)
         now += pause
     return came
 
@@ -61,20 +80,20 @@ def test_pauses_after_calls_that_take_longer_than_reckoned_are_seen():
 
 def test_threads_that_went_to_sleep_are_not_taken_for_awake():
     costs = COSTS
-    threads, state = choose(300 * US, 2, 0.0, ASLEEP, costs)
+    threads, state = choose(of(300 * US), 2, 0.0, ASLEEP, costs)
     assert threads == 2
-    assert choose(30 * US, 2, state.ends + 39 * US, state, costs)[0] == 2
-    assert choose(30 * US, 2, state.ends + 41 * US, state, costs)[0] == 1
+    assert choose(of(30 * US), 2, state.ends + 39 * US, state, costs)[0] == 2
+    assert choose(of(30 * US), 2, state.ends + 41 * US, state, costs)[0] == 1
 
 
 def test_a_pause_forgets_what_was_saved():
     now, state = 0.0, ASLEEP
     for _ in range(9):
-        _, state = choose(30 * US, 2, now, state, COSTS)
+        _, state = choose(of(30 * US), 2, now, state, COSTS)
         now = state.ends
     assert state.saved == pytest.approx(90 * US)
-    assert choose(30 * US, 2, now, state, COSTS)[1].saved == 0.0  # spent
-    assert choose(30 * US, 2, now + 50 * US, state, COSTS)[1].saved == pytest.approx(10 * US)
+    assert choose(of(30 * US), 2, now, state, COSTS)[1].saved == 0.0  # spent
+    assert choose(of(30 * US), 2, now + 50 * US, state, COSTS)[1].saved == pytest.approx(10 * US)
 
 
 def test_after_a_slow_region_calls_save_up_many_prices_whatever_the_pauses():
@@ -82,18 +101,18 @@ def test_after_a_slow_region_calls_save_up_many_prices_whatever_the_pauses():
     assert state.saved == -DEBT * COSTS.seconds_asleep
     now, came = 0.0, []
     for pause in [1.0] * 10 + [0.0] * 5:
-        threads, state = choose(200 * US, 2, now, state, COSTS)
+        threads, state = choose(of(200 * US), 2, now, state, COSTS)
         came.append(threads)
         now += 200 * US + pause
     assert came == [1] * 13 + [2, 2]  # each gains 78 us; 10 prices of 95 and one more are saved by 14
 
 
 def test_threads_are_asked_for_once_in_a_while_and_not_for_long_calls():
-    assert asks(300 * US, 2, 0.0, ASLEEP, COSTS)
+    assert asks(of(300 * US), 0.0, ASLEEP, COSTS)
     state = answered(True, 1.0, ASLEEP, COSTS)
-    assert not asks(300 * US, 2, 1.0 + 0.9 * SECONDS_ASK, state, COSTS)
-    assert asks(300 * US, 2, 1.0 + 1.1 * SECONDS_ASK, state, COSTS)
-    assert not asks(10e-3, 2, 0.0, ASLEEP, COSTS)
+    assert not asks(of(300 * US), 1.0 + 0.9 * SECONDS_ASK, state, COSTS)
+    assert asks(of(300 * US), 1.0 + 1.1 * SECONDS_ASK, state, COSTS)
+    assert not asks(of(10e-3), 0.0, ASLEEP, COSTS)
 
 
 @pytest.mark.parametrize("seconds", [3 * US, 10 * US, 30 * US, 100 * US, 240 * US, 260 * US, 1e-3])
@@ -103,6 +122,80 @@ def test_no_run_of_calls_takes_much_longer_than_on_one_thread(seconds, pause):
     for count in (1, 5, 20):
         assert spent(seconds, pause, count) < 1.5 * seconds * count
     assert spent(seconds, pause, 1000) <= 1.001 * seconds * 1000
+
+
+def test_calls_that_take_longer_shared_than_alone_are_soon_made_alone():
+    pace, came = of(20 * US), []
+    for _ in range(100):
+        came.append(1 if pace.alone <= pace.shared else 2)
+        pace = learned(pace, 20 * US if came[-1] == 1 else 40 * US, came[-1])
+    assert came == [2] * 2 + [1] * 98
+    assert pace.shared > pace.alone == pytest.approx(20 * US, rel=0.01)
+
+
+def test_what_was_measured_long_ago_is_measured_again():
+    pace, alone = Pace(20 * US, 10 * US), 0
+    for _ in range(10_000):
+        if pace.alone > pace.shared:
+            pace = learned(pace, 10 * US, 2)
+        else:
+            alone, pace = alone + 1, learned(pace, 20 * US, 1)
+    assert 5 < alone < 100
+
+
+def test_one_call_that_another_program_held_up_changes_little():
+    held_up = learned(of(20 * US), 8e-3, 1)
+    assert held_up.alone == pytest.approx(25 * US)
+    assert held_up.shared < held_up.alone
+    assert 0 < DRIFT < 0.01
+
+
+class Clock:
+    """A clock that stands still but for what calls are said to take; threads that sleep take `wakes` to be woken."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now, self.woken = 0.0, 0
+        monkeypatch.setattr(choosing, "perf_counter", lambda: self.now)
+        monkeypatch.setattr(choosing.entry_costs, "costs", lambda count: COSTS)
+        monkeypatch.setattr(choosing.entry_costs, "wake", lambda count: self.wake() and None)
+        monkeypatch.setattr(choosing.entry_costs, "seconds_awake", lambda count: self.wake())
+
+    def wake(self) -> float:
+        self.now += COSTS.seconds_asleep
+        self.woken += 1
+        return COSTS.seconds_awake
+
+    def calls(self, choices: choosing.Choices, alone: float, shared: float, count: int) -> list[int]:
+        """Threads of so many calls, all of the work that is reckoned to take 3 us."""
+        came = []
+        for _ in range(count):
+            came.append(choices.threads(30_000, 2))
+            self.now += alone if came[-1] == 1 else shared
+            choices.ended()
+        return came
+
+
+def test_calls_that_take_longer_than_reckoned_get_their_threads(monkeypatch):
+    """Rows of a table of many pages: 28 us where 3 are reckoned, which no second thread would be worth."""
+    clock, choices = Clock(monkeypatch), choosing.Choices()
+    came = clock.calls(choices, 28 * US, 16 * US, 200)
+    assert came[:10] == [1] * 10
+    assert came[-100:] == [2] * 100
+    assert clock.woken < 5
+
+
+def test_calls_for_which_threads_do_nothing_go_back_to_one(monkeypatch):
+    clock, choices = Clock(monkeypatch), choosing.Choices()
+    came = clock.calls(choices, 28 * US, 40 * US, 400)
+    assert 0 < came.count(2) < 20
+
+
+def test_calls_of_other_work_know_nothing_of_it(monkeypatch):
+    clock, choices = Clock(monkeypatch), choosing.Choices()
+    clock.calls(choices, 28 * US, 16 * US, 50)
+    assert [key[0] for key in choices.paces] == [2]
+    clock.now += 1.0
+    assert choices.threads(60_000, 2) == 1
 
 
 def test_more_threads_gain_more_and_cost_what_they_cost():

@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels import choice, threads
+from kernels import choice, choosing, threads
 from kernels.choice import Costs
+from kernels.choosing import Choices
 
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
@@ -53,7 +54,8 @@ def known_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     """Costs that no machine measured, and threads that sleep."""
     monkeypatch.setattr(threads.entry_costs, "costs", lambda count: COSTS)
     monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: COSTS.seconds_awake)
-    monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
+    monkeypatch.setattr(threads.entry_costs, "wake", lambda count: None)
+    monkeypatch.setattr(threads.this_thread, "choices", Choices())
     monkeypatch.setattr(threads.this_thread, "is_serial", None)
     threads.set_threads(2)
 
@@ -84,7 +86,7 @@ def test_within_compiled_code_the_work_alone_decides() -> None:
     for _ in range(50):
         assert threads.is_serial(40_000, within=True)
         assert not threads.is_serial(60_000, within=True)
-    assert threads.this_thread.state == choice.ASLEEP
+    assert threads.this_thread.choices.state == choice.ASLEEP
 
 
 @needs_two
@@ -216,13 +218,13 @@ def test_what_cuts_its_rows_by_cost_tells_when_its_call_has_ended():
 @needs_two
 def test_the_next_choice_starts_from_where_the_call_before_ended(monkeypatch):
     clock = iter([1.0, 1.5])
-    monkeypatch.setattr(threads, "perf_counter", lambda: next(clock))
+    monkeypatch.setattr(choosing, "perf_counter", lambda: next(clock))
     monkeypatch.setattr(threads.entry_costs, "costs", lambda count: Costs(1e-6, 1.0, 1e-4, 1e-9))
-    monkeypatch.setattr(threads.this_thread, "state", choice.ASLEEP)
+    monkeypatch.setattr(threads.this_thread, "choices", Choices())
     monkeypatch.setattr(threads.this_thread, "is_serial", None)
     threads.set_threads(2)
     assert threads.is_serial(10 * threads.LEAST_WORK)
-    assert threads.this_thread.state.ends < 1.1
+    assert threads.this_thread.choices.state.ends < 1.1
     threads.ended()
-    assert threads.this_thread.state.ends == 1.5
+    assert threads.this_thread.choices.state.ends == 1.5
     threads.ended()  # of a call that made no choice: no clock is read

@@ -1,0 +1,59 @@
+"""The choices that a thread makes of one thread or all for its calls, by the clock: `kernels.choice` says how."""
+
+from time import perf_counter
+from typing import NamedTuple
+
+from kernels import choice, entry_costs
+from kernels.choice import Costs, Pace
+
+Key = tuple[int, int, int]
+"""Threads, and work to a fourth: calls of one key are taken to be alike."""
+
+
+class Call(NamedTuple):
+    """The call that is being made: what it is known by, its pace as expected, its threads, whether it woke them, and
+    when it began."""
+
+    key: Key
+    pace: Pace
+    threads: int
+    woke: bool
+    start: float
+
+
+class Choices:
+    """The choices of one thread: their state, and what calls were measured to take, by their work."""
+
+    def __init__(self) -> None:
+        self.state = choice.ASLEEP
+        self.paces: dict[Key, Pace] = {}
+        self._call: Call | None = None
+
+    def threads(self, work: int, count: int) -> int:
+        """1 or `count` threads, which are awake then, for a call of `work` multiply-adds that is now made."""
+        costs, now, bits = entry_costs.costs(count), perf_counter(), work.bit_length()
+        key = count, bits, work >> max(bits - 3, 0)
+        pace = choice.expected(self.paces.get(key) or Pace(work * costs.seconds_work), count, costs)
+        is_awake = now < self.state.awake_until
+        chosen, self.state = choice.choose(pace, count, now, self.state, costs)
+        if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):
+            chosen, now = 1, perf_counter()
+        self._call = Call(key, pace, chosen, chosen > 1 and not is_awake, now)
+        return chosen
+
+    def _are_ready(self, pace: Pace, count: int, is_awake: bool, now: float, costs: Costs) -> bool:
+        """Whether so many threads are awake, which are woken for it, and have cores of their own as far as asked."""
+        if choice.asks(pace, now, self.state, costs):
+            are_free = entry_costs.seconds_awake(count) < choice.BUSY * costs.seconds_awake
+            self.state = choice.answered(are_free, perf_counter(), self.state, costs)
+            return are_free
+        if not is_awake:
+            entry_costs.wake(count)
+        return True
+
+    def ended(self) -> None:
+        """Learn what the call took that ends now."""
+        (key, pace, threads, woke, start), now = self._call, perf_counter()
+        if not woke:
+            self.paces[key] = choice.learned(pace, now - start, threads)
+        self.state = choice.ended(now, self.state, threads)
