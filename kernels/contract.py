@@ -122,6 +122,7 @@ class Kernel:
     `writes` names the parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
     `prepare`, of rivals with data structures of their own, takes the operands and returns a call without arguments,
     which a benchmark times: its result is what was computed, or None where `out` holds it.
+    `why_below` says what keeps calls from the bound that follows from `cost`, where it is known, for a page of results.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Kernel:
     rival_of: str | None = None
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
+    why_below: str = ""
     parsed: tuple = field(init=False, repr=False, default=())
     trusted: Callable | None = field(init=False, repr=False, default=None)
 

@@ -12,6 +12,7 @@ Source     Counting sort, Knuth vol. 3, 5.2; differs: the counters become the ro
 import numpy as np
 from numba import prange
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices
 from kernels.plan import index_type
@@ -167,6 +168,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.NEW_MEMORY,
         writes=(),
     )
 )

@@ -12,7 +12,7 @@ Source     Definition of the coordinate form
 import numpy as np
 from numba import prange
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices
 from kernels.registry import register
@@ -72,6 +72,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.NEW_MEMORY,
         writes=(),
     )
 )

@@ -11,6 +11,7 @@ Source     Gustavson 1978, permuted transposition; here A in CSC is A.T in CSR, 
 
 import numpy as np
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_coo_rows
 from kernels.convert.coo_to_csr import group
@@ -68,6 +69,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.NEW_MEMORY,
         writes=(),
     )
 )

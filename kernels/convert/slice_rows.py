@@ -12,7 +12,7 @@ Source     Definition of the compressed form
 import numpy as np
 from numba import prange
 
-from kernels import devices, reused
+from kernels import devices, reasons, reused
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -159,6 +159,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.NEW_MEMORY,
         writes=(),
     )
 )

@@ -10,7 +10,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     Gustavson 1978 on A.T in CSR form, restricted to the rows that are not empty
 """
 
-from kernels import plan, short_columns
+from kernels import plan, reasons, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
@@ -81,5 +81,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.SHORT_COLUMNS,
     )
 )

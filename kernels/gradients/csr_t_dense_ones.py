@@ -9,7 +9,7 @@ Limits     z < 2**63; one column with most of the entries stays on one thread
 Source     csr_t_dense without its values: a sum of rows, which is csr_dense_ones for A.T in CSR form
 """
 
-from kernels import plan, short_columns
+from kernels import plan, reasons, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense_ones
 from kernels.registry import register
@@ -78,5 +78,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.SHORT_COLUMNS,
     )
 )

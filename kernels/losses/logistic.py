@@ -14,6 +14,7 @@ import math
 import numpy as np
 from numba import prange
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
@@ -125,6 +126,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=f"{reasons.FEW_NUMBERS}; with more, the sum of the losses is of float64",
         writes=("gradient",),
     )
 )

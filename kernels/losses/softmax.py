@@ -183,6 +183,8 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below="rows are short: their largest, their sum, its division and its logarithm are single numbers, and "
+        "each waits for the one before",
         writes=("gradient",),
     )
 )

@@ -12,6 +12,7 @@ Source     Least squares; differs: loss and gradient in one pass
 import numpy as np
 from numba import prange
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
@@ -101,6 +102,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
         writes=("gradient",),
     )
 )

@@ -17,7 +17,7 @@ import numpy as np
 from numba import prange
 from numba.cpython.unsafe.numbers import trailing_zeros
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -259,6 +259,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.LOOKED_UP,
         writes=(),
     )
 )

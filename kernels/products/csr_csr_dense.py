@@ -92,5 +92,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below="rows have few terms and lengths that no processor guesses",
     )
 )

@@ -9,6 +9,7 @@ Limits     z < 2**63, R*N < 2**63
 Source     Gustavson 1978, row-wise form; differs: the result is dense, so columns are not merged
 """
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
@@ -81,5 +82,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.GATHERED_ROWS,
     )
 )

@@ -11,7 +11,7 @@ Source     (A.T @ x.T).T: x and the result are transposed in memory, so that row
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.transpose import transpose
 from kernels.gradients import csr_t_dense_full
@@ -61,5 +61,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.ZEROS,
     )
 )

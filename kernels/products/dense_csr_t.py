@@ -11,7 +11,7 @@ Source     (A @ x.T).T: x and the result are transposed in memory, so that rows 
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.transpose import transpose
 from kernels.products import csr_dense
@@ -61,5 +61,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.ZEROS,
     )
 )

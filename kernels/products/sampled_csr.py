@@ -14,7 +14,7 @@ Source     Sampled dense-dense product; differs: of a, too, only the entries are
 import numpy as np
 from numba import prange
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
@@ -102,5 +102,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.LOOKED_UP,
     )
 )

@@ -13,7 +13,7 @@ Source     Merge of sorted lists, Knuth vol. 3, 5.2.4, every step without a bran
 import numpy as np
 from numba import prange
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
@@ -132,6 +132,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.SORTED_FIRST,
         writes=(),
     )
 )

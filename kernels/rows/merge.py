@@ -11,7 +11,7 @@ Source     Radix sort and segmented sum: the sort is that of the batch plan, the
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices as on_device
 from kernels.plan import index_type, sort_segments
@@ -77,6 +77,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.SORTED_FIRST,
         writes=(),
     )
 )

@@ -11,7 +11,7 @@ Source     Intersection of sorted lists, every step without a branch
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import blocks, source
@@ -110,6 +110,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FOUND_ROWS,
         writes=(),
     )
 )

@@ -11,6 +11,7 @@ Source     Definition; rows that go to memory are asked for ahead of their use
 
 import numpy as np
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.copies import copy_rows, names_of
 from kernels.gpu.source import source
@@ -76,5 +77,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FOUND_ROWS,
     )
 )

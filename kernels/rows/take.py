@@ -11,7 +11,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.copies import GROUPS, copy_rows, group_of, names_of
 from kernels.gpu.source import NARROW, blocks, c_name, source
@@ -89,5 +89,6 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FOUND_ROWS,
     )
 )

@@ -17,6 +17,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kernels import reasons
 from kernels.contract import Kernel, KernelError, Sizes
 from kernels.gpu import updates
 from kernels.registry import get, register
@@ -126,6 +127,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
             writes=rule.written,
+            why_below="" if kind == "dense" else reasons.FOUND_ROWS,
         )
     )
 

@@ -11,7 +11,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
@@ -90,6 +90,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FOUND_ROWS,
         writes=("weights",),
     )
 )

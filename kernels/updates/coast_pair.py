@@ -12,6 +12,7 @@ Source     Definition; rows that come from memory are asked for ahead of their u
 
 import numpy as np
 
+from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.registry import register
 from kernels.threads import ended
@@ -92,6 +93,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FOUND_ROWS,
         writes=("weights", "state"),
     )
 )

@@ -12,7 +12,7 @@ Source     Definition
 import numpy as np
 from numba import prange
 
-from kernels import devices
+from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import ELEMENTS, names_of, total
 from kernels.gpu.source import c_name, grid, source
@@ -83,6 +83,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        why_below=reasons.FEW_NUMBERS,
         writes=(),
     )
 )

@@ -2,7 +2,6 @@
 
 import pytest
 
-import kernels
 from tests.support.bench_rows import row
 from workbench import store
 from workbench.analysis import bound_shares, goals
@@ -31,16 +30,15 @@ def test_the_lowest_mean_comes_first_with_what_binds_most_often():
 
 
 def test_a_kernel_that_is_near_needs_no_reason():
-    lines = bound_shares.lines(frame(row("merge_rows", bound_share=0.2), row("add_rows", width=4, bound_share=0.7)))
-    assert [(line[0], line[1], bool(line[4])) for line in lines] == [
-        ("merge_rows", "20 %", True),
-        ("add_rows", "70 %", False),
+    near = row("add_rows", width=4, bound_share=0.7, why_below="it never is")
+    lines = bound_shares.lines(
+        frame(row("merge_rows", bound_share=0.2, why_below="it sorts"), near, row("plan", width=8))
+    )
+    assert [(line[0], line[1], line[4]) for line in lines] == [
+        ("merge_rows", "20 %", "it sorts"),
+        ("sddmm", "50 %", ""),
+        ("add_rows", "70 %", ""),
     ]
-
-
-def test_every_reason_is_of_a_kernel():
-    for reason in bound_shares.REASONS.values():
-        assert any(bound_shares.why(name) == reason for name in kernels.names())
 
 
 def test_the_goal_names_those_that_are_below():

@@ -30,6 +30,8 @@ class Ready:
     cost: Cost
     traffic: Traffic = UNKNOWN
     seconds_once: float = 0.0
+    why_below: str = ""
+    """What keeps calls from their bound, where it is known."""
     steps: int = 1
     """What a call does so often; times are of one."""
     phases: Callable[[], dict[str, float]] | None = None
@@ -141,7 +143,7 @@ def _ready(kernel: Kernel, setting: Setting) -> Ready:
     out = next((arg for arg, (name, _, _) in zip(args, kernel.parsed, strict=True) if name == "out"), None)
     if kernel.prepare:
         judged = functools.partial(_into, out, judged)
-    return Ready(call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once)
+    return Ready(call, judged, kernel.cost(setting.sizes), setting.traffic(kernel), once, kernel.why_below)
 
 
 def _into(out: np.ndarray, judged: Judge, returned: Any) -> float:

@@ -128,7 +128,7 @@ def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Ro
         cold=traffic.cold,
         work=dict(cost.work),
     )
-    row = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds}
+    row = {"seconds_bound": least, "bound_by": by, "bound_share": least / seconds, "why_below": ready.why_below}
     return row | {"bytes_lines": traffic.bytes_lines, "cold": traffic.cold}
 
 

@@ -62,6 +62,7 @@ _TABLE = {
         seconds_bound number no call can be faster on this machine, from rates measured in the same run, seconds
         bound_by text what makes that bound: stream, gather or instructions
         bound_share number seconds_bound / seconds
+        why_below text what keeps the kernel from that bound, in words, where it is known
         error number largest relative error of the timed call against the float64 reference
         error_allowed number error above which a contender gets no time
         bytes_needed integer bytes it would have needed; null unless it did not fit
