@@ -29,11 +29,13 @@ class Choices:
         self.paces: dict[Key, Pace] = {}
         self._call: Call | None = None
 
-    def threads(self, work: int, count: int) -> int:
-        """1 or `count` threads, which are awake then, for a call of `work` multiply-adds that is now made."""
-        costs, now, bits = entry_costs.costs(count), perf_counter(), work.bit_length()
+    def threads(self, work: int, count: int, costs: Costs, timed: bool) -> int:
+        """1 or `count` threads, which are awake then, for a call of `work` multiply-adds that is now made; where it is
+        `timed`, by what such calls took, and `ended` is to follow."""
+        now, bits = perf_counter(), work.bit_length()
         key = count, bits, work >> max(bits - 3, 0)
-        pace = choice.expected(self.paces.get(key) or Pace(work * costs.seconds_work), count, costs)
+        known = self.paces.get(key) if timed else None
+        pace = choice.expected(known or Pace(work * costs.seconds_work), count, costs)
         is_awake = now < self.state.awake_until
         chosen, self.state = choice.choose(pace, count, now, self.state, costs)
         if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):

@@ -164,23 +164,26 @@ def get_threads() -> int:
     return 1 if this_thread.is_serial else of_numba.layer().count()
 
 
-def is_serial(work: int, *, within: bool = False) -> bool:
+def is_serial(work: int, *, within: bool = False, timed: bool = False) -> bool:
     """Whether a call of `work` multiply-adds, which is then made, should stay on one thread: see `kernels.choice`.
 
     A multiply-add is one of vector code; what else a call does counts for as many as take its time. `within` tells a
     region that is one of many in a compiled function: its threads are awake, so the work alone decides, and what sums
-    in another order on many threads has the same bits from run to run.
+    in another order on many threads has the same bits from run to run. `timed` tells that `ended` is called when the
+    call is over, so that it is learned what such calls take.
     """
     own = this_thread
     if (work < LEAST_WORK and own.is_serial is not False) or (count := get_threads()) == 1:
         own.is_chosen = False
         return True
-    own.is_chosen = own.is_serial is None and not within
-    if own.is_chosen and own.choices.threads(work, count) == 1:
-        return True
-    if within and own.is_serial is None:
+    own.is_chosen = timed and own.is_serial is None
+    if own.is_serial is None:
         costs = entry_costs.costs(count)
-        if choice.gain(work * costs.seconds_work, count, costs) <= 0:
+        if within:
+            pays = choice.gain(work * costs.seconds_work, count, costs) > 0
+        else:
+            pays = own.choices.threads(work, count, costs, timed) > 1
+        if not pays:
             return True
     own.calls_parallel += 1
     return False
@@ -202,7 +205,7 @@ def may_overlap() -> bool:
 def call_parallel(function: Callable, work: int, *args: object) -> None:
     """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
     layer = of_numba.layer()
-    if is_serial(work) and (count := layer.count()) > 1:
+    if is_serial(work, timed=True) and (count := layer.count()) > 1:
         layer.set_count(1)
         try:
             function(*args)

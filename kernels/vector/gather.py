@@ -110,9 +110,9 @@ def cut_rows(starts: np.ndarray, entries: int, width: int, more: int = 0, per_ro
     `width` columns, and `more` beside it, is little."""
     rows = starts.size - 1
     work = entries * (width + ENTRY_COST) // SPEED + ROW_WORK * rows + more  # `work_of` without a call
-    return _one_part(rows) if is_serial(work) else equal_cost(starts, parts(), per_row)
+    return _one_part(rows) if is_serial(work, timed=True) else equal_cost(starts, parts(), per_row)
 
 
 def cut_evenly(rows: int, work: int) -> np.ndarray:
     """Parts of as many rows each, one where the work is little."""
-    return _one_part(rows) if is_serial(work) else equal_count(rows, parts())
+    return _one_part(rows) if is_serial(work, timed=True) else equal_count(rows, parts())

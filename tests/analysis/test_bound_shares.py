@@ -1,4 +1,4 @@
-"""Shares of the bound by kernel, and why some are low."""
+"""Shares of the bound by kernel, why some are low, and what a call takes beyond its work."""
 
 import pytest
 
@@ -45,3 +45,15 @@ def test_the_goal_names_those_that_are_below():
     (goal,) = goals._share(frame(row("csr_dense", bound_share=0.9), row("softmax", task="softmax", bound_share=0.3)))
     assert goal.measured == "lowest: softmax 30 %, csr_dense 90 %; 1 of 2 kernels are below"
     assert goal.met is False
+
+
+def test_what_a_call_takes_beyond_its_work_is_of_batches_of_one_width():
+    """Products of small batches are measured at many widths; the widest has its own work, and no part in it."""
+    small = [
+        row("csr_dense", width=width, shape="small batch", rows=rows, seconds=seconds, key=f"{rows}, {width}")
+        for width, each in ((16, (3e-6, 5e-6)), (256, (12e-6, 16e-6)))
+        for rows, seconds in zip((32, 64), each, strict=True)
+    ]
+    (goal,) = goals._overhead(frame(*small))
+    assert goal.measured == "1 µs (csr_dense)"
+    assert goal.met is True

@@ -156,7 +156,6 @@ class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now, self.woken = 0.0, 0
         monkeypatch.setattr(choosing, "perf_counter", lambda: self.now)
-        monkeypatch.setattr(choosing.entry_costs, "costs", lambda count: COSTS)
         monkeypatch.setattr(choosing.entry_costs, "wake", lambda count: self.wake() and None)
         monkeypatch.setattr(choosing.entry_costs, "seconds_awake", lambda count: self.wake())
 
@@ -169,7 +168,7 @@ class Clock:
         """Threads of so many calls, all of the work that is reckoned to take 3 us."""
         came = []
         for _ in range(count):
-            came.append(choices.threads(30_000, 2))
+            came.append(choices.threads(30_000, 2, COSTS, timed=True))
             self.now += alone if came[-1] == 1 else shared
             choices.ended()
         return came
@@ -195,7 +194,12 @@ def test_calls_of_other_work_know_nothing_of_it(monkeypatch):
     clock.calls(choices, 28 * US, 16 * US, 50)
     assert [key[0] for key in choices.paces] == [2]
     clock.now += 1.0
-    assert choices.threads(60_000, 2) == 1
+    assert choices.threads(60_000, 2, COSTS, timed=True) == 1
+    clock.calls(choices, 28 * US, 16 * US, 50)
+    clock.now += 1.0
+    before = dict(choices.paces)
+    assert [choices.threads(30_000, 2, COSTS, timed=False) for _ in range(20)] == [1] * 20, "nobody tells what it takes"
+    assert choices.paces == before
 
 
 def test_more_threads_gain_more_and_cost_what_they_cost():

@@ -223,7 +223,7 @@ def test_the_next_choice_starts_from_where_the_call_before_ended(monkeypatch):
     monkeypatch.setattr(threads.this_thread, "choices", Choices())
     monkeypatch.setattr(threads.this_thread, "is_serial", None)
     threads.set_threads(2)
-    assert threads.is_serial(10 * threads.LEAST_WORK)
+    assert threads.is_serial(10 * threads.LEAST_WORK, timed=True)
     assert threads.this_thread.choices.state.ends < 1.1
     threads.ended()
     assert threads.this_thread.choices.state.ends == 1.5
