@@ -48,8 +48,8 @@ DISTURBED = 0.1
 SPACE = 8
 """Numbers from one thread's to the next one's: a cache line."""
 
-TURNS = 50_000
-"""Turns, some 200 us, that a thread waits for the others to begin: waking one takes about half of it."""
+TURNS = 30_000
+"""Turns, some 130 us, that a thread waits for the others to begin: waking one takes about half of it."""
 
 
 @njit(nogil=True, error_model="numpy", parallel=True)
