@@ -68,6 +68,10 @@ ASLEEP = State(float("-inf"), float("-inf"), 0.0, float("-inf"))
 """Of a thread that has made no call."""
 
 
+SECONDS_CHOICE = 1.5e-6
+"""What a choice takes itself, and what is learned from its call; a call that gains less stays on one thread."""
+
+
 class Pace(NamedTuple):
     """Seconds that calls of about the same work take: on one thread, and shared by threads that are awake, 0 where that
     is not known yet."""
@@ -78,7 +82,14 @@ class Pace(NamedTuple):
 
 def expected(pace: Pace, threads: int, costs: Costs) -> Pace:
     """The pace with what is not known yet reckoned."""
-    return pace if pace.shared else Pace(pace.alone, pace.alone - gain(pace.alone, threads, costs))
+    if pace.shared:
+        return pace
+    return Pace(pace.alone, pace.alone - gain(pace.alone, threads, costs))
+
+
+def pays(pace: Pace) -> bool:
+    """Whether calls of that pace, of which all is known, gain by more threads that are awake."""
+    return pace.alone - pace.shared > SECONDS_CHOICE
 
 
 def learned(pace: Pace, taken: float, threads: int) -> Pace:
@@ -107,7 +118,7 @@ def choose(pace: Pace, threads: int, now: float, state: State, costs: Costs) -> 
     """(1 or `threads`, the state after the call) for a call at `now` of that pace, of which all is known."""
     seconds, shared = pace
     gained = seconds - shared
-    if gained <= 0:
+    if not pays(pace):
         return 1, State(state.awake_until, now + seconds, state.saved, state.asked)
     if now < state.awake_until:
         return threads, State(now + shared + costs.seconds_stay, now + shared, 0.0, state.asked)

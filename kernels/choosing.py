@@ -10,10 +10,21 @@ Key = tuple[int, int, int]
 """Threads, and work to a fourth: calls of one key are taken to be alike."""
 
 
-class Call(NamedTuple):
-    """The call that is being made: what it is known by, its pace as expected, its threads, whether it woke them, and
-    when it began."""
+UNTIMED = 15
+"""Calls of the same work that follow one which gains nothing, and are not timed: that takes as long as a short call."""
 
+NEAR = 1.25
+"""Of what was expected a call takes so much at most, where it is known what such calls take."""
+
+MOST_KEPT = 1024
+"""Numbers of work that are remembered for it."""
+
+
+class Call(NamedTuple):
+    """The call that is being made: its work, what it is known by, its pace as expected, its threads, whether it woke
+    them, and when it began."""
+
+    work: int
     key: Key
     pace: Pace
     threads: int
@@ -27,6 +38,7 @@ class Choices:
     def __init__(self) -> None:
         self.state = choice.ASLEEP
         self.paces: dict[Key, Pace] = {}
+        self._untimed: dict[int, int] = {}
         self._call: Call | None = None
 
     def threads(self, work: int, count: int, costs: Costs, timed: bool) -> int:
@@ -40,8 +52,15 @@ class Choices:
         chosen, self.state = choice.choose(pace, count, now, self.state, costs)
         if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):
             chosen, now = 1, perf_counter()
-        self._call = Call(key, pace, chosen, chosen > 1 and not is_awake, now)
+        self._call = Call(work, key, pace, chosen, chosen > 1 and not is_awake, now)
         return chosen
+
+    def stays(self, work: int) -> bool:
+        """Whether a call of that work was found to gain nothing a few calls ago, so that it is not asked again yet."""
+        left = self._untimed.get(work, 0)
+        if left:
+            self._untimed[work] = left - 1
+        return left > 0
 
     def _are_ready(self, pace: Pace, count: int, is_awake: bool, now: float, costs: Costs) -> bool:
         """Whether so many threads are awake, which are woken for it, and have cores of their own as far as asked."""
@@ -55,7 +74,11 @@ class Choices:
 
     def ended(self) -> None:
         """Learn what the call took that ends now."""
-        (key, pace, threads, woke, start), now = self._call, perf_counter()
+        (work, key, pace, threads, woke, start), now = self._call, perf_counter()
         if not woke:
-            self.paces[key] = choice.learned(pace, now - start, threads)
+            self.paces[key] = pace = choice.learned(pace, now - start, threads)
+            if now - start < NEAR * pace.alone and not choice.pays(pace):
+                if len(self._untimed) >= MOST_KEPT:
+                    self._untimed.clear()
+                self._untimed[work] = UNTIMED
         self.state = choice.ended(now, self.state, threads)

@@ -6,8 +6,7 @@ from numba import prange
 from kernels.threads import compiled_parallel, equal_count, parts
 
 RANGE = 8
-"""Entries of a cache line each that a row has in a range on average, at least: a loop over fewer takes longer to
-begin."""
+"""Entries that a row has in a range on average, at least: a loop over fewer takes longer to begin."""
 
 SAMPLE = 1024
 """Entries that are looked at to cut the columns into ranges with as many entries each."""

@@ -173,11 +173,15 @@ def is_serial(work: int, *, within: bool = False, timed: bool = False) -> bool:
     call is over, so that it is learned what such calls take.
     """
     own = this_thread
-    if (work < LEAST_WORK and own.is_serial is not False) or (count := get_threads()) == 1:
-        own.is_chosen = False
+    own.is_chosen = False
+    if work < LEAST_WORK and own.is_serial is not False:
         return True
-    own.is_chosen = timed and own.is_serial is None
+    if timed and own.is_serial is None and own.choices.stays(work):
+        return True
+    if (count := get_threads()) == 1:
+        return True
     if own.is_serial is None:
+        own.is_chosen = timed
         costs = entry_costs.costs(count)
         if within:
             pays = choice.gain(work * costs.seconds_work, count, costs) > 0

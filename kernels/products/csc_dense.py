@@ -83,8 +83,7 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
     columns, width = x.shape
-    lines = -(-width * x.itemsize // LINE)  # entries of wide rows take longer, so that fewer of them make a range
-    count = min(get_threads(), indices.size * lines // (ranges.RANGE * max(columns, 1)))
+    count = min(get_threads(), indices.size // (ranges.RANGE * max(columns, 1)))
     if count > 1 and not is_serial(work_of(indices.size, width)):
         entries = _by_range(indptr, indices, data, count, width * x.itemsize >= LINE)
         if entries is not None:

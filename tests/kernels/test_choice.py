@@ -20,6 +20,7 @@ from kernels.choice import (
     expected,
     gain,
     learned,
+    pays,
 )
 
 COSTS = Costs(seconds_awake=2e-6, seconds_asleep=95e-6, seconds_stay=40e-6, seconds_work=1e-10)
@@ -127,7 +128,7 @@ def test_no_run_of_calls_takes_much_longer_than_on_one_thread(seconds, pause):
 def test_calls_that_take_longer_shared_than_alone_are_soon_made_alone():
     pace, came = of(20 * US), []
     for _ in range(100):
-        came.append(1 if pace.alone <= pace.shared else 2)
+        came.append(2 if pays(pace) else 1)
         pace = learned(pace, 20 * US if came[-1] == 1 else 40 * US, came[-1])
     assert came == [2] * 2 + [1] * 98
     assert pace.shared > pace.alone == pytest.approx(20 * US, rel=0.01)
@@ -136,7 +137,7 @@ def test_calls_that_take_longer_shared_than_alone_are_soon_made_alone():
 def test_what_was_measured_long_ago_is_measured_again():
     pace, alone = Pace(20 * US, 10 * US), 0
     for _ in range(10_000):
-        if pace.alone > pace.shared:
+        if pays(pace):
             pace = learned(pace, 10 * US, 2)
         else:
             alone, pace = alone + 1, learned(pace, 20 * US, 1)
@@ -187,6 +188,13 @@ def test_calls_for_which_threads_do_nothing_go_back_to_one(monkeypatch):
     clock, choices = Clock(monkeypatch), choosing.Choices()
     came = clock.calls(choices, 28 * US, 40 * US, 400)
     assert 0 < came.count(2) < 20
+
+
+def test_calls_that_gain_nothing_are_timed_once_in_a_while_only(monkeypatch):
+    clock, choices = Clock(monkeypatch), choosing.Choices()
+    clock.calls(choices, 3 * US, 3 * US, 1)
+    assert [choices.stays(30_000) for _ in range(17)] == [True] * 15 + [False] * 2
+    assert not choices.stays(30_001)
 
 
 def test_calls_of_other_work_know_nothing_of_it(monkeypatch):
