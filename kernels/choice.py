@@ -93,8 +93,8 @@ def pays(pace: Pace) -> bool:
 
 
 def learned(pace: Pace, taken: float, threads: int) -> Pace:
-    """The pace, of which all is known, after a call that took so long: a quarter of the way there, and no further than
-    from half to twice what was expected, for another program may have held the core.
+    """The pace after a call that took so long: a quarter of the way there, and no further than from half to twice what
+    was expected, for another program may have held the core. Of calls that were shared all must be known.
 
     >>> learned(Pace(8e-6, 6e-6), 5e-3, 2).shared
     7.5e-06

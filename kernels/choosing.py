@@ -21,11 +21,12 @@ MOST_KEPT = 1024
 
 
 class Call(NamedTuple):
-    """The call that is being made: its work, what it is known by, its pace as expected, its threads, whether it woke
-    them, and when it began."""
+    """The call that is being made: its work, what it is known by, its pace as known and as expected, its threads,
+    whether it woke them, and when it began."""
 
     work: int
     key: Key
+    known: Pace
     pace: Pace
     threads: int
     woke: bool
@@ -46,13 +47,13 @@ class Choices:
         `timed`, by what such calls took, and `ended` is to follow."""
         now, bits = perf_counter(), work.bit_length()
         key = count, bits, work >> max(bits - 3, 0)
-        known = self.paces.get(key) if timed else None
-        pace = choice.expected(known or Pace(work * costs.seconds_work), count, costs)
+        known = (self.paces.get(key) if timed else None) or Pace(work * costs.seconds_work)
+        pace = choice.expected(known, count, costs)
         is_awake = now < self.state.awake_until
         chosen, self.state = choice.choose(pace, count, now, self.state, costs)
         if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):
             chosen, now = 1, perf_counter()
-        self._call = Call(work, key, pace, chosen, chosen > 1 and not is_awake, now)
+        self._call = Call(work, key, known, pace, chosen, chosen > 1 and not is_awake, now)
         return chosen
 
     def stays(self, work: int) -> bool:
@@ -74,9 +75,9 @@ class Choices:
 
     def ended(self) -> None:
         """Learn what the call took that ends now."""
-        (work, key, pace, threads, woke, start), now = self._call, perf_counter()
+        (work, key, known, pace, threads, woke, start), now = self._call, perf_counter()
         if not woke:
-            self.paces[key] = pace = choice.learned(pace, now - start, threads)
+            self.paces[key] = choice.learned(known if threads == 1 else pace, now - start, threads)
             if now - start < NEAR * pace.alone and not choice.pays(pace):
                 if len(self._untimed) >= MOST_KEPT:
                     self._untimed.clear()

@@ -16,20 +16,15 @@ _FLAGS = {"error_model": "numpy", "fastmath": {"contract", "nsz"}}
 
 EXP_SMALLEST = np.float32(-87.33654)
 """Below it exp is less than the smallest normal float32, and the result is zero."""
-LOG2_E = np.float32(1.44269504)
-LN2_HIGH = np.float32(0.693359375)
-LN2_LOW = np.float32(-2.12194440e-4)
-ROUND = np.float32(1.5 * 2**23)
+_LOG2_E = np.float32(1.44269504)
+_LN2_HIGH = np.float32(0.693359375)
+_LN2_LOW = np.float32(-2.12194440e-4)
+_ROUND = np.float32(1.5 * 2**23)
 """Added to a float32 it leaves the nearest integer in the lowest bits."""
-ROUND_BITS = int(ROUND.view(np.int32))
-EXP_TERMS = tuple(
-    map(
-        np.float32,
-        (1.9875691500e-4, 1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1),
-    )
-)
-"""Cephes expf, https://www.netlib.org/cephes: exp(r) = 1 + r + r^2 * polynomial for |r| <= ln(2) / 2."""
-_E0, _E1, _E2, _E3, _E4, _E5 = EXP_TERMS
+_ROUND_BITS = int(_ROUND.view(np.int32))
+# Cephes expf, https://www.netlib.org/cephes: exp(r) = 1 + r + r^2 * polynomial for |r| <= ln(2) / 2
+_E0, _E1, _E2 = np.float32(1.9875691500e-4), np.float32(1.3981999507e-3), np.float32(8.3334519073e-3)
+_E3, _E4, _E5 = np.float32(4.1665795894e-2), np.float32(1.6666665459e-1), np.float32(5.0000001201e-1)
 # atanh(s) = s + s^3/3 + s^5/5 + ...: with s <= 1/3 the first term left out is below 1e-8 of the sum
 _A3, _A5, _A7 = np.float32(1 / 3), np.float32(1 / 5), np.float32(1 / 7)
 _A9, _A11, _A13 = np.float32(1 / 9), np.float32(1 / 11), np.float32(1 / 13)
@@ -51,12 +46,12 @@ def _exp_of_negative(x):
         return lambda x: math.exp(x)
 
     def exp32(x):
-        rounded = np.float32(x * LOG2_E + ROUND)
-        n = rounded - ROUND
-        r = (x - n * LN2_HIGH) - n * LN2_LOW
+        rounded = np.float32(x * _LOG2_E + _ROUND)
+        n = rounded - _ROUND
+        r = (x - n * _LN2_HIGH) - n * _LN2_LOW
         p = ((((_E0 * r + _E1) * r + _E2) * r + _E3) * r + _E4) * r + _E5
         p = p * r * r + r + np.float32(1)
-        power = np.int32((rounded.view(np.int32) - ROUND_BITS + 127) << 23).view(np.float32)
+        power = np.int32((rounded.view(np.int32) - _ROUND_BITS + 127) << 23).view(np.float32)
         return np.float32(0) if x < EXP_SMALLEST else p * power
 
     return exp32

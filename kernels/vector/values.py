@@ -13,9 +13,6 @@ if TYPE_CHECKING:
 I64 = ir.IntType(64)
 
 INSTRUCTIONS = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv"}
-EXPONENT_ZERO = 127
-"""The exponent of a float32 as its bits have it, where it is 0."""
-
 FUNCTIONS = {"fma": "fmuladd"}
 """Functions that LLVM has under another name."""
 
@@ -93,14 +90,6 @@ class Vectors(Backend):
     def spread(self, number: Float) -> Float:
         """The number in every lane of the tile."""
         return number if _is_vector(number.value) else Float(self, self.lane.spread(number.value))
-
-    def power_of_two(self, number: Float, bits_zero: int) -> Float:
-        """Two to the power of an integer that the lowest bits of a float32 hold: `bits_zero` where it is 0."""
-        builder, kind = self.lane.builder, ir.IntType(32)
-        kind = ir.VectorType(kind, number.value.type.count) if _is_vector(number.value) else kind
-        constant = lambda n: ir.Constant(kind, [n] * kind.count if isinstance(kind, ir.VectorType) else n)  # noqa: E731
-        exponent = builder.sub(builder.bitcast(number.value, kind), constant(bits_zero - EXPONENT_ZERO))
-        return Float(self, builder.bitcast(builder.shl(exponent, constant(23)), number.value.type))
 
     def masked(self, number: Float, bits: ir.Value) -> Float:
         """It, or zero where the integer `bits` of its size is zero and not all ones."""
