@@ -1,14 +1,12 @@
 """The choices that a thread makes of one thread or all for its calls, by the clock: `kernels.choice` says how."""
 
 from time import perf_counter
-from typing import NamedTuple
 
 from kernels import choice, entry_costs
 from kernels.choice import Costs, Pace
 
 Key = tuple[int, int, int]
 """Threads, and work to a fourth: calls of one key are taken to be alike."""
-
 
 UNTIMED = 15
 """Calls of the same work that follow one which gains nothing, and are not timed: that takes as long as a short call."""
@@ -19,18 +17,9 @@ NEAR = 1.25
 MOST_KEPT = 1024
 """Numbers of work that are remembered for it."""
 
-
-class Call(NamedTuple):
-    """The call that is being made: its work, what it is known by, its pace as known and as expected, its threads,
-    whether it woke them, and when it began."""
-
-    work: int
-    key: Key
-    known: Pace
-    pace: Pace
-    threads: int
-    woke: bool
-    start: float
+Call = tuple[int, Key, Pace, Pace, int, bool, float]
+"""The call that is being made: its work, what it is known by, its pace as known and as expected, its threads, whether
+it woke them, and when it began. A tuple alone, for it is made anew with every call."""
 
 
 class Choices:
@@ -53,7 +42,7 @@ class Choices:
         chosen, self.state = choice.choose(pace, count, now, self.state, costs)
         if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):
             chosen, now = 1, perf_counter()
-        self._call = Call(work, key, known, pace, chosen, chosen > 1 and not is_awake, now)
+        self._call = work, key, known, pace, chosen, chosen > 1 and not is_awake, now
         return chosen
 
     def stays(self, work: int) -> bool:
