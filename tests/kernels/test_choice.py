@@ -3,9 +3,10 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
-from kernels import choosing, entry_costs
+from kernels import choosing, entry_costs, threads
 from kernels.choice import (
     ASLEEP,
     DEBT,
@@ -250,3 +251,15 @@ def test_costs_of_this_machine_are_in_order():
     costs = entry_costs.measure(1)
     assert 0 < costs.seconds_awake <= costs.seconds_asleep
     assert entry_costs.checked(dataclasses.asdict(costs)) == costs
+
+
+def test_waiting_for_a_thread_that_has_no_core_ends():
+    before = threads.get_threads()
+    begun = np.zeros(2 * entry_costs.SPACE, np.int64)
+    threads.set_threads(1)
+    try:
+        entry_costs._region(begun, 100)
+    finally:
+        threads.set_threads(before)
+    assert begun[0] == 100, "it has waited for the other part, which comes after it"
+    assert begun[entry_costs.SPACE] == 1, "which found that all had begun"
