@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from kernels import choosing, entry_costs, threads
+from kernels import choosing, entry_costs
 from kernels.choice import (
     ASLEEP,
     DEBT,
@@ -23,6 +23,7 @@ from kernels.choice import (
     learned,
     pays,
 )
+from kernels.threads import get_threads, set_threads
 
 COSTS = Costs(seconds_awake=2e-6, seconds_asleep=95e-6, seconds_stay=40e-6, seconds_work=1e-10)
 US = 1e-6
@@ -254,12 +255,12 @@ def test_costs_of_this_machine_are_in_order():
 
 
 def test_waiting_for_a_thread_that_has_no_core_ends():
-    before = threads.get_threads()
+    before = get_threads()
     begun = np.zeros(2 * entry_costs.SPACE, np.int64)
-    threads.set_threads(1)
+    set_threads(1)
     try:
         entry_costs._region(begun, 100)
     finally:
-        threads.set_threads(before)
+        set_threads(before)
     assert begun[0] == 100, "it has waited for the other part, which comes after it"
     assert begun[entry_costs.SPACE] == 1, "which found that all had begun"
