@@ -25,11 +25,12 @@ it woke them, and when it began. A tuple alone, for it is made anew with every c
 class Choices:
     """The choices of one thread: their state, and what calls were measured to take, by their work."""
 
+    _call: Call
+
     def __init__(self) -> None:
         self.state = choice.ASLEEP
         self.paces: dict[Key, Pace] = {}
         self._untimed: dict[int, int] = {}
-        self._call: Call | None = None
 
     def threads(self, work: int, count: int, costs: Costs, timed: bool) -> int:
         """1 or `count` threads, which are awake then, for a call of `work` multiply-adds that is now made; where it is
