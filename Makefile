@@ -11,6 +11,8 @@ BIN := $(VENV)/bin
 INSTALL := $(BIN)/python -m pip install --quiet --disable-pip-version-check --constraint constraints.txt
 # Most of the thousands of files of packages are never imported: Python compiles those that are when they are.
 UNCOMPILED := $(INSTALL) --no-compile
+# What it compiles must be kept: else each of the hundred processes that tests start would compile all that it imports.
+unexport PYTHONDONTWRITEBYTECODE
 INPUTS := pyproject.toml constraints.txt
 
 .PHONY: demo test peers bounds lab lint clean
