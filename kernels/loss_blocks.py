@@ -15,17 +15,19 @@ from kernels.registry import names
 class _Loss(NamedTuple):
     block: Callable
     curvature: float
+    element: Callable | None
 
 
 _blocks: dict[str, _Loss] = {}
 
 
-def register_block(name: str, block: Callable, curvature: float) -> None:
+def register_block(name: str, block: Callable, curvature: float, element: Callable | None = None) -> None:
     """Give the loss of that kernel as a compiled function.
 
-    `curvature` bounds the second derivative of a row's loss by its scores, in any direction.
+    `curvature` bounds the second derivative of a row's loss by its scores, in any direction. Of a loss that is a sum
+    over scores `element(score, target, one)` gives what one of them adds and its derivative; `one` is of their type.
     """
-    _blocks[name] = _Loss(block, curvature)
+    _blocks[name] = _Loss(block, curvature, element)
 
 
 def losses() -> list[str]:
@@ -43,6 +45,11 @@ def _get(name: str) -> _Loss:
 def block_of(name: str) -> Callable:
     """The compiled function of that loss; an unknown one is a `KernelError` that lists those there are."""
     return _get(name).block
+
+
+def element_of(name: str) -> Callable | None:
+    """The compiled function of one score of that loss; None where a row's scores have a loss together."""
+    return _get(name).element
 
 
 def curvature_of(name: str) -> float:

@@ -6,9 +6,9 @@ import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import loops, ways
+from kernels.epochs import loops, placed, ways
 from kernels.epochs.loops import make_serial
-from kernels.epochs.parallel import PARTS, Work, make_parallel
+from kernels.epochs.parallel import PARTS, Listed, make_parallel
 from kernels.epochs.programs import programs_for
 from kernels.epochs.touched import Touched, hashing_for
 from kernels.loss_blocks import wrong_label
@@ -135,25 +135,24 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     weights, settings = call.arrays[0], _given(call)
     stepped, beside, units, work_untouched = _untouched(rule, call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
-    entries = _largest_batch(call.indptr, call.order, batch_rows)
+    entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
     work = entries * (ENTRY_WORK + width) // REGIONS + work_untouched
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way)
-    rows = _rows(call, width)
+    rows, is_placed = _rows(call, width), placed.suits(entries, *weights.shape)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
+    store = placed.placed_for(parts, *weights.shape, weights.dtype) if is_placed else _listed(call, batch_rows, parts)
+    scratch = _scratch(rows, batch_rows, weights, parts)
     shared = rows, call.order, batch_rows, trained, _is_far(call)
-    most = max(min(entries, weights.shape[0]), 1)
-    hashing, places = hashing_for(weights.shape[0], most)
-    scratch = _scratch(rows, batch_rows, weights, most, parts)
     if parts == 1:
-        touched = Touched(*(array[0] for array in _stacked(1, places, most)))
-        own = loops.Scratch(scratch.scores[0], scratch.targets[0], scratch.slope, scratch.sums)
-        return make_serial(programs, loss)(*shared, hashing, touched, own, of_intercept, losses)
-    work = _work(parts, most, weights)
-    loop = make_parallel(programs, loss)
-    return loop(*shared, hashing, _stacked(parts, places, most), scratch, of_intercept, losses, work)
+        own = loops.Scratch(scratch.scores[0], scratch.targets[0], scratch.slope)
+        alone = store if is_placed else _alone(store)
+        return make_serial(programs, loss, is_placed)(*shared, own, alone, of_intercept, losses)
+    told = np.zeros(parts), np.zeros(parts, np.int64)
+    loop = make_parallel(programs, loss, is_placed)
+    return loop(*shared, scratch, store, of_intercept, losses, np.uint64(_group(weights)), told)
 
 
 def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
@@ -190,25 +189,36 @@ def _rows(call: Call, width: int) -> loops.Rows:
     return loops.Rows(call.indptr, call.indices, call.data, targets, call.counts)
 
 
-def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, most: int, parts: int) -> loops.Scratch:
-    """Memory for a batch of so many rows of which each part touches up to `most` columns."""
+def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int) -> loops.Scratch:
+    """Memory for a batch of so many rows."""
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
     scores, slope = aligned.empty((parts, at_once, width), dtype), aligned.empty((batch_rows, width), dtype)
     targets = np.empty((parts, at_once, *rows.targets.shape[1:]), rows.targets.dtype)
-    return loops.Scratch(scores, targets, slope, aligned.empty((parts * most, width), dtype))
+    return loops.Scratch(scores, targets, slope)
 
 
-def _stacked(parts: int, places: int, most: int) -> Touched:
-    """Tables of touched columns, a row for each part."""
+def _listed(call: Call, batch_rows: int, parts: int) -> Listed:
+    """Memory for the columns that each part of a batch touches."""
+    weights = call.arrays[0]
+    columns, width = weights.shape
+    most = max(min(_largest_batch(call.indptr, call.order, batch_rows), columns), 1)
+    hashing, places = hashing_for(columns, most)
     slots = np.full((parts, places), -1, np.int32)
-    return Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))
+    stacked = Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))
+    owned, starts = np.empty((parts, most), np.int64), np.zeros((parts, parts + 2), np.int64)
+    ends, group = np.zeros((parts, parts), np.int64), np.array([_group(weights)], np.uint64)
+    sums = aligned.empty((parts * most, width), weights.dtype)
+    return Listed(hashing, stacked, sums, np.zeros(parts, np.int64), owned, starts, ends, group)
 
 
-def _work(parts: int, most: int, weights: np.ndarray) -> Work:
-    """What the parts tell each other; columns of one line have one owner where there are many."""
+def _alone(listed: Listed) -> loops.Alone:
+    """What one thread takes of it."""
+    touched = Touched(*(array[0] for array in listed.stacked))
+    return loops.Alone(listed.hashing, touched, listed.sums, listed.counts)
+
+
+def _group(weights: np.ndarray) -> int:
+    """Bits of the number of columns that have one owner: those of one line, where there are many."""
     columns_a_line = max(aligned.LINE // (weights.itemsize * weights.shape[1]), 1)
-    group = (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0
-    counts, owned = np.zeros((2, parts), np.int64), np.empty((parts, most), np.int64)
-    starts, ends = np.zeros((parts, parts + 2), np.int64), np.zeros((parts, parts), np.int64)
-    return Work(np.zeros(parts), counts[0], counts[1], owned, starts, ends, np.array([group], np.uint64))
+    return (columns_a_line - 1).bit_length() if weights.shape[0] >= FEW_COLUMNS else 0

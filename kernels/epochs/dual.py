@@ -27,19 +27,16 @@ import numpy as np
 from kernels import aligned
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.loops import Rows, make_look_ahead, named, rises, take_target
+from kernels.epochs.loops import Rows, make_look_ahead, named, take_target
 from kernels.epochs.programs import Programs, programs_for
-from kernels.loss_blocks import block_of, curvature_of, wrong_label
+from kernels.epochs.row_squares import squares_of
+from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
-from kernels.threads import compiled
 from kernels.vector.lanes import emit_row
 from kernels.vector.tiles import cache_bytes
 
 TURNS, MOVED = 3, 0.1
 """How often a row has its step at most, and how far one must move a score for another to follow."""
-
-FEW_ENTRIES = 32
-"""Entries of a row whose columns are compared each with each, for duplicates."""
 
 
 class Call(NamedTuple):
@@ -125,9 +122,37 @@ class Scratch(NamedTuple):
     change: np.ndarray
 
 
-def make_turns(loss: str) -> Callable:
+def make_turns(loss: str, width: int) -> Callable:
     """The steps of a row from its scores: (loss before them, place of a wrong target or -1), `change` filled."""
-    block = block_of(loss)
+    element = element_of(loss)
+    return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
+
+
+def make_turns_of_one(element: Callable) -> Callable:
+    """`make_turns` of one score, all in registers: through arrays they take as long as all else in a row."""
+
+    def turns(dual, row, count, factor, numbers, scratch):
+        one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
+        rate = one / (one + factor * count * numbers.curvature)
+        before, slope = element(score, target, one)
+        step = -(count * slope + own) * rate
+        change = step
+        for _ in range(1, TURNS):
+            moved = factor * step
+            if not abs(moved) > MOVED:
+                break
+            score += moved
+            _, slope = element(score, target, one)
+            step = -(count * slope + own + change) * rate
+            change += step
+        scratch.change[0, 0] = change
+        return np.float64(before), -1
+
+    return inlined(turns)
+
+
+def make_turns_of_block(block: Callable) -> Callable:
+    """`make_turns` of several scores, or of a loss that they have together."""
 
     def turns(dual, row, count, factor, numbers, scratch):
         target, scores, slope, change = scratch
@@ -153,9 +178,9 @@ def make_turns(loss: str) -> Callable:
 
 
 @functools.cache
-def make_loop(programs: Programs, loss: str) -> Callable:
+def make_loop(programs: Programs, loss: str, width: int) -> Callable:
     """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
-    score, add, turns, look_ahead = programs.score, programs.add, make_turns(loss), make_look_ahead(programs)
+    score, add, turns, look_ahead = programs.score, programs.add, make_turns(loss, width), make_look_ahead(programs)
 
     def dual_rows(rows, squares, order, weights, dual, intercept, added, numbers, is_far, scratch, losses):
         width, change = weights.shape[1], scratch.change
@@ -201,7 +226,7 @@ def cpu(loss: str, *args) -> np.ndarray:
     numbers = Numbers(number(1), number(call.scale), number(square), number(curvature_of(loss)))
     is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
     operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
-    wrong = make_loop(programs, loss)(rows, *operands)
+    wrong = make_loop(programs, loss, width)(rows, *operands)
     if wrong >= 0:
         row = call.order[wrong]
         raise wrong_label(row, call.targets[row], width)
@@ -213,39 +238,6 @@ def cost(loss: str, s: Sizes) -> Cost:
     flops = 4 * s.z * s.N + TURNS * (get_kernel(loss).cost(s).flops + 6 * s.R * s.N)
     moved = s.z * (s.index + s.value) + (s.R + 1) * s.index + 3 * s.R * s.N * s.value + 2 * s.U * s.N * s.value
     return Cost(flops, moved, 2 * s.z * s.N * s.value)
-
-
-@compiled
-def _squares(indptr, indices, data, out):
-    for row in range(out.size):
-        start, stop, total = indptr[row], indptr[row + 1], 0.0
-        if rises(indices, start, stop):
-            for k in range(start, stop):
-                total += np.float64(data[k]) * data[k]
-        elif stop - start <= FEW_ENTRIES:
-            for k in range(start, stop):
-                for other in range(start, stop):
-                    total += np.float64(data[k]) * data[other] * (indices[k] == indices[other])
-        else:
-            place = np.argsort(indices[start:stop])
-            column, entry = indices[start + place[0]], 0.0
-            for p in place:
-                if indices[start + p] != column:
-                    total += entry * entry
-                    column, entry = indices[start + p], 0.0
-                entry += data[start + p]
-            total += entry * entry
-        out[row] = total
-
-
-def squares_of(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray) -> np.ndarray:
-    """The sum of squares of each row of a matrix in CSR form [T], of the type of data; duplicates are summed before.
-
-    O(z), and O(z log z) in rows whose columns do not rise.
-    """
-    out = np.empty(indptr.size - 1, data.dtype)
-    _squares(indptr, indices, data, out)
-    return out
 
 
 def arguments(loss: str, case: Case) -> tuple:

@@ -13,8 +13,9 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined, njit
+from kernels.epochs import placed
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import find, forget, put
+from kernels.epochs.touched import Hashing, Touched, find, forget, put
 from kernels.epochs.ways import ALL, make_after, make_before
 from kernels.loss_blocks import block_of
 from kernels.vector.lanes import emit_row
@@ -56,12 +57,20 @@ class Trained(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Memory of some rows of a batch: scores and targets of a block of them, slopes [R, N], sums [U, N]."""
+    """Memory of some rows of a batch: scores and targets of a block of them, slopes [R, N]."""
 
     scores: np.ndarray
     targets: np.ndarray
     slope: np.ndarray
+
+
+class Alone(NamedTuple):
+    """On one thread: sums [U, N] of a batch's gradient, how columns are found, those touched, and their number [1]."""
+
+    hashing: Hashing
+    touched: Touched
     sums: np.ndarray
+    counts: np.ndarray
 
 
 def named(function: Callable, *parts: object) -> Callable:
@@ -95,17 +104,17 @@ def make_forward(programs: Programs, loss: str) -> Callable:
     score, block, look_ahead = programs.score, block_of(loss), make_look_ahead(programs)
 
     def forward(rows, order, first, last, share, arrays, added, is_far, scratch):
-        weights, total = arrays[0], 0.0
-        for begin in range(first, last, scratch.scores.shape[0]):
-            end = min(begin + scratch.scores.shape[0], last)
+        (scores, targets, slopes), weights, total = scratch, arrays[0], 0.0
+        for begin in range(first, last, scores.shape[0]):
+            end = min(begin + scores.shape[0], last)
             for place in range(begin, end):
                 look_ahead(rows, order, place, arrays, is_far)
                 row = np.uint64(order[place])
-                operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scratch.scores)
+                operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scores)
                 emit_row(score, place - begin, weights.shape[1], operands)
-                take_target(scratch.targets, place - begin, rows.targets, row)
-            slope = scratch.slope[begin - first : end - first]
-            part, wrong = block(scratch.scores[: end - begin], scratch.targets[: end - begin], slope, share)
+                take_target(targets, place - begin, rows.targets, row)
+            slope = slopes[begin - first : end - first]
+            part, wrong = block(scores[: end - begin], targets[: end - begin], slope, share)
             if wrong >= 0:
                 return total, begin + wrong
             total += part
@@ -198,37 +207,60 @@ def make_step_intercept(programs: Programs) -> Callable:
     return inlined(step_intercept)
 
 
-@functools.cache
-def make_serial(programs: Programs, loss: str) -> Callable:
-    """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1."""
+def make_whole(programs: Programs, loss: str, is_placed: bool) -> tuple[Callable, Callable]:
+    """(Scores, slopes and sums of a batch on one thread, the step by them on the columns that it touches)."""
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
+    if is_placed:
+        return placed.make_pass(programs, forward), placed.make_step(programs)
+
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
+        if wrong < 0 and is_summed:
+            store.counts[0] = gather(rows, order, first, last, scratch.slope, store.hashing, store.touched, store.sums)
+        return total, wrong
+
+    def step(owner, parts, stepped, settings, at, store):
+        columns = store.touched.columns
+        operands = (store.counts[0], *stepped, columns, columns, store.sums, settings, at)
+        emit_row(steps, 0, store.sums.shape[1], operands)
+        forget(store.touched, store.counts[0])
+
+    return inlined(one_pass), inlined(step)
+
+
+@functools.cache
+def make_serial(programs: Programs, loss: str, is_placed: bool) -> Callable:
+    """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1.
+
+    `store` is where the gradient is summed: a `placed.Placed` or an `Alone`.
+    """
+    one_pass, step_touched = make_whole(programs, loss, is_placed)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs)
     before, after = make_before(programs), make_after(programs)
 
-    def serial(rows, order, batch_rows, trained, is_far, hashing, touched, scratch, intercept, losses):
-        numbers, sums_intercept = intercept
-        weights = trained.arrays[0]
+    def serial(rows, order, batch_rows, trained, is_far, scratch, store, intercept, losses):
+        (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
+        arrays, added, settings = trained.arrays, trained.added, trained.settings
         for step in range(losses.size):
-            first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
+            first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
-            share = weights.dtype.type(1 / (last - first))
-            before(0, 1, ALL, rows, order[first:last], trained.arrays, trained.beside, step)
-            total, wrong = forward(rows, order, first, last, share, trained.arrays, trained.added, is_far, scratch)
+            share, row = added.dtype.type(1 / (last - first)), order[first]
+            slope = slopes[: last - first]
+            own = Scratch(scores, targets, slope)
+            is_one = last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1])
+            before(0, 1, ALL, rows, order[first:last], arrays, trained.beside, step)
+            total, wrong = one_pass(0, rows, order, first, last, share, arrays, added, is_far, own, store, not is_one)
             if wrong >= 0:
                 return wrong
             losses[step] = total / (last - first)
-            slope, row = scratch.slope[: last - first], order[first]
-            if last - first == 1 and rises(rows.indices, rows.indptr[row], rows.indptr[row + 1]):
+            if is_one:
                 step_one(rows, row, slope, trained, at)
             else:
-                count = gather(rows, order, first, last, slope, hashing, touched, scratch.sums)
-                operands = (touched.columns, touched.columns, scratch.sums, trained.settings, at)
-                emit_row(steps, 0, weights.shape[1], (count, *trained.stepped, *operands))
-                forget(touched, count)
-            after(0, 1, trained.beside, trained.units, weights.shape[1], trained.settings, at)
+                step_touched(0, 1, trained.stepped, settings, at, store)
+            after(0, 1, trained.beside, trained.units, added.size, settings, at)
             if sums_intercept.size:
                 sum_columns(slope, sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)
         return -1
 
-    return compiled(named(serial, programs, loss))
+    return compiled(named(serial, programs, loss, is_placed))

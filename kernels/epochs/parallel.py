@@ -12,9 +12,10 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined
+from kernels.epochs import placed
 from kernels.epochs.loops import Scratch, compiled, make_forward, make_gather, make_step_intercept, named, sum_columns
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import Touched, find, forget, owner_of
+from kernels.epochs.touched import Hashing, Touched, find, forget, owner_of
 from kernels.epochs.ways import catches_up, is_dense, make_after, make_before
 from kernels.private.of_numba import layer
 from kernels.vector.lanes import emit_row
@@ -24,15 +25,17 @@ PARTS = 8
 """Parts of a batch at most: what is summed for a column is looked for in the parts before."""
 
 
-class Work(NamedTuple):
-    """What the parts tell each other: losses and places of wrong targets [P], numbers of touched columns [P], the
-    columns by owner: `owned` [P, most], where those of each begin `starts` [P, P + 2], and end once merged [P, P].
+class Listed(NamedTuple):
+    """Sums of a batch's gradient for the columns that each part touches: how columns are found, those of each part,
+    `sums` [P * most, N], numbers of touched columns [P], the columns by owner: `owned` [P, most], where those of each
+    begin `starts` [P, P + 2], and end once merged [P, P].
 
     Columns whose numbers differ in no more than the last `group` bits have one owner: they share a line of memory.
     """
 
-    losses: np.ndarray
-    wrong: np.ndarray
+    hashing: Hashing
+    stacked: Touched
+    sums: np.ndarray
     counts: np.ndarray
     owned: np.ndarray
     starts: np.ndarray
@@ -61,23 +64,36 @@ def touched_of(part, stacked):
     return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
 
 
-def make_part(programs: Programs, loss: str) -> Callable:
-    """A part's scores, slopes and sums, for its share of the rows `order[first:last]`."""
-    forward, gather = make_forward(programs, loss), make_gather(programs)
+def make_pass(programs: Programs, forward: Callable) -> Callable:
+    """Scores, slopes and sums of a part's rows `order[first:last]`, for each column that they touch."""
+    gather = make_gather(programs)
 
-    def do_part(part, rows, order, first, last, arrays, added, is_far, hashing, stacked, scratch, work):
-        parts, most = work.owned.shape
-        begin, end = first + (last - first) * part // parts, first + (last - first) * (part + 1) // parts
-        touched, slope = touched_of(part, stacked), scratch.slope[begin - first : end - first]
-        forget(touched, work.counts[part])
-        work.counts[part] = 0
-        own = Scratch(scratch.scores[part], scratch.targets[part], slope, scratch.sums)
-        share = slope.dtype.type(1 / (last - first))
-        work.losses[part], work.wrong[part] = forward(rows, order, begin, end, share, arrays, added, is_far, own)
-        if work.wrong[part] < 0:
-            sums = scratch.sums[part * most : (part + 1) * most]
-            work.counts[part] = gather(rows, order, begin, end, slope, hashing, touched, sums)
-            divide(touched.columns, work.counts[part], work.starts[part], work.owned[part], work.group[0])
+    def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
+        touched, most, counts = touched_of(part, store.stacked), store.owned.shape[1], store.counts
+        forget(touched, counts[part])
+        counts[part] = 0
+        total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
+        if wrong < 0 and is_summed:
+            sums = store.sums[part * most : (part + 1) * most]
+            counts[part] = gather(rows, order, first, last, scratch.slope, store.hashing, touched, sums)
+            divide(touched.columns, counts[part], store.starts[part], store.owned[part], store.group[0])
+        return total, wrong
+
+    return inlined(one_pass)
+
+
+def make_part(programs: Programs, loss: str, is_placed: bool) -> Callable:
+    """A part's scores, slopes and sums, for its share of the rows `order[first:last]`; its loss and wrong target."""
+    one_pass = (placed.make_pass if is_placed else make_pass)(programs, make_forward(programs, loss))
+
+    def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
+        parts, count = wrong.size, last - first
+        begin, end = first + count * part // parts, first + count * (part + 1) // parts
+        slope = scratch.slope[begin - first : end - first]
+        own, share = Scratch(scratch.scores[part], scratch.targets[part], slope), slope.dtype.type(1 / count)
+        part_losses[part], wrong[part] = one_pass(
+            part, rows, order, begin, end, share, arrays, added, is_far, own, store, True
+        )
 
     return inlined(do_part)
 
@@ -96,51 +112,53 @@ def make_merge(programs: Programs) -> Callable:
     """The step on the columns of one owner, by what all parts have summed for these."""
     add, listed = programs.add, programs.listed
 
-    def merge(owner, stepped, settings, at, hashing, stacked, sums, work):
-        (parts, most), width = work.owned.shape, sums.shape[1]
+    def merge(owner, parts, stepped, settings, at, store):
+        hashing, stacked, sums, owned = store.hashing, store.stacked, store.sums, store.owned
+        most, width = owned.shape[1], sums.shape[1]
         for part in range(parts):
-            kept = work.starts[part, owner]
-            for place in range(work.starts[part, owner], work.starts[part, owner + 1]):
-                number = work.owned[part, place]
+            kept = store.starts[part, owner]
+            for place in range(store.starts[part, owner], store.starts[part, owner + 1]):
+                number = owned[part, place]
                 holder = holder_of(stacked.columns[part, number], part, hashing, stacked, most)
                 if holder < 0:
-                    work.owned[part, kept] = part * most + number
+                    owned[part, kept] = part * most + number
                     kept += 1
                 else:
                     emit_row(add, holder, width, (sums.dtype.type(1), sums, part * most + number, sums))
-            work.ends[part, owner] = kept
+            store.ends[part, owner] = kept
         for part in range(parts):
-            first, last = part * most + work.starts[part, owner], part * most + work.ends[part, owner]
-            operands = (stacked.columns.reshape(-1), work.owned.reshape(-1), sums, settings, at)
+            first, last = part * most + store.starts[part, owner], part * most + store.ends[part, owner]
+            operands = (stacked.columns.reshape(-1), owned.reshape(-1), sums, settings, at)
             emit_row(listed, first, width, (last, *stepped, *operands))
 
     return inlined(merge)
 
 
 @functools.cache
-def make_parallel(programs: Programs, loss: str) -> Callable:
-    """The loop on several threads, as `loops.make_serial`; arrays of `stacked` and `scratch` have a row for each part,
-    the sums `most` rows."""
-    do_part, merge, step_intercept = make_part(programs, loss), make_merge(programs), make_step_intercept(programs)
+def make_parallel(programs: Programs, loss: str, is_placed: bool) -> Callable:
+    """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
+    a `placed.Placed` or a `Listed`. `told` are losses and places of wrong targets of the parts of a batch [P]."""
+    do_part, step_intercept = make_part(programs, loss, is_placed), make_step_intercept(programs)
+    merge = (placed.make_step if is_placed else make_merge)(programs)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
-    def parallel(rows, order, batch_rows, trained, is_far, hashing, stacked, scratch, intercept, losses, work):
-        (numbers, sums_intercept), parts, group = intercept, work.counts.size, work.group[0]
-        arrays, added, settings, sums = trained.arrays, trained.added, trained.settings, scratch.sums
+    def parallel(rows, order, batch_rows, trained, is_far, scratch, store, intercept, losses, group, told):
+        (numbers, sums_intercept), (part_losses, wrong) = intercept, told
+        arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
         for step in range(losses.size):
             first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
             if misses:
                 each_part(before, parts, (parts, group, rows, order[first:last], arrays, beside, step))
-            shared = arrays, added, is_far, hashing, stacked, scratch, work
+            shared = arrays, added, is_far, scratch, store, part_losses, wrong
             each_part(do_part, parts, (rows, order, first, last, *shared))
             for part in range(parts):
-                if work.wrong[part] >= 0:
-                    return work.wrong[part]
-                losses[step] += work.losses[part] / (last - first)
-            each_part(merge, parts, (stepped, settings, at, hashing, stacked, sums, work))
+                if wrong[part] >= 0:
+                    return wrong[part]
+                losses[step] += part_losses[part] / (last - first)
+            each_part(merge, parts, (parts, stepped, settings, at, store))
             if steps_all:
                 each_part(after, parts, (parts, beside, units, width, settings, at))
             if sums_intercept.size:
@@ -149,4 +167,4 @@ def make_parallel(programs: Programs, loss: str) -> Callable:
         return -1
 
     layer()  # code is linked with its functions
-    return compiled(named(parallel, programs, loss))
+    return compiled(named(parallel, programs, loss, is_placed))

@@ -77,7 +77,7 @@ def block(scores, targets, gradient, scale):
     return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
 
 
-register_block("logistic", block, curvature=0.25)
+register_block("logistic", block, curvature=0.25, element=_element)
 
 
 @compiled_parallel

@@ -31,6 +31,13 @@ def reference(scores, targets, gradient):
     return loss
 
 
+@compiled
+def _element(s, t, one):
+    """(loss, slope) of one score."""
+    error = s - t
+    return 0.5 * (np.float64(error) * error), error
+
+
 @compiled_sums
 def _sum(scores, targets):
     total = 0.0
@@ -54,7 +61,7 @@ def block(scores, targets, gradient, scale):
     return _block(scores.reshape(-1), targets.reshape(-1), gradient.reshape(-1), scale), -1
 
 
-register_block("squared", block, curvature=1.0)
+register_block("squared", block, curvature=1.0, element=_element)
 
 
 @compiled_parallel

@@ -12,7 +12,8 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, choosing, contract, course, judge
+from workbench.bench.fit import cases, child, choosing, contract, course, judge, torch_loop
+from workbench.bench.fit.contenders import ours
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
 from workbench.command import fit as command
@@ -191,7 +192,32 @@ def test_each_kind_of_setting_is_warmed_up_once():
         ("sgd", 1024),
         ("adagrad", 256),
     ]
+    kinds = child.kinds_of(contract.by_decay("logistic"))
+    assert [(kind["optimizer"], "decay" in kind) for kind in kinds] == [
+        ("sgd", False),
+        ("sgd", True),
+        ("adagrad", False),
+    ], "steps with decay have code of their own"
     assert len(child.kinds_of(contract.get("scikit-learn SGDClassifier").values("logistic"))) == 2
+
+
+def test_decay_of_a_setting_reaches_the_training_in_rows_that_are_up_to_date():
+    rows, value = fit_rows.judge_for("logistic").rows, {"optimizer": "sgd", "batch_rows": 32, "rate": 0.5}
+    for launch in ("kernels", "epoch"):
+        chosen = {"format": "csr", "launch": launch}
+        made = ours.setup_for(rows, value | {"decay": 0.25}, chosen)
+        assert (made.update, made.options, made.batch_rows) == ("exact", {"learning_rate": 0.5, "decay": 0.25}, 32)
+        assert ours.setup_for(rows, value, chosen).update == "lazy"
+    assert ours.setup_for(rows, {"C": 2.0}, {"format": "csr", **ours.DUAL}).options["decay"] == 0.5 / rows.x.shape[0]
+
+
+def test_pytorchs_intercept_has_no_decay():
+    torch = pytest.importorskip("torch")
+    b = torch.nn.ParameterDict({"b": torch.nn.Parameter(torch.ones(1))})
+    module = torch.nn.ModuleDict({"w": torch.nn.Linear(2, 1, bias=False), "more": b})
+    decayed, kept = torch_loop.parameters_of(module, 0.5)
+    assert [len(decayed["params"]), len(kept["params"]), kept["weight_decay"]] == [1, 1, 0.0]
+    assert kept["params"][0] is b["b"]
 
 
 def test_a_class_that_only_rows_held_out_have_breaks_no_solver():

@@ -21,6 +21,11 @@ def test_every_loss_and_type_has_its_dual_ascent(loss: str, name: str) -> None:
     assert_as_defined(dual.get(loss), CASES[name])
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_dual_ascent_of_one_output_is_what_the_definition_says(loss: str) -> None:
+    assert_as_defined(dual.get(loss), CASES["narrow"])
+
+
 def test_rows_counted_alike_and_no_intercept() -> None:
     none = np.zeros(0, np.float32)
     assert_as_defined(dual.get("logistic"), CASES["plain"], counts=none, intercept=none)

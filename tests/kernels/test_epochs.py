@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
-from kernels.epochs import calls, touched
+from kernels.epochs import calls, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
@@ -135,6 +135,24 @@ def test_two_threads_do_what_the_definition_says_with_the_same_bits_each_time(lo
 
 
 @pytest.mark.parametrize("serial", [False, None])
+@pytest.mark.parametrize("entries", [0, 400])
+def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
+    entries: int, serial: bool | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    kernel, case = epochs.get("softmax", "adagrad"), random_case(60, 1200, entries, 3)
+    at_places = assert_as_defined(kernel, case, batch_rows=17)
+    monkeypatch.setattr(placed, "suits", lambda *sizes: False)
+    assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17))
+
+
+def test_sums_have_places_where_columns_are_few_for_the_entries_of_a_batch() -> None:
+    assert placed.suits(entries=10, columns=touched.DIRECT, width=1)
+    assert not placed.suits(entries=10, columns=touched.DIRECT, width=2)
+    assert placed.suits(entries=touched.DIRECT, columns=touched.DIRECT, width=4)
+
+
+@pytest.mark.parametrize("serial", [False, None])
 def test_columns_are_found_in_a_small_table_too(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(touched, "DIRECT", 0)
     monkeypatch.setattr(threads.this_thread, "is_serial", serial)
@@ -216,7 +234,7 @@ def test_the_cost_is_that_of_a_batch() -> None:
 def test_a_second_call_compiles_nothing() -> None:
     kernel = epochs.get("logistic", "adagrad")
     kernel.cpu(*kernel.arguments(CASES["plain"]))
-    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic")
+    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic", True)
     before = threads.specializations(loop)
     kernel.cpu(*kernel.arguments(random_case(13, 17, 70, 3, seed=2)))
     assert threads.specializations(loop) == before == 1

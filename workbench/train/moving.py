@@ -59,7 +59,7 @@ class Mover:
         if all(one.format == "dense" for one in run.patterned.values()):
             return {name: lambda low, high, of=gradients[name]: of[low:high] for name in run.patterned}
         if self.dense is None:
-            self.dense = DenseGradients(run.loss, list(run.patterned), run.bind_like)
+            self.dense = DenseGradients(run.symbols[1], list(run.patterned), run.bind_like)
         return self.dense.rows({"x": batch.x, "y": batch.y, **batch.others})
 
 

@@ -41,7 +41,6 @@ class Run(Training):
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()
-        self.scores, self.loss = self.model.graph(self.given, setup.engine, setup.has_intercept)
         self.y_like = y[:0]
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
@@ -57,16 +56,14 @@ class Run(Training):
 
     def _new_updater(self) -> optimizers.Updater:
         without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}
-        lazy = LAZY[self.setup.update]
         return optimizers.Updater(
-            self.setup.optimizer, lazy=lazy, multipliers=without_decay or None, **self.setup.options
+            self.setup.optimizer, lazy=LAZY[self.setup.update], multipliers=without_decay or None, **self.setup.options
         )
 
     def _bind(self, symbol: graph.Graph, grad_formats: Mapping[str, str], y: np.ndarray) -> Executor:
         """The graph bound to the parameters, for batches of the setup's size; `y` tells the targets' shape and type."""
         rows = min(self.setup.batch_rows, self.batches.total)
-        arguments = symbol.arguments()
-        inputs = self.model.inputs(self.given, rows)
+        arguments, inputs = symbol.arguments(), self.model.inputs(self.given, rows)
         shapes = {"x": (self.model.reads(self.given, rows), self.features), "y": (rows, *y.shape[1:])}
         shapes |= {one.name: one.shape for one in inputs}
         dtypes = {"x": self.dtype, "y": y.dtype, **{one.name: self.dtype for one in inputs}}
@@ -97,6 +94,11 @@ class Run(Training):
             others[one.name] = converted[id(array)]
         return others
 
+    @cached_property
+    def symbols(self) -> tuple[graph.Graph, graph.Graph]:
+        """The graphs of the scores and of the mean loss; calls of epochs read neither."""
+        return self.model.graph(self.given, self.setup.engine, self.setup.has_intercept)
+
     def bind_like(self, symbol: graph.Graph) -> Executor:
         """Another graph of the same variables, bound to the parameters."""
         return self._bind(symbol, {}, self.y_like)
@@ -106,7 +108,7 @@ class Run(Training):
         """The loss, bound to the parameters; calls of epochs do without it, so that they begin sooner."""
         gradients = {one.name: one.gradient_format(self.setup.gradient) for one in self.parameters}
         gradients |= {name: one.format for name, one in self.patterned.items()}
-        return self._bind(self.loss, gradients, self.y_like)
+        return self._bind(self.symbols[1], gradients, self.y_like)
 
     @cached_property
     def reads_plan(self) -> bool:
@@ -116,7 +118,7 @@ class Run(Training):
     @cached_property
     def scorer(self) -> Executor:
         """The scores alone, for predictions."""
-        return self._bind(self.scores, {}, np.empty(0))
+        return self._bind(self.symbols[0], {}, np.empty(0))
 
     @property
     def weights(self) -> np.ndarray:
@@ -231,8 +233,7 @@ class Run(Training):
         arrays = {"x": batch.x, "y": batch.y, **batch.others}
         loss = float(self.executor.forward(True, batch.plans, by_part(laps), is_own=batch.is_own, **arrays)[0])
         if batch.weights is not None:
-            slope = self.slope()
-            slope *= batch.weights[:, None]
+            np.multiply(self.slope(), batch.weights[:, None], out=self.slope())
         return loss
 
     def slope(self) -> np.ndarray:
@@ -293,8 +294,7 @@ class Run(Training):
     @property
     def bytes_held(self) -> int:
         """Bytes of data (of stored rows the buffer), facts, kept batches, parameters, states, the executor's own."""
-        kept = sum(batch.bytes_own for batch in self.kept.values())
-        own = sum(array.nbytes for array in self.arrays.values())
-        own += sum(one.nbytes for one in self.patterned.values()) + (self.mover.nbytes if self.mover else 0)
-        own += self.updater.nbytes + (self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers)
-        return self.batches.nbytes + self.given.nbytes + kept + own
+        kept = sum(batch.bytes_own for batch in self.kept.values()) + (self.mover.nbytes if self.mover else 0)
+        own = sum(one.nbytes for one in (*self.arrays.values(), *self.patterned.values()))
+        own += self.calls.steps.nbytes if self.calls else self.executor.bytes_buffers
+        return self.batches.nbytes + self.given.nbytes + kept + self.updater.nbytes + own

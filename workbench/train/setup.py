@@ -161,8 +161,9 @@ def _why_no_calls(setup: Setup, what: str, are: str) -> str:
     for name, choice in IN_CALLS.items():
         if (value := getattr(setup, name)) != choice:
             return f"{what} {_words(IN_CALLS)}; with {_words({name: value})} launch is kernels."
-    if setup.model not in (known := [name for name in models.names() if _goes_into_calls(models.get(name))]):
-        return f"{are} {', '.join(known)}; for {setup.model}, launch is kernels."
+    if not _goes_into_calls(models.get(setup.model)):
+        known = ", ".join(name for name in models.names() if _goes_into_calls(models.get(name)))
+        return f"{are} {known}; for {setup.model}, launch is kernels."
     return ""
 
 

@@ -99,8 +99,11 @@ def slice_of(rows: Rows) -> Rows:
 
 def kinds_of(values: Iterable[Value]) -> list[Value]:
     """One setting of each kind: those that differ in more than fractions, for which other code may be compiled."""
-    kinds = {tuple(number for number in value.values() if not isinstance(number, float)): value for value in values}
-    return list(kinds.values())
+
+    def kind(value: Value) -> tuple:
+        return tuple((name, None if isinstance(number, float) else number) for name, number in value.items())
+
+    return list({kind(value): value for value in values}.values())
 
 
 def warm_up(contender: Contender, rows: Rows, value: Value, judge: Judge) -> None:

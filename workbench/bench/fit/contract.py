@@ -19,6 +19,8 @@ BATCHES = (256, 1024)
 """Rows a batch."""
 WHOLE = 1 << 30
 """Rows a batch that are all there are."""
+DECAY = 1e-3
+"""Weight decay of trainings step by step that have one: half of it times the square of W is added to the mean loss."""
 POINTS_EPOCH = 8
 """Points of an epoch at which a training that goes step by step may be judged."""
 
@@ -47,6 +49,20 @@ def by_rate(model: str) -> list[dict[str, Any]]:
         *grid(optimizer=("sgd",), batch_rows=(few,), rate=(0.3, 1.0, 3.0, 10.0)),
         *grid(optimizer=("sgd",), batch_rows=(many,), rate=(30.0, 100.0)),
         *grid(optimizer=("adagrad",), batch_rows=(few,), rate=(0.03, 0.1, 0.3, 1.0)),
+    ]
+
+
+def by_decay(model: str) -> list[dict[str, Any]]:
+    """As `by_rate`, where a library takes weight decay in its steps: half of the settings of gradient descent have one.
+
+    PyTorch and TensorFlow refuse it, or step all weights by it, where gradients are sparse.
+    """
+    if not models.get(model).is_product:
+        return by_rate(model)
+    return [
+        *grid(optimizer=("sgd",), batch_rows=BATCHES[:1], rate=(1.0, 3.0, 10.0)),
+        *grid(optimizer=("sgd",), batch_rows=BATCHES[:1], rate=(1.0, 3.0, 10.0), decay=(DECAY,)),
+        *grid(optimizer=("adagrad",), batch_rows=BATCHES[:1], rate=(0.03, 0.1, 0.3, 1.0)),
     ]
 
 

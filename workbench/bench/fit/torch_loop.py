@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from kernels.rivals.torch_sparse import INSTALL, pytorch
-from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_rate, register
+from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_decay, by_rate, register
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
 RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
@@ -63,12 +63,23 @@ def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
     """The optimizers of a module: one, but Adam, lazy where gradients of tables are sparse, takes these alone."""
     torch = pytorch()
     if value["optimizer"] != "adam" or not sparse:
-        return [getattr(torch.optim, OPTIMIZERS[value["optimizer"]])(module.parameters(), lr=value["rate"])]
+        made, decay = getattr(torch.optim, OPTIMIZERS[value["optimizer"]]), value.get("decay", 0.0)
+        return [made(parameters_of(module, decay), lr=value["rate"], weight_decay=decay)]
     kinds = torch.nn.EmbeddingBag, torch.nn.Embedding
     tables = [one.weight for one in module.modules() if isinstance(one, kinds)]
     others = [one for one in module.parameters() if not any(one is table for table in tables)]
     lazy = torch.optim.SparseAdam(tables, lr=value["rate"])
     return [lazy, torch.optim.Adam(others, lr=value["rate"])] if others else [lazy]
+
+
+def parameters_of(module: Any, decay: float) -> Any:
+    """The parameters of a module; with decay in two groups, of which intercepts, named b, have none."""
+    if not decay:
+        return module.parameters()
+    named = list(module.named_parameters())
+    kept = [one for name, one in named if name.rpartition(".")[2] == "b"]
+    decayed = [one for name, one in named if name.rpartition(".")[2] != "b"]
+    return [{"params": decayed}, {"params": kept, "weight_decay": 0.0}] if kept else decayed
 
 
 def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterator[Scorer]:
@@ -113,4 +124,5 @@ def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") 
             return train(rows, value, net, loss, sparse)
 
         name = f"PyTorch {what or trained[0]}, {kind} gradient"
-        register(Contender(name, models=trained, values=by_rate, steps=steps, **RIVAL))
+        values = by_rate if sparse else by_decay
+        register(Contender(name, models=trained, values=values, steps=steps, **RIVAL))

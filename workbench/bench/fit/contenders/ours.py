@@ -1,20 +1,40 @@
 """Our own trainings: sparse batches, step by step, and the dense baseline. How to add one: a line at the end."""
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Tried, Value, by_rate, grid, register
+from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Tried, Value, by_decay, grid, register
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
 from workbench.train import Run, Setup, Training, make_run, why_impossible
 from workbench.train.completion import complete
 
-_SETTINGS = {"optimizer": "optimizer", "rate": "learning_rate", "batch_rows": "batch_rows"}
-"""The setting of a cell by the name of a number that is tried."""
+
+@functools.lru_cache
+def _setup_of(settings: tuple[tuple[str, Any], ...]) -> Setup:
+    """The setup that these settings of a cell are completed to."""
+    return setup_of(Cell(**complete(dict(settings), fastest=True)[0]))
+
+
+def setup_for(rows: Rows, value: Value, chosen: Mapping[str, Any]) -> Setup:
+    """The setup of a case with one setting that is tried; what these and what was `chosen` leave open is completed.
+
+    With weight decay rows are up to date when they are read, as they are where all are stepped for each batch.
+    """
+    update = {"update": "exact"} if value.get("decay") and chosen["format"] == "csr" else {}
+    base = _setup_of(tuple({**rows.settings, **chosen, **update}.items()))
+    given = {name: value[name] for name in ("optimizer", "batch_rows") if name in value}
+    options = {"learning_rate": value.get("rate"), "decay": value.get("decay")}
+    if "C" in value:
+        options["decay"] = 1 / (value["C"] * rows.x.shape[0])
+    own = {name: number for name, number in options.items() if number is not None}
+    return replace(base, **given, options={**base.options, **own})
 
 
 def scorer_of(run: Training) -> Scorer:
@@ -49,19 +69,13 @@ def trained(needs_product: bool = False) -> tuple[str, ...]:
 
 
 def of_ours(
-    name: str, values: Tried = by_rate, needs_product: bool = False, is_dense: bool = False, **chosen: Any
+    name: str, values: Tried = by_decay, needs_product: bool = False, is_dense: bool = False, **chosen: Any
 ) -> Contender:
     """A contender that trains with these settings of a cell; what they leave open is completed."""
 
-    def setup(rows: Rows, value: Value) -> Setup:
-        own = {_SETTINGS[name]: number for name, number in value.items() if name in _SETTINGS}
-        if "C" in value:
-            own["decay"] = 1 / (value["C"] * rows.x.shape[0])
-        return setup_of(Cell(**complete({**rows.settings, **chosen, **own}, fastest=True)[0]))
-
     def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
         x = formats.to_format(rows.x, "dense") if is_dense else rows.x
-        run = make_run(setup(rows, value), x, rows.y, rows.width, rows.facts)
+        run = make_run(setup_for(rows, value, chosen), x, rows.y, rows.width, rows.facts)
         if isinstance(run, Run) and run.calls:
             run.calls.rows_most = rows.rows_point + run.setup.batch_rows - 1
         done, due = 0, rows.rows_point
@@ -69,6 +83,7 @@ def of_ours(
             done += event.rows
             if done >= due:
                 due = done + rows.rows_point
+                run.catch_up()  # what is judged is timed
                 yield scorer_of(run)
 
     return Contender(
@@ -78,13 +93,14 @@ def of_ours(
         values,
         steps,
         bytes_needed=(lambda rows: rows.bytes_dense) if is_dense else (lambda rows: 0),
-        why_not=lambda rows: why_impossible(setup(rows, values(rows.model)[0])),
+        why_not=lambda rows: why_impossible(setup_for(rows, values(rows.model)[0], chosen)),
         is_dense=is_dense,
     )
 
 
-_DUAL = {"launch": "dual", "optimizer": "sgd"}
+DUAL = {"launch": "dual", "optimizer": "sgd"}
+"""What a training by dual ascent has."""
 register(of_ours("ours, sparse", format="csr"))
 register(of_ours("ours, sparse, epochs in one call", of_calls, needs_product=True, format="csr", launch="epoch"))
-register(of_ours("ours, sparse, dual ascent", by_strength, needs_product=True, format="csr", **_DUAL))
+register(of_ours("ours, sparse, dual ascent", by_strength, needs_product=True, format="csr", **DUAL))
 register(of_ours("ours, dense", is_dense=True, format="dense"))
