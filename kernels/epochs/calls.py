@@ -193,7 +193,7 @@ def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int)
     """Memory for a batch of so many rows."""
     width, dtype = weights.shape[1], weights.dtype
     at_once = min(max(BLOCK // width, 1), batch_rows)
-    scores, slope = aligned.empty((parts, at_once, width), dtype), aligned.empty((batch_rows, width), dtype)
+    scores, slope = aligned.empty((parts, at_once, width), dtype), placed.table(batch_rows, width, dtype)
     targets = np.empty((parts, at_once, *rows.targets.shape[1:]), rows.targets.dtype)
     return loops.Scratch(scores, targets, slope)
 
@@ -208,7 +208,7 @@ def _listed(call: Call, batch_rows: int, parts: int) -> Listed:
     stacked = Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))
     owned, starts = np.empty((parts, most), np.int64), np.zeros((parts, parts + 2), np.int64)
     ends, group = np.zeros((parts, parts), np.int64), np.array([_group(weights)], np.uint64)
-    sums = aligned.empty((parts * most, width), weights.dtype)
+    sums = placed.table(parts * most, width, weights.dtype)
     return Listed(hashing, stacked, sums, np.zeros(parts, np.int64), owned, starts, ends, group)
 
 

@@ -2,10 +2,11 @@
 
 Arguments  indptr int32|int64 [T+1] - row starts; indices same type [z]; data float32|float64 [z]; targets as the loss
            takes them, a row for each of T; counts same as data [T], what the loss of each row counts for, or [0];
-           squares same [T], the sum of squares of each row, duplicates summed before; order int64 [M], rows, any
-           number of times; weights same [D, N]; dual same [T, N]; intercept same [N], or [0] for none;
-           intercept_square >= 0, the square of the value that rows have for it; decay > 0
-Writes     weights, dual, intercept; nothing else changes; returns the losses, float64 [M]: of each row before its step
+           squares same [T], the sum of squares of each row, duplicates summed before, below 0 where it is not known
+           yet; order int64 [M], rows, any number of times; weights same [D, N]; dual same [T, N]; intercept same [N],
+           or [0] for none; intercept_square >= 0, the square of the value that rows have for it; decay > 0
+Writes     weights, dual, intercept, squares that were not known of rows that come; nothing else changes; returns the
+           losses, float64 [M]: of each row before its step
 Assumes    N >= 1; duplicates are summed, columns may be unsorted; a target out of range is refused when the rows before
            it have had their steps
 Cost       a row: 4*z*N flops and up to `TURNS` times the loss and 6*N; reads its entries, target, dual variables and
@@ -19,6 +20,7 @@ Source     Shalev-Shwartz and Zhang 2013, "Stochastic dual coordinate ascent met
 
 import functools
 import inspect
+import itertools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -29,7 +31,7 @@ from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs.loops import Rows, make_look_ahead, named, take_target
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.row_squares import squares_of
+from kernels.epochs.row_squares import square_of
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.vector.lanes import emit_row
@@ -80,12 +82,14 @@ def reference(loss: str, *args) -> np.ndarray:
     call, losses = Call(*args).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
     for row in call.order:
-        entries = range(call.indptr[row], call.indptr[row + 1])
+        entries = np.arange(call.indptr[row], call.indptr[row + 1])
         scores = np.zeros((1, width)) + (call.intercept if call.intercept.size else 0)
         for k in entries:
             scores[0] += call.data[k] * call.weights[call.indices[k]].astype(np.float64)
         count = float(call.counts[row]) if call.counts.size else 1.0
         own = call.intercept_square if call.intercept.size else 0.0
+        if call.squares[row] < 0:
+            call.squares[row] = _square(call.indices[entries], call.data[entries])
         factor = (float(call.squares[row]) + own) * call.scale
         slope, change = np.zeros_like(scores), np.zeros_like(scores)
         for turn in range(TURNS):
@@ -102,6 +106,14 @@ def reference(loss: str, *args) -> np.ndarray:
         if call.intercept.size:
             call.intercept[:] += call.scale * change[0] * call.intercept_square
     return np.array(losses, np.float64)
+
+
+def _square(indices: np.ndarray, data: np.ndarray) -> float:
+    """The sum of squares of a row, duplicates summed before."""
+    entries: dict[int, float] = {}
+    for column, value in zip(indices.tolist(), data.tolist(), strict=True):
+        entries[column] = entries.get(column, 0.0) + value
+    return sum(entry * entry for entry in entries.values())
 
 
 class Numbers(NamedTuple):
@@ -191,7 +203,12 @@ def make_loop(programs: Programs, loss: str, width: int) -> Callable:
             emit_row(score, 0, width, operands)
             take_target(scratch.target, 0, rows.targets, row)
             count = rows.counts[row] if rows.counts.size else numbers.one
-            factor = (squares[row] + numbers.square) * numbers.scale
+            square = squares[row]
+            if square < 0:
+                start, stop = rows.indptr[row], rows.indptr[row + np.uint64(1)]
+                square = squares.dtype.type(square_of(rows.indices, rows.data, start, stop))
+                squares[row] = square
+            factor = (square + numbers.square) * numbers.scale
             losses[place], wrong = turns(dual, row, count, factor, numbers, scratch)
             if wrong >= 0:
                 return place
@@ -247,7 +264,9 @@ def arguments(loss: str, case: Case) -> tuple:
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
     x = case.indptr, case.indices, case.data
     arrays = case.dense(case.D, case.N, salt=4), case.dense(case.R, case.N, salt=5), case.dense(case.N)
-    return *x, targets, counts, squares_of(*x), order, *arrays, 0.5, 0.25
+    known = [_square(*(array[start:stop] for array in x[1:])) for start, stop in itertools.pairwise(case.indptr)]
+    squares = np.where(np.arange(case.R) % 2, known, -1.0).astype(case.dtype)
+    return *x, targets, counts, squares, order, *arrays, 0.5, 0.25
 
 
 def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
@@ -275,5 +294,5 @@ def get(loss: str) -> Kernel:
         gpu=None,
         cost=functools.partial(cost, loss),
         arguments=functools.partial(arguments, loss),
-        writes=("weights", "dual", "intercept"),
+        writes=("squares", "weights", "dual", "intercept"),
     )

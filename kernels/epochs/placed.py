@@ -21,7 +21,10 @@ WORD, SHIFT, LAST = np.uint64(64), np.uint64(6), np.uint64(63)
 """Columns of a word of bits, and what a column's word and bit in it are found with."""
 
 PLACES = 16
-"""Places for each entry of a batch at most: about what listing its columns takes, which is slower up to there."""
+"""Places for each entry of a batch at most: about the memory that listing its columns takes."""
+
+LOOKED_THROUGH = 64
+"""Columns whose bits are looked through for each entry of a batch at most, in less time than listing takes for it."""
 
 ROWS = 128
 """Rows of a block that has its scores, its slopes and its sums before the next one."""
@@ -42,14 +45,21 @@ class Placed(NamedTuple):
 
 def suits(entries: int, columns: int, width: int) -> bool:
     """Whether batches of so many entries are summed so, beside weights [columns, width]."""
-    return columns * width <= max(PLACES * entries, touched.DIRECT)
+    return columns * width <= max(PLACES * entries, min(LOOKED_THROUGH * entries, touched.DIRECT))
+
+
+def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
+    """Memory [rows, width] that begins at a cache line; of earlier calls where new pages would take long."""
+    if rows * width * dtype.itemsize < reused.SMALL:
+        return aligned.empty((rows, width), dtype)
+    return reused.empty(rows * width, dtype).reshape(rows, width)
 
 
 def placed_for(parts: int, columns: int, width: int, dtype: np.dtype) -> Placed:
     """Memory for batches in so many parts, in places of earlier calls where there are some."""
     most = 64 * STRETCH
     words = -(-columns // most) * STRETCH
-    sums = reused.empty(parts * words * 64 * width, dtype).reshape(-1, width)
+    sums = table(parts * words * 64, width, dtype)
     sums[...] = 0
     bits = np.zeros((parts, words), np.uint64)
     return Placed(sums, bits, np.empty((parts, most), np.int64), aligned.empty((parts * most, width), dtype))

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from kernels import Kernel, KernelError, Sizes
+from kernels import Case, Kernel, KernelError, Sizes
 from kernels.epochs import dual
 from kernels.loss_blocks import curvature_of
 from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
@@ -67,12 +67,14 @@ def test_of_the_logistic_loss_it_comes_to_where_the_gradient_is_zero() -> None:
 
 
 def test_duplicates_are_summed_before_they_are_squared() -> None:
-    indptr, indices = np.array([0, 2, 5, 5]), np.array([3, 3, 4, 1, 4])
-    data = np.array([1, 2, 3, 4, -1], np.float32)
-    np.testing.assert_array_equal(dual.squares_of(indptr, indices, data), [9, 20, 0])
-    many = np.tile(indices, 8)
-    expected = (8 * np.bincount(indices, data)) ** 2
-    np.testing.assert_allclose(dual.squares_of(np.array([0, 40]), many, np.tile(data, 8)), [expected.sum()])
+    few = np.array([3, 3, 4, 1, 4]), np.array([1, 2, 3, 4, -1], np.float32)
+    indices, data = (np.concatenate([array, np.tile(array, 8)]) for array in few)
+    case, kernel = Case(np.array([0, 2, 5, 45]), indices, data, 5, 3), dual.get("squared")
+    names = [name for name, _, _ in kernel.parsed]
+    made = dict(zip(names, kernel.arguments(case), strict=True))
+    made |= {"squares": np.full(3, -1, np.float32), "order": np.array([0, 2, 1])}
+    kernel.cpu(*made.values())
+    np.testing.assert_array_equal(made["squares"], [9, 20, ((8 * np.bincount(*few)) ** 2).sum()])
 
 
 @pytest.mark.parametrize(

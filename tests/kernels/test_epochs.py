@@ -147,8 +147,9 @@ def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
 
 
 def test_sums_have_places_where_columns_are_few_for_the_entries_of_a_batch() -> None:
-    assert placed.suits(entries=10, columns=touched.DIRECT, width=1)
-    assert not placed.suits(entries=10, columns=touched.DIRECT, width=2)
+    assert placed.suits(entries=1024, columns=touched.DIRECT, width=1)
+    assert not placed.suits(entries=1024, columns=touched.DIRECT, width=2)
+    assert not placed.suits(entries=10, columns=touched.DIRECT, width=1)
     assert placed.suits(entries=touched.DIRECT, columns=touched.DIRECT, width=4)
 
 

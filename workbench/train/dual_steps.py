@@ -49,8 +49,8 @@ class DualSteps:
             return
         self.x = x
         self.dual = aligned.zeros((x.shape[0], self.run.width), self.run.dtype)
-        self.squares = dual.squares_of(x.indptr, x.indices, x.data)
-        self.square = SHARE * float(self.squares.mean()) or 1.0 if x.shape[0] else 1.0
+        self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
+        self.square = SHARE * float(np.einsum("k,k->", x.data, x.data)) / max(x.shape[0], 1) or 1.0
 
     def begin(self, x: Any) -> None:
         """Let the weight of the intercept decay towards where it is."""

@@ -9,7 +9,19 @@ from typing import Any
 import numpy as np
 
 from workbench import formats, models
-from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Tried, Value, by_decay, grid, register
+from workbench.bench.fit.contract import (
+    BATCHES,
+    DECAY,
+    STRENGTHS,
+    Contender,
+    Rows,
+    Scorer,
+    Tried,
+    Value,
+    by_decay,
+    grid,
+    register,
+)
 from workbench.sweep.grid import setup_of
 from workbench.sweep.spec import Cell
 from workbench.train import Run, Setup, Training, make_run, why_impossible
@@ -49,12 +61,14 @@ def scorer_of(run: Training) -> Scorer:
 
 
 def of_calls(model: str) -> list[dict[str, Any]]:
-    """What epochs in one call try: rates of `by_rate`, half of them with the fewer rows a batch that cost no more."""
+    """What epochs in one call try: rates of `by_decay`, half of them with the fewer rows a batch that cost no more."""
+    few, usual = (32,), BATCHES[:1]
     return [
-        *grid(optimizer=("sgd",), batch_rows=(32,), rate=(1.0, 3.0)),
-        *grid(optimizer=("sgd",), batch_rows=(256,), rate=(10.0,)),
-        *grid(optimizer=("adagrad",), batch_rows=(32,), rate=(0.03, 0.1, 0.3)),
-        *grid(optimizer=("adagrad",), batch_rows=(256,), rate=(0.03, 0.1, 0.3, 1.0)),
+        *grid(optimizer=("sgd",), batch_rows=few, rate=(1.0, 3.0)),
+        *grid(optimizer=("sgd",), batch_rows=usual, rate=(3.0, 10.0)),
+        *grid(optimizer=("sgd",), batch_rows=usual, rate=(3.0,), decay=(DECAY,)),
+        *grid(optimizer=("adagrad",), batch_rows=few, rate=(0.03, 0.1, 0.3)),
+        *grid(optimizer=("adagrad",), batch_rows=usual, rate=(0.1, 0.3)),
     ]
 
 
