@@ -143,12 +143,12 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way)
     rows, is_placed = _rows(call, width), placed.suits(entries, *weights.shape)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
-    store = placed.placed_for(parts, *weights.shape, weights.dtype) if is_placed else _listed(call, batch_rows, parts)
+    store = placed.placed_for(parts, weights) if is_placed else _listed(call, batch_rows, parts)
     scratch = _scratch(rows, batch_rows, weights, parts)
     shared = rows, call.order, batch_rows, trained, _is_far(call)
     if parts == 1:
         own = loops.Scratch(scratch.scores[0], scratch.targets[0], scratch.slope)
-        alone = store if is_placed else _alone(store)
+        alone = _alone(store) if isinstance(store, Listed) else store
         return make_serial(programs, loss, is_placed)(*shared, own, alone, of_intercept, losses)
     told = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, is_placed)

@@ -55,9 +55,9 @@ def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
     return reused.empty(rows * width, dtype).reshape(rows, width)
 
 
-def placed_for(parts: int, columns: int, width: int, dtype: np.dtype) -> Placed:
+def placed_for(parts: int, weights: np.ndarray) -> Placed:
     """Memory for batches in so many parts, in places of earlier calls where there are some."""
-    most = 64 * STRETCH
+    (columns, width), dtype, most = weights.shape, weights.dtype, 64 * STRETCH
     words = -(-columns // most) * STRETCH
     sums = table(parts * words * 64, width, dtype)
     sums[...] = 0
