@@ -195,17 +195,17 @@ class Executor:
         """What every node computes, forward and backward, and what it makes dense, for the shapes of the last call."""
         return notes.explain(self)
 
-    @np.errstate(all="ignore")  # NaN and infinities are results, as of operators on arrays
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:
         values = self.values
         step = None
         try:
-            for step in steps:
-                values[step.output] = step.call(*step.take(values), out=step.out)
-                for slot in step.dead:
-                    values[slot] = None
-                if lap is not None:
-                    lap(step)
+            with np.errstate(all="ignore"):  # NaN and infinities are results, as of operators on arrays
+                for step in steps:
+                    values[step.output] = step.call(*step.take(values), out=step.out)
+                    for slot in step.dead:
+                        values[slot] = None
+                    if lap is not None:
+                        lap(step)
         except Exception as error:
             if step is not None:
                 error.add_note(f"This happened in the step {step.name}.")
