@@ -37,7 +37,7 @@ FIRST_SHARE = 0.6
 """Of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
 """What a trial of small data takes."""
-FIRST_ROUND = 0.4
+FIRST_ROUND = 0.5
 """Of its time that the first round of a race is to take at most: those that may win are to meet again."""
 SECONDS_CELL = 10.0
 """What a trial may take at least: the first one of a configuration on a machine compiles its kernels."""
@@ -94,7 +94,7 @@ def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
     """How many contenders a race of so many seconds may begin with: two at least, however short it is.
 
     >>> [affordable(seconds) for seconds in (5, 12, 36)]
-    [2, 5, 21]
+    [2, 6, 26]
     """
     trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
     return max(int(trials) - 1, 2)  # dense has two trials: on all threads and on one

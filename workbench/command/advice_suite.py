@@ -51,12 +51,21 @@ def replay(names: tuple[str, ...], folder: Path) -> None:
     cases.chosen(names)
     found = played.replays([case for name, case in known.items() if name in (names or known)])
     table = Table(title="Races played back, in a fifth of the time of the sweep", title_justify="left")
-    for heading in ("case", "way", "times the least", "at worst", "right side", "time of the sweep's"):
+    for heading in ("case", "way", "times the least", "at worst", "right side", "time"):
         table.add_column(heading)
     for (case, way), came in found.items():
-        regrets = [one.regret for one in came]
-        right = sum(one.is_right_side for one in came) / len(came)
-        share = max(one.seconds for one in came) / known[case].seconds_sweep
-        numbers = [f"{geometric_mean(regrets):.3f}", f"{max(regrets):.2f}", f"{right:.0%}", f"{share:.0%}"]
-        table.add_row(case, way, *numbers)
+        table.add_row(case, way, *_told([(one, known[case]) for one in came]))
+    for way in played.WAYS:
+        every = [(one, known[case]) for (case, name), came in found.items() if name == way for one in came]
+        table.add_row("all cases", way, *_told(every))
     screen.console.print(table)
+
+
+def _told(came: Sequence[tuple[played.Played, played.Recorded]]) -> list[str]:
+    """What races come to: geometric mean and worst of the times of the least, right sides, the most of the time."""
+    if not came:
+        return ["-"] * 4
+    regrets = [one.regret for one, _ in came]
+    right = sum(one.is_right_side for one, _ in came) / len(came)
+    share = max(one.seconds / case.seconds_sweep for one, case in came)
+    return [f"{geometric_mean(regrets):.3f}", f"{max(regrets):.2f}", f"{right:.0%}", f"{share:.0%}"]
