@@ -14,7 +14,6 @@ from workbench.analysis.compare import FEW, Contest, contests
 from workbench.analysis.intervals import ONCE
 from workbench.analysis.told import MEASURES
 from workbench.analysis.worse import trained_worse
-from workbench.measure.racing import believed
 from workbench.measure.rounds import Ratio
 
 Row = Mapping[str, Any]
@@ -175,9 +174,7 @@ def _number(one: Contest, ratio: Ratio, measure: str) -> str:
         return f"{one.verdict.capitalize()} {verb} {words.gain(ratio)} {better}"
     if one.verdict == "level":
         return "Level, within 10 %"
-    known = believed(ratio) if measure.startswith("seconds") else ratio
-    if one.why not in (FEW, ONCE) and not known.low <= 1 <= known.high:
+    if one.why not in (FEW, ONCE) and not ratio.low <= 1 <= ratio.high:
         return f"Undecided: {one.why}"
-    if measure.startswith("seconds"):
-        return f"Undecided: sparse is {words.times(known)} as fast"
-    return f"Undecided: dense needs {words.times(known)} as much"
+    takes = "takes" if measure.startswith("seconds") else "needs"
+    return f"Undecided: dense {takes} {words.times(ratio)} as much"
