@@ -97,8 +97,8 @@ def test_a_training_on_dask_goes_on_without_who_is_lost_or_says_that_the_schedul
             assert answer["losses"] == 1
             assert hosts.addresses() == [one]
             assert told[[*map(list, told)].index(["lost", "from"])]["lost"].startswith(("The worker tcp", "tcp"))
-    if victim == "scheduler":
-        assert isinstance(answer, StoreError), answer
+    if not isinstance(answer, dict):  # messages go from worker to worker: a halted scheduler may be missed too late
+        assert (victim, type(answer)) == ("scheduler", StoreError), answer
         assert "Start it and its workers again" in str(answer)
         with Hosts("local:2", tmp_path / "others") as hosts:
             answer, _ = trained(hosts, folders[1])
