@@ -136,6 +136,18 @@ def test_batches_that_come_once_train_without_a_plan_as_with_one(made, gradient,
     assert all(batch.plan is not None for batch in run.kept.values())
 
 
+@pytest.mark.parametrize("gradient", ["row_sparse", "fused"])
+def test_batches_that_are_sorted_with_their_values_train_to_the_same_bits(made, gradient, monkeypatch):
+    settings = {"optimizer": "adagrad", "gradient": gradient, "update": "lazy", "shuffle": True, "dtype": "float32"}
+    apart, _ = losses(made, **settings)
+    monkeypatch.setattr(stretches, "NUMBERS", 0)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)
+    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: False)
+    together, run = losses(made, **settings)
+    assert run.prepare(next(run.feed.epoch(0))).plan.permutation is None
+    assert together == apart
+
+
 def test_a_shuffled_run_is_reproducible_from_its_seed(made):
     one, _ = losses(made, seed=4)
     again, _ = losses(made, seed=4)
