@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from kernels import unsorted
+from kernels import small_sort, unsorted
 from tests.support import small_modules as small
 from workbench import data, formats, graph, metrics, ops
 from workbench.data.batches import stretches
@@ -201,14 +201,18 @@ def test_data_keeps_its_format_or_is_converted_to_what_is_declared(convert, ahea
     np.testing.assert_allclose(errors, wanted, rtol=1e-11)
 
 
-def test_declared_types_are_converted_to():
+@pytest.mark.parametrize("ahead", [False, True])
+def test_declared_types_are_converted_to(ahead, monkeypatch):
+    monkeypatch.setattr(stretches, "NUMBERS", 0)
+    monkeypatch.setattr(unsorted, "suits", lambda entries, columns, width: False)
+    monkeypatch.setattr(small_sort, "ENTRIES", -1)  # else no plan is made with values, which a conversion replaces
     x, label = graph.variable("data", format="csr", dtype="float64"), graph.variable("label", dtype="float64")
     symbol = ops.linear_regression_output(
         ops.dot(x, graph.variable("w", shape=(small.FEATURES, 2), dtype="float64")), label
     )
-    feed = small.batches(np.float32)
-    module = small.module(symbol, feed, bind={"convert": True})
-    module.fit(feed, epochs=1)
+    feed = small.batches(np.float32, shuffle=True)
+    module = small.module(symbol, feed, bind={"convert": True, "grad_formats": {"w": "fused"}})
+    module.fit(feed, epochs=1, ahead=ahead)
     assert module.predict(feed).dtype == np.float64
     with pytest.raises(GraphError):
         small.module(symbol, feed)

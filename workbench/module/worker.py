@@ -45,7 +45,8 @@ class Worker:
         """
         known, first, plans = self.executor.known, next(iter(arrays)), {}
         for name in self.executor.reads_plan:
-            if name in arrays and formats.format_of(arrays[name]) == known[name].format:
+            kind = known[name].format, known[name].dtype
+            if name in arrays and (formats.format_of(arrays[name]), arrays[name].dtype) == kind:
                 plan = planned() if planned and name == first else None
                 if plan is None:
                     x = formats.enter(arrays[name])[1]
