@@ -16,6 +16,8 @@ from workbench.panels.guard import Guard
 
 SECONDS_BETWEEN = 1.0
 EMPTY = "The chart appears with the first trial."
+LABELS = {"crossings": "Break-evens", "group": "Settings"}
+"""What controls are called where their own names are words of ours."""
 SHARE = 10
 """Drawing takes at most a tenth of the time: it runs beside the trials that are being timed."""
 
@@ -83,7 +85,8 @@ class ChartView:
             control.close()
         self.controls, self.chosen = {}, {}
         for control in plots.get(self.picker.value).controls:
-            dropdown = widgets.Dropdown(description=control.name.capitalize(), tooltip=control.help, style=LABELLED)
+            label = LABELS.get(control.name, control.name.capitalize())
+            dropdown = widgets.Dropdown(description=label, tooltip=control.help, style=LABELLED)
             dropdown.observe(self.guard("Drawing", partial(self._choose, control.name)), names=["value"])
             self.controls[control.name] = dropdown
         self.bar.children = (self.picker, *self.controls.values())

@@ -9,6 +9,7 @@ tried again is counted, too. A browser that shows the panel is not part of this.
 import contextlib
 import os
 import signal
+import subprocess
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -71,7 +72,7 @@ def kernel(folder: Path) -> Iterator[Callable[[int], None]]:
     except ImportError as error:
         raise SelfTrialError(f"A panel needs Jupyter: pip install 'sparse-workbench[lab]' ({error}).") from None
     manager = KernelManager()
-    manager.start_kernel(env=os.environ.copy())
+    manager.start_kernel(stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         client = manager.blocking_client()
         client.start_channels()
