@@ -167,7 +167,7 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
             line = words.line(even.settings)
             row = [line, MEASURES[measure][0], even.place or "none", *([labels[settings]] if several else [])]
-            rows.append([*row, _capital(even.sentence.removeprefix(f"{line} "))])  # the first column says whose it is
+            rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
     columns = ("configuration", "in", "break-even", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)
 
