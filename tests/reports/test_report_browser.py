@@ -72,6 +72,13 @@ def test_the_page_fits_the_window_and_complains_of_nothing(opened, page_file, wi
     assert complaints == []
 
 
+def test_no_column_is_cut_off_in_print(opened, page_file):
+    """A4 between its margins has 688 pixels."""
+    page, _ = visited(opened, page_file, width=688)
+    page.emulate_media(media="print")
+    assert page.evaluate("document.documentElement.scrollWidth") <= 688
+
+
 def test_rows_are_filtered_and_sorted(opened, page_file):
     page, _ = visited(opened, page_file)
     page.locator(".filter input").fill("csc, 3 %")

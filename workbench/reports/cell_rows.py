@@ -7,6 +7,7 @@ from typing import Any
 from workbench import settings
 from workbench.analysis import cells, doubts, words
 from workbench.analysis.intervals import values_of
+from workbench.analysis.outliers import usual_of
 
 MOST_SAMPLES = 60
 """Samples of a cell that are shown; all are in the file of rows."""
@@ -27,8 +28,9 @@ def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str,
     """
     labels = [group.label for group in groups] if len(groups) > 1 else []
     columns = [*COLUMNS, *(["group"] if labels else [])]
+    usual = usual_of(row for group in groups for row in group.rows)
     lines = [
-        _line(row, places[id(row)], number if labels else None)
+        _line(row, places[id(row)], number if labels else None, usual)
         for number, group in enumerate(groups, 1)
         for row in group.rows
     ]
@@ -38,7 +40,7 @@ def table(groups: Sequence[cells.Group], places: Mapping[int, str]) -> dict[str,
     return {"columns": [(columns[k], columns[k] in NUMERIC) for k in filled], "lines": lines, "groups": labels}
 
 
-def _line(row: cells.Row, anchor: str, group: int | None) -> dict[str, Any]:
+def _line(row: cells.Row, anchor: str, group: int | None, usual: float) -> dict[str, Any]:
     deviation = doubts.spread(row)
     shown = [
         (words.line(row), ""),
@@ -54,7 +56,7 @@ def _line(row: cells.Row, anchor: str, group: int | None) -> dict[str, Any]:
     return {
         "anchor": anchor,
         "cells": shown,
-        "doubts": list(doubts.of_row(row)),
+        "doubts": list(doubts.of_row(row, usual)),
         "reason": row["reason"] or "",
         "rounds": list(_rounds(row)),
         "samples": samples_text(row),
