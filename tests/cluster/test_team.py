@@ -52,7 +52,9 @@ def team(hosts, folder, told: list, work: str = "", trainers: int = 2) -> Team:
 
 def test_processes_train_what_one_process_trains_and_tell_every_step(hosts, tmp_path, undisturbed):
     told: list[dict] = []
-    answer = team(hosts, tmp_path, told).run()
+    made = team(hosts, tmp_path, told)
+    answer = made.run()
+    assert sorted(made.grown) == [0, 1]  # told with the steps, so known of a training that is stopped, too
     assert support.support.same_bits(support.saved_state(tmp_path), undisturbed[2])
     assert [said["step"] for said in told if "step" in said] == list(range(1, 13))
     assert (answer["losses"], answer["rows"]) == (0, 33)

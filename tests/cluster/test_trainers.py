@@ -74,8 +74,9 @@ def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(tmp_path):
 
 def test_steps_alone_are_of_all_rows_as_those_of_one_process_are():
     of = support.cell(epochs=0)
-    answers, _ = support.on_threads(of, trainers=2, shards=2)
+    answers, told = support.on_threads(of, trainers=2, shards=2)
     assert [(answer["rows"], answer["step"]) for answer in answers] == [(41, 7)] * 2
+    assert all(said["bytes_grown"] >= 0 for said in told)
     assert "qualities" not in answers[0]
     assert trial._sizes(of, 2)["rows_trained"] == 83
 

@@ -58,6 +58,8 @@ class Team:
         self.steps: dict[int, dict[int, tuple[float, float]]] = {}
         self.told, self.answers = 0, list[dict[str, Any]]()
         self.losses, self.saved = 0, -1
+        self.grown: dict[int, int] = {}
+        """Bytes of each trainer's process above its start, as it told them last."""
         self.attempt = 0
 
     def run(self) -> dict[str, Any] | None:
@@ -194,6 +196,7 @@ class Team:
             if "saved" in said:
                 self.tell(said)
                 return
+            self.grown[said["trainer"]] = said["bytes_grown"]
             for place, (loss, seconds) in enumerate(zip(said["losses"], said["seconds"], strict=True)):
                 self.steps.setdefault(said["first"] + place, {})[said["trainer"]] = (loss, seconds)
             while len(done := self.steps.get(self.told + 1, {})) == self.job.trainers:

@@ -75,7 +75,7 @@ def train(transport: Transport, number: int, job: Job, tell: Tell) -> dict[str, 
         if job.resumes:
             module.position = Position(*store.load_shards(job.folder, generation=1)["position"])
             module.version += 1
-        told = _Told(module, store, feed, number, job, tell)
+        told = _Told(module, store, feed, number, job, tell, before)
         module.fit(feed, epochs=cell.epochs or 1, batch_end=told.batch_end)
         told.finish()
         answer: dict[str, Any] = {"bytes_moved": store.traffic.bytes_sent + store.traffic.bytes_received}
@@ -104,8 +104,10 @@ def on_threads(count: int | None) -> Iterator[None]:
 class _Told:
     """What is told of the steps, and saved of them."""
 
-    def __init__(self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell) -> None:
-        self.module, self.store, self.feed = module, store, feed
+    def __init__(
+        self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int
+    ) -> None:
+        self.module, self.store, self.feed, self.bytes_before = module, store, feed, bytes_before
         self.number, self.job, self.tell = number, job, tell
         self.losses: list[float] = []
         self.seconds: list[float] = []
@@ -142,7 +144,8 @@ class _Told:
         if self.losses:
             first = self.step - len(self.losses) + 1
             steps = {"first": first, "losses": self.losses, "seconds": self.seconds, "steps_epoch": self.feed.count(0)}
-            self.tell({"trainer": self.number, **steps})
+            grown = max(memory.peak_owned_bytes() - self.bytes_before, 0)
+            self.tell({"trainer": self.number, "bytes_grown": grown, **steps})
         self.losses, self.seconds, self.last_told = [], [], time.perf_counter()
 
     def finish(self) -> None:

@@ -96,10 +96,10 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
         "threads_used": threads_of(cell),
     }
     told |= _sizes(trained, cell.trainers) | _times(steps) | _curve(steps)
-    if answer is not None:
-        told["bytes_peak"] = sum(answer["bytes_grown"])
-        if cell.epochs:
-            told |= _quality(cell, answer)
+    if answer is not None and cell.epochs:
+        told |= _quality(cell, answer)
+    if heard.team is not None:  # also of a training that was stopped
+        told["bytes_peak"] = sum(heard.team.grown.values())
     return told | _checked(trained, cell.trainers, [step["loss"] for step in steps])
 
 
