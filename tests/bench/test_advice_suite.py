@@ -68,7 +68,9 @@ def test_a_case_that_fails_has_a_row_that_says_why_the_others_go_on_and_it_is_tr
     ]
     assert runner.run(both, tmp_path, tmp_path / "runs") is True
     assert tried == ["thick logistic", "half linear"] * 2
-    assert "The disk is full." in advice.write(tmp_path).read_text(encoding="utf-8")
+    page = advice.write(tmp_path, predicted=("Error where uniform was left out: 12 %.",)).read_text(encoding="utf-8")
+    assert "The disk is full." in page
+    assert "- Error where uniform was left out: 12 %." in page
 
 
 def test_a_case_is_measured_anew_when_what_advises_is_other_code(tmp_path, monkeypatch):
