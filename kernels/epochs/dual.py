@@ -29,12 +29,13 @@ import numpy as np
 from kernels import aligned
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
-from kernels.epochs.loops import Rows, make_look_ahead, named, take_target
+from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
 from kernels.epochs.programs import Programs, programs_for
-from kernels.epochs.row_squares import square_of
+from kernels.epochs.row_squares import reference_square, square_of
 from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.vector.lanes import emit_row
+from kernels.vector.prefetch import prefetch
 from kernels.vector.tiles import cache_bytes
 
 TURNS, MOVED = 3, 0.1
@@ -89,7 +90,7 @@ def reference(loss: str, *args) -> np.ndarray:
         count = float(call.counts[row]) if call.counts.size else 1.0
         own = call.intercept_square if call.intercept.size else 0.0
         if call.squares[row] < 0:
-            call.squares[row] = _square(call.indices[entries], call.data[entries])
+            call.squares[row] = reference_square(call.indices[entries], call.data[entries])
         factor = (float(call.squares[row]) + own) * call.scale
         slope, change = np.zeros_like(scores), np.zeros_like(scores)
         for turn in range(TURNS):
@@ -106,14 +107,6 @@ def reference(loss: str, *args) -> np.ndarray:
         if call.intercept.size:
             call.intercept[:] += call.scale * change[0] * call.intercept_square
     return np.array(losses, np.float64)
-
-
-def _square(indices: np.ndarray, data: np.ndarray) -> float:
-    """The sum of squares of a row, duplicates summed before."""
-    entries: dict[int, float] = {}
-    for column, value in zip(indices.tolist(), data.tolist(), strict=True):
-        entries[column] = entries.get(column, 0.0) + value
-    return sum(entry * entry for entry in entries.values())
 
 
 class Numbers(NamedTuple):
@@ -198,6 +191,10 @@ def make_loop(programs: Programs, loss: str, width: int) -> Callable:
         width, change = weights.shape[1], scratch.change
         for place in range(order.size):
             look_ahead(rows, order, place, (weights,), is_far)
+            if is_far[0] and place + ENTRIES_AHEAD < order.size:
+                ahead = np.uint64(order[place + ENTRIES_AHEAD])
+                prefetch(dual, ahead * np.uint64(width))
+                prefetch(squares, ahead)
             row = np.uint64(order[place])
             operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scratch.scores)
             emit_row(score, 0, width, operands)
@@ -264,7 +261,9 @@ def arguments(loss: str, case: Case) -> tuple:
     counts = 1 + case.dense(case.R, salt=9).clip(-1, 1) / 2
     x = case.indptr, case.indices, case.data
     arrays = case.dense(case.D, case.N, salt=4), case.dense(case.R, case.N, salt=5), case.dense(case.N)
-    known = [_square(*(array[start:stop] for array in x[1:])) for start, stop in itertools.pairwise(case.indptr)]
+    known = [
+        reference_square(*(array[start:stop] for array in x[1:])) for start, stop in itertools.pairwise(case.indptr)
+    ]
     squares = np.where(np.arange(case.R) % 2, known, -1.0).astype(case.dtype)
     return *x, targets, counts, squares, order, *arrays, 0.5, 0.25
 

@@ -91,6 +91,7 @@ def make_look_ahead(programs: Programs) -> Callable:
             for k in range(rows.indptr[row], rows.indptr[row + np.uint64(1)], LINE_ENTRIES):
                 prefetch(rows.indices, np.uint64(k))
                 prefetch(rows.data, np.uint64(k))
+            prefetch(rows.targets, row * np.uint64(rows.targets.strides[0] // rows.targets.itemsize))
         if is_far[1] and place + WEIGHTS_AHEAD < order.size:
             row = np.uint64(order[place + WEIGHTS_AHEAD])
             stop = rows.indptr[row + np.uint64(1)]

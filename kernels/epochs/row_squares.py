@@ -10,6 +10,14 @@ FEW_ENTRIES = 32
 """Entries of a row whose columns are compared each with each, for duplicates."""
 
 
+def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
+    """The sum of squares of a row, duplicates summed before: the definition, in plain loops."""
+    entries: dict[int, float] = {}
+    for column, value in zip(indices.tolist(), data.tolist(), strict=True):
+        entries[column] = entries.get(column, 0.0) + value
+    return sum(entry * entry for entry in entries.values())
+
+
 @compiled_with_arrays
 def _of_repeated(indices, data):
     """Of a row whose columns may come twice."""

@@ -135,12 +135,13 @@ def test_two_threads_do_what_the_definition_says_with_the_same_bits_each_time(lo
 
 
 @pytest.mark.parametrize("serial", [False, None])
-@pytest.mark.parametrize("entries", [0, 400])
+@pytest.mark.parametrize(("entries", "features"), [(400, 25), (1500, 8200)])
 def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
-    entries: int, serial: bool | None, monkeypatch: pytest.MonkeyPatch
+    entries: int, features: int, serial: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(threads.this_thread, "is_serial", serial)
-    kernel, case = epochs.get("softmax", "adagrad"), random_case(60, 1200, entries, 3)
+    kernel, case = epochs.get("logistic", "adagrad"), random_case(60, features, entries, 3)
+    assert placed.suits(entries * 17 // 60, features, 3)
     at_places = assert_as_defined(kernel, case, batch_rows=17)
     monkeypatch.setattr(placed, "suits", lambda *sizes: False)
     assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17))
