@@ -72,7 +72,9 @@ def test_losses_at_any_message_change_no_bit(tmp_path, undisturbed, fault_seed):
     answer, told = trained(hosts, tmp_path, trainers, shards, steps_saved)
     assert same_bits(support.saved_state(tmp_path), undisturbed(trainers)), hosts.struck
     assert answer["losses"] == len([said for said in told if "lost" in said])
-    assert [said["step"] for said in told if "step" in said][-1] == 12
+    last = max((place for place, said in enumerate(told) if "lost" in said), default=0)
+    since = told[last].get("from", 0)
+    assert [said["step"] for said in told[last:] if "step" in said] == list(range(since + 1, 13))
 
 
 def test_faults_do_happen(tmp_path, undisturbed):
@@ -84,6 +86,24 @@ def test_faults_do_happen(tmp_path, undisturbed):
     assert hosts.struck == strikes
     assert answer["losses"] == 4
     assert set(hosts.seen) == set(Faulty.FATES)
+    assert same_bits(support.saved_state(tmp_path), undisturbed(2))
+
+
+def test_trainers_begin_again_when_those_before_have_written_their_checkpoint(tmp_path, undisturbed, monkeypatch):
+    """Seeds 71, 128, 138 and 153: it was written after it was looked from which step to go on."""
+    hosts, write, written = ThreadHosts(2, [], seed=1, fates=["well"]), checkpoints.write, []
+
+    def write_late(folder, manifest) -> None:
+        if not written:
+            hosts.processes[1].state = "killed"
+            thread_hosts.wait_for_a_turn(lambda: hosts.counts[PLACING] > 1)
+        written.append(hosts.counts[PLACING])
+        write(folder, manifest)
+
+    monkeypatch.setattr(checkpoints, "write", write_late)
+    _, told = trained(hosts, tmp_path, trainers=2, shards=1)
+    assert written[0] == 1
+    assert [said["step"] for said in told if "step" in said][-9:] == list(range(4, 13))
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
 
 

@@ -37,6 +37,14 @@ WHEN = ("before it is sent", "after the first shard had it", "after all answers"
 HOW = ("killed", "halted")
 
 
+def wait_for_a_turn(condition: Callable[[], bool]) -> None:
+    """Wait until it holds, for a moment: where all is well it never does."""
+    for _ in range(100):
+        if condition():
+            return
+        threading.Event().wait(SECONDS_TURN)
+
+
 def drawn(seed: int, trainers: int, processes: int, messages: int) -> list[Strike]:
     """One to three strikes at messages, and sometimes one while shards are placed."""
     made = random.Random(seed)

@@ -8,7 +8,7 @@ import json
 import threading
 import time
 from collections.abc import Callable, Mapping
-from concurrent.futures import Future
+from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
@@ -27,6 +27,8 @@ SECONDS_REASON = 5.0
 """How long the reason is looked for elsewhere when a trainer was cut off."""
 OF_ALL = ("bytes_peak", "bytes_grown", "bytes_resident", "bytes_asked")
 """What is told of each trainer's process."""
+SECONDS_SETTLE = 20.0
+"""How long trainers may take to end after their shards are gone."""
 MOST_LOSSES = 5
 """Losses without a step more that was saved, after which the training fails."""
 
@@ -61,6 +63,8 @@ class Team:
         self.grown: dict[int, int] = {}
         """Bytes of each trainer's process above its start, as it told them last."""
         self.attempt = 0
+        self.futures: list[Future] = []
+        """The answers of the trainers of the last attempt."""
 
     def run(self) -> dict[str, Any] | None:
         """Train to the end, through losses; `TeamError` where that cannot be."""
@@ -116,6 +120,7 @@ class Team:
             return lost if lost or self.is_asked_to_stop.is_set() else self._trained(run, workers, step)
         finally:
             self.processes.remove(run)
+            wait(self.futures, SECONDS_SETTLE)  # one that still writes a checkpoint changes what the others begin from
 
     def _placed(self, placed: Future) -> list[Lost]:
         """Wait until the shards are there, a stop or a loss; who was lost."""
@@ -147,10 +152,10 @@ class Team:
         self.processes.listen(run, lambda said: self._hear(attempt, said))
         request = replace(self.job, resumes=step > 0).about
         where = [workers[number % len(workers)] for number in range(self.job.trainers)]
-        futures = [
+        self.futures = [
             self.processes.start(run, address, number, self.work, request) for number, address in enumerate(where)
         ]
-        return self._watched(futures, where)
+        return self._watched(self.futures, where)
 
     def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
