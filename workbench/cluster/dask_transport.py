@@ -199,6 +199,7 @@ class DaskTransport(Transport):
         except ValueError:  # this is no task
             here = get_client()
         self.rpc, self.loop = here.rpc, here.loop
+        self.served = here.handlers if isinstance(here, Worker) else None
 
     @property
     def shards(self) -> int:
@@ -207,6 +208,8 @@ class DaskTransport(Transport):
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
         """All at once. What a worker does not answer is lost; one that has no such shard is a `StoreError`."""
+        if self.served is not None and self.run.operation not in self.served:  # else one that is gone is asked in vain
+            raise GoneError("The shards of this run were removed.")
         return sync(self.loop, self._call, messages, seconds)
 
     async def _call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:

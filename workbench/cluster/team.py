@@ -27,7 +27,7 @@ SECONDS_REASON = 5.0
 """How long the reason is looked for elsewhere when a trainer was cut off."""
 OF_ALL = ("bytes_peak", "bytes_grown", "bytes_resident", "bytes_asked")
 """What is told of each trainer's process."""
-SECONDS_SETTLE = 20.0
+SECONDS_SETTLE = 3.0
 """How long trainers may take to end after their shards are gone."""
 MOST_LOSSES = 5
 """Losses without a step more that was saved, after which the training fails."""
