@@ -161,7 +161,7 @@ class Contender:
 
 
 def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
-    alike = {one[name] for one in tried if {**one, name: value[name]} == value}
+    alike = {one[name] for one in tried if name in one and {**one, name: value[name]} == value}
     return len(alike) > 2 and value[name] in (min(alike), max(alike))
 
 
