@@ -6,11 +6,11 @@ import signal
 from collections import Counter
 from pathlib import Path
 
-import psutil
 import pytest
 
 from tests.cluster.test_agents import COMPARISONS, SPEC, agent, run, whole
 from tests.support.clocks import SECONDS, until
+from tests.support.processes import is_gone
 from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
@@ -37,11 +37,6 @@ def ssh(folder: Path, monkeypatch, command: str) -> None:
     monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
 
 
-def has_ended(pid: int) -> bool:
-    """Whether a process is gone, or has ended and nobody asks how."""
-    return not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-
-
 def test_agents_behind_ssh_get_their_command_through_a_shell(tmp_path, monkeypatch):
     ssh(tmp_path / "bin", monkeypatch, 'echo "Welcome to $host!"; exec sh -c "$remote"')
     a_path = "a b;c $HOME"
@@ -61,7 +56,7 @@ def test_without_its_supervisor_no_agent_stays_and_a_resume_does_the_rest(tmp_pa
     os.kill(run_folder.read(folder).pid, signal.SIGKILL)
     before = run_folder.rows(folder)
     for host in ("a", "b"):
-        until(lambda host=host: has_ended(int((tmp_path / "bin" / f"pid-{host}").read_text())))
+        until(lambda host=host: is_gone(int((tmp_path / "bin" / f"pid-{host}").read_text())))
     state, rows = run(folder, agent("a"), agent("b"))
     assert state.state == "finished"
     assert [row for row in rows if row in before] == before

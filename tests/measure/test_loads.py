@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from tests.support.clocks import until
+from tests.support.processes import is_gone
 from workbench.measure import loads
 
 PARENT = """
@@ -18,14 +19,6 @@ with loads.running("busy core") as pid:
     print(pid, flush=True)
     time.sleep(600)
 """
-
-
-def is_gone(pid: int) -> bool:
-    """Whether the process has ended; so has one that nobody waits for."""
-    try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
-    except psutil.NoSuchProcess:
-        return True
 
 
 @pytest.mark.parametrize("name", loads.LOADS)

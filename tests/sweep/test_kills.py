@@ -13,6 +13,7 @@ import psutil
 import pytest
 
 from tests.support.clocks import until
+from tests.support.processes import is_gone
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, spec_of
 from workbench import store
@@ -129,10 +130,6 @@ def children_of(pid: int) -> list[int]:
     return [child.pid for child in psutil.Process(pid).children(recursive=True)]
 
 
-def alive(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
-
-
 def test_kill_9_of_a_supervisor_ends_its_trial_frees_its_folder_and_resume_does_the_rest(tmp_path):
     folder = run_folder.start(SPEC, tmp_path / "run")
     pid = wait_until_running(folder, done=1)
@@ -144,7 +141,7 @@ def test_kill_9_of_a_supervisor_ends_its_trial_frees_its_folder_and_resume_does_
     assert_rest_is_done(folder, swept(SPEC, folder), seen, kills=1)
     seen_in(folder, seen)
     assert orphans
-    assert not any(alive(pid) for pid in orphans), "a trial outlived its supervisor"
+    assert all(is_gone(pid) for pid in orphans), "a trial outlived its supervisor"
 
 
 def wait_until_running(folder: Path, done: int) -> int:

@@ -10,6 +10,7 @@ import psutil
 import pytest
 
 from tests.support.clocks import until
+from tests.support.processes import grandchildren
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, TINY, finish, spec_of
 from workbench import store
@@ -25,8 +26,7 @@ def child_at_work(folder, other_than: int = 0) -> psutil.Process:
 
     def found() -> psutil.Process | None:
         pid = run_folder.read(folder).pid
-        processes = psutil.Process(pid).children(recursive=True) if pid else []
-        trials = [each for each in processes if each.parent().pid != pid]  # the fork server's children
+        trials = grandchildren(pid) if pid else []  # the fork server's children
         return trials[0] if trials and trials[0].pid != other_than else None
 
     return until(found)
