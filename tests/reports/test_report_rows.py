@@ -112,7 +112,13 @@ def test_a_run_is_put_into_a_folder_of_results_and_another_machines_is_refused(t
     (run / "spec.json").write_text('{"name": "tiny"}')
     (run / "plan.json").write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
     (run / "machine.json").write_text('{"id": "bench-1"}')
+    folder.mkdir()
+    for old in ("tiny-time_density-width-4.svg", "tiny-phases-of-mine.txt", "other-time_density.svg"):
+        (folder / old).write_text("old")
     names = {path.name for path in results.put(run, folder)}
+    assert not (folder / "tiny-time_density-width-4.svg").exists(), "a chart that the run no longer has"
+    assert (folder / "tiny-phases-of-mine.txt").exists()
+    assert (folder / "other-time_density.svg").exists()
     assert {"tiny.jsonl", "machine.json", "tiny-report.html", "tiny-report.md", "tiny-time_density.svg"} <= names
     assert "tiny-bounds.svg" not in names, "a chart that has nothing to show is no file"
     assert store.read(folder / "tiny.jsonl") == store.read(run)

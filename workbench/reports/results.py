@@ -1,5 +1,6 @@
 """A run put into a folder of results: its rows, its report as HTML and Markdown, its charts as SVG, the machine."""
 
+import glob
 import json
 import re
 from pathlib import Path
@@ -17,7 +18,8 @@ from workbench.sweep import run_folder
 def put(run: str | Path, folder: str | Path) -> list[Path]:
     """Write the rows that answer the run's spec, report and charts into a folder, named after the run; their files.
 
-    Files of the same run are replaced. `ExportError` where the folder is another machine's, or `run` is no run folder.
+    Files of the same run are replaced, and its charts that are no more are removed. `ExportError` where the folder is
+    another machine's, or `run` is no run folder.
     """
     run, folder = Path(run), Path(folder)
     if not (run / run_folder.SPEC).exists():
@@ -29,7 +31,16 @@ def put(run: str | Path, folder: str | Path) -> list[Path]:
     run_folder.replace_file(files[0], "".join(json.dumps(row) + "\n" for row in run_folder.rows(run)))
     run_folder.replace_file(files[1], json.dumps(machine, indent=1))
     files += [export.write_report(run, folder / f"{name}-report{kind}") for kind in (".html", ".md")]
-    return [*files, *_charts(run, folder, name)]
+    files += _charts(run, folder, name)
+    for old in _all_charts(folder, name) - set(files):
+        old.unlink()
+    return files
+
+
+def _all_charts(folder: Path, name: str) -> set[Path]:
+    """Files of charts of a run that are in the folder, whatever they are of."""
+    start = glob.escape(name)
+    return {file for chart in plots.names() for end in ("", "-*") for file in folder.glob(f"{start}-{chart}{end}.svg")}
 
 
 def _refuse_other_machine(folder: Path, machine: dict[str, Any]) -> None:
