@@ -18,11 +18,11 @@ import pytest
 
 pytest.importorskip("distributed")
 
-from tests.cluster.test_agent_places import has_ended
 from tests.cluster.test_agents import COMPARISONS, TRIALS, agent, run, whole
 from tests.support import dask_process
 from tests.support import shared_training as support
 from tests.support.clocks import SECONDS, until
+from tests.support.processes import is_gone
 from workbench.cluster import dask_hosts, link, team
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.team import Team
@@ -125,7 +125,7 @@ def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_
             time.sleep(2)
             starter.send_signal(signal.SIGCONT)
             assert "done" in [*lines][-1]
-    until(lambda: all(has_ended(child.pid) for child in children))
+    until(lambda: all(is_gone(child.pid) for child in children))
     assert len(children) == 2
     assert train(**options, folder=folders[1])["step"] == 12
     assert support.support.same_bits(support.saved_state(folders[1]), support.saved_state(folders[0]))
