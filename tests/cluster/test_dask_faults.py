@@ -9,7 +9,6 @@ import shlex
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 
@@ -21,7 +20,7 @@ pytest.importorskip("distributed")
 from tests.cluster.test_agents import COMPARISONS, TRIALS, agent, run, whole
 from tests.support import dask_process
 from tests.support import shared_training as support
-from tests.support.clocks import SECONDS, until
+from tests.support.clocks import SECONDS, ended, until
 from tests.support.processes import is_gone
 from workbench.cluster import dask_hosts, link, team
 from workbench.cluster.dask_hosts import Hosts
@@ -133,17 +132,7 @@ def test_without_its_starter_no_process_stays_and_the_same_training_goes_on(tmp_
 
 def trained(hosts: Hosts, folder) -> tuple[object, list[dict]]:
     """The answer of a training or its error, and what it told; one that hangs fails."""
-    ended, told = list[object](), list[dict]()
+    told = list[dict]()
     job = Job(support.cell().model_dump(mode="json"), 2, str(folder), steps_saved=3, threads=1)
-
-    def act() -> None:
-        try:
-            ended.append(Team(hosts, job, None, told.append, "tests.support.shared_training:struck").run())
-        except BaseException as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=act, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    assert ended, "it hangs"
-    return ended[0], told
+    made = Team(hosts, job, None, told.append, "tests.support.shared_training:struck")
+    return ended(made.run), told

@@ -4,13 +4,12 @@ A few seeds here; `pytest tests/cluster --faults 200` runs as many, and a fifth 
 """
 
 import random
-import threading
 
 import pytest
 
 from tests.support import shared_training as support
 from tests.support import thread_hosts
-from tests.support.clocks import SECONDS
+from tests.support.clocks import SECONDS, ended
 from tests.support.shards import Faulty, same_bits
 from tests.support.thread_hosts import HOW, PLACING, WHEN, Strike, ThreadHosts
 from workbench.cluster import checkpoints, team
@@ -44,23 +43,12 @@ def _quick_looks(monkeypatch):
 
 def trained(hosts: ThreadHosts, folder, trainers: int, shards: int, steps_saved: int = 3) -> tuple[dict, list[dict]]:
     """The answer of a training on these processes, and what it told; a test that hangs fails."""
-    told, ended = list[dict](), list[object]()
+    told = list[dict]()
     job = Job(support.cell().model_dump(mode="json"), trainers, str(folder), steps_saved, seconds=SECONDS)
-    made = Team(hosts, job, shards, told.append)
-
-    def run() -> None:
-        try:
-            ended.append(made.run())
-        except BaseException as error:
-            ended.append(error)
-
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join(SECONDS)
-    assert ended, "it hangs"
-    if isinstance(ended[0], BaseException):
-        raise ended[0]
-    return ended[0], told
+    answer = ended(Team(hosts, job, shards, told.append).run)
+    if isinstance(answer, BaseException):
+        raise answer
+    return answer, told
 
 
 @pytest.mark.faults(8, 1)

@@ -1,5 +1,6 @@
 """Time in tests: a clock that passes when told to, and waits that end on a condition, however fast the machine is."""
 
+import threading
 import time
 from collections.abc import Callable
 from typing import TypeVar
@@ -28,6 +29,23 @@ def until(condition: Callable[[], Found], seconds: float = SECONDS) -> Found:
             raise AssertionError(f"It is still {found!r} after {seconds:g} s.")
         time.sleep(0.02)
     return found
+
+
+def ended(act: Callable[[], object]) -> object:
+    """What the act gives, or the error that it ends with; `AssertionError` where it hangs. It is left behind then."""
+    came: list[object] = []
+
+    def run() -> None:
+        try:
+            came.append(act())
+        except BaseException as error:
+            came.append(error)
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(SECONDS)
+    assert came, f"It has not ended after {SECONDS:g} s."
+    return came[0]
 
 
 class Stopwatch:
