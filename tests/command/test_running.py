@@ -2,6 +2,7 @@
 
 import io
 import os
+import signal
 import subprocess
 import sys
 import types
@@ -19,6 +20,7 @@ from workbench.sweep.run_folder import Progress, RunError
 AT_WORK = running._at_work
 NEVER = 1e12
 """A time that has not come."""
+UNTIL_ASKED = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_DFL); print(flush=True); time.sleep(600)"
 
 
 @pytest.fixture(autouse=True)
@@ -133,16 +135,18 @@ def test_a_run_that_does_not_stop_is_told_with_its_process():
 
 
 def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
-    process = subprocess.Popen([sys.executable, "-c", "import time; time.sleep(60)"])
-    add("runs/full", state="running", pid=process.pid)
-
     def full(folder):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(run_folder, "stop", full)
-    run = running.choose("full")
-    running.stop(run)
-    assert process.wait(SECONDS) < 0
+    with subprocess.Popen([sys.executable, "-c", UNTIL_ASKED], stdout=subprocess.PIPE) as process:
+        process.stdout.readline()  # it is at work, with the answer to the signal that a program begins with
+        add("runs/full", state="running", pid=process.pid)
+        try:
+            running.stop(running.choose("full"), SECONDS)
+            assert process.wait(SECONDS) == -signal.SIGTERM
+        finally:
+            process.kill()
 
 
 def test_a_damaged_run_is_listed_with_what_to_do():

@@ -34,15 +34,15 @@ def test_a_rival_says_how_to_get_it_or_has_a_twin(name):
 
 @pytest.mark.parametrize("name", [name for name in NAMES if name not in UPDATES])
 def test_what_is_prepared_is_what_the_twin_computes(name):
-    kernel = kernels.get(name)
+    kernel, case = kernels.get(name), CASES["width 16"]
     if kernel.cpu is None:
         pytest.skip(kernel.unavailable)
-    args = kernel.arguments(CASES["width 16"])
+    args = kernel.arguments(case)
     call = kernel.prepare(*args)
     came = [np.asarray(args[-1] if result is None else result).copy() for result in (call(), call())]
     kernel.cpu(*args)
-    np.testing.assert_array_equal(came[0], args[-1])
-    np.testing.assert_array_equal(came[1], args[-1])
+    # To rounding: a library may sum in another order from call to call, by how many of its threads are free.
+    assert_close(case, came, [args[-1], args[-1]])
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES)
