@@ -17,7 +17,7 @@ KINDS = {str: "text", int: "integer", float: "number", bool: "flag"}
 
 @dataclass(frozen=True)
 class Control:
-    """How panel, notebook and the command `sweep` ask for a setting.
+    """Input by which panel, notebook and the command `sweep` ask for a setting.
 
     `kind` is one or many (of the allowed values; no and yes for a flag), text, number, or numbers: one or several
     between commas. `main` controls are shown at once, the others on demand. `name` is also the parameter of a notebook.
@@ -72,7 +72,7 @@ class Setting:
 
     @property
     def kind(self) -> str:
-        """What its column holds."""
+        """Kind of the setting's column."""
         return KINDS[self.type]
 
 

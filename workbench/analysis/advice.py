@@ -1,4 +1,4 @@
-"""How good advice is: the time of what was recommended over the least time of a full sweep, beside simpler rules.
+"""Quality of advice: the time of what was recommended over the least time of a full sweep, beside simpler rules.
 
 Two numbers for each case. Of the choice between sparse and dense: the fastest cell of the side that was chosen, over
 the fastest of all. Of the whole configuration: the cell that was chosen, over the fastest of all. Cells that train
@@ -29,7 +29,7 @@ SIDE, WHOLE, MOST, SHARE = 1.02, 1.05, 1.25, 0.2
 
 @dataclass(frozen=True)
 class Score:
-    """What one rule comes to in one case, as times of the least: its side, sparse or dense, and its whole choice."""
+    """Result of one rule in one case, as times of the least: its side, sparse or dense, and its whole choice."""
 
     case: str
     rule: str
@@ -142,7 +142,7 @@ RULES: dict[str, Rule] = {
 
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
-    """What advice is to reach, then what each other rule reaches."""
+    """Goals of advice, then what each other rule reaches."""
     rows, found = latest(frame), scores(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]

@@ -17,7 +17,7 @@ __all__ = ["MEASURES", "Advice", "advise", "headline"]
 
 @dataclass(frozen=True)
 class Advice:
-    """What the rows say, in sentences. `verdict` is the answer; the rest are its grounds, in the order to read them.
+    """Conclusions from the rows, in sentences. `verdict` is the answer; the rest are its grounds, in reading order.
 
     `certainty` says how sure the verdict is; `time` and `memory` go through the densities; `warnings` names what makes
     a win doubtful; `failures` counts the cells without a result; `would_change` says what the answer depends on.
@@ -71,7 +71,7 @@ def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEv
 
 
 def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
-    """What to do about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
+    """Advice about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
     name, verb, better = MEASURES[measure]
     compared = contests(group.rows, measure)
     won = [one for one in compared if one.verdict == "sparse"]

@@ -60,7 +60,7 @@ def cells(frame: pd.DataFrame, task: str | None = None) -> list[list[Row]]:
 
 
 def ratios(frame: pd.DataFrame, task: str, rival: str = "", ours: str = "") -> list[Ratio]:
-    """For each cell of a task the fastest rival whose name starts with `rival`, by `ours`, or by what its rows name.
+    """Ratios of the fastest rival, its name starting with `rival`, to `ours` or what rows name, by cell of a task.
 
     Cells without such a rival are left out. `ours` names another contender of ours than the rows' reference.
     """

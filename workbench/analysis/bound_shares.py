@@ -1,4 +1,4 @@
-"""How near each kernel comes to what the machine allows, and why one that stays far from it does."""
+"""Share of the machine's bound that each kernel reaches, and why one that stays far from it does."""
 
 from collections import Counter
 from typing import NamedTuple

@@ -42,7 +42,7 @@ FARTHEST = 700.0
 
 @dataclass(frozen=True)
 class BreakEven:
-    """Where one sparse configuration stops beating dense in one measure.
+    """Density at which one sparse configuration stops beating dense in one measure.
 
     `density` and its interval `low`, `high` are nnz / size, None where there is none. `density` is None too where the
     interval spans a factor of two or more (`is_range`): then only the range is known; `place` says either in words.
@@ -61,7 +61,7 @@ class BreakEven:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the group and of the configuration together, as a row has them."""
+        """Settings of the group and of the configuration together, as a row has them."""
         return self.group | self.line
 
     @property
@@ -107,7 +107,7 @@ def lines(group: cells.Group, measure: str) -> Iterator[tuple[list[Row], list[Co
 
 
 def _doubt(rows: list[Row], worse: list[Row]) -> str:
-    """How the sentence of a line ends, of which some rows trained a worse model."""
+    """End of the sentence about a line of which some rows trained a worse model."""
     if not worse:
         return "."
     where = (
@@ -191,7 +191,7 @@ def _log(ratio: float) -> float:
 
 
 def _zero(x: np.ndarray, y: np.ndarray) -> float:
-    """Where a line through points that rise from below zero to above it crosses zero."""
+    """Crossing of zero by a line through points that rise from below zero to above it."""
     after = int(np.argmax(y > 0))
     (x0, x1), (y0, y1) = x[after - 1 : after + 1], y[after - 1 : after + 1]
     return float(x0 + (x1 - x0) * y0 / (y0 - y1))

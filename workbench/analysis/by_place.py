@@ -1,4 +1,4 @@
-"""Which place is faster where more than one was measured: devices, or one process and several trainers.
+"""Comparison of places where more than one was measured: devices, or one process and several trainers.
 
 Devices are groups alike but for it; trainers are configurations of one group. Each place has its fastest, at the lowest
 and the highest density that both have.
@@ -17,7 +17,7 @@ MEASURE = "seconds_step"
 
 
 class _Place(NamedTuple):
-    """What a place is called, on its own and behind "the fastest", its rows with a time, and what ends their names."""
+    """Name of a place, alone and behind "the fastest", its rows with a time, and what ends their names."""
 
     name: str
     there: str
@@ -27,7 +27,7 @@ class _Place(NamedTuple):
 
 
 def sentences(groups: Sequence[cells.Group]) -> Iterator[str]:
-    """For each two places which is faster, at both ends of the densities that they share."""
+    """Compare each two places, at both ends of the densities that they share, in sentences."""
     for one, other in combinations(groups, 2):
         if {name for name, value in one.settings.items() if other.settings[name] != value} == {"device"}:
             yield from _compared(_device(one), _device(other))
@@ -74,7 +74,7 @@ def _compared(one: _Place, other: _Place) -> Iterator[str]:
 
 
 def _sentence(density: float | None, one: _Place, other: _Place, found: Contest) -> str:
-    """Of a contest in which the rows of one place stand in that of sparse, of the other in that of dense."""
+    """Sentence about a contest in which the rows of two places stand in those of sparse and of dense."""
     where = f"At {words.density(density) if density is not None else cells.NATURAL} density"
     both = f"the fastest {one.there} and the fastest {other.there}"
     if found.verdict == "level":

@@ -1,4 +1,4 @@
-"""From rows to cells: which rows measure the same thing, and which cells may be compared."""
+"""Cells of rows: which rows measure the same thing, and which cells may be compared."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -48,7 +48,7 @@ def groups(frame: pd.DataFrame) -> list[Group]:
 
 
 def _label(group: Row, varying: list[str]) -> str:
-    """What tells a group from the others; only one without an intercept among some with one has nothing to tell."""
+    """Label that tells a group from the others; one without an intercept among some with one has none."""
     return describe(group, varying or GROUP) or "without an intercept"
 
 
@@ -83,7 +83,7 @@ def describe(group: Row, names: Sequence[str] = GROUP) -> str:
 
 
 def names_of(rows: Sequence[Row], names: Sequence[str] = GROUP) -> list[str]:
-    """What each row is called among these: configuration, density, and what varies of the settings named."""
+    """Name of each row among these: configuration, density, and what varies of the settings named."""
     varied = [name for name in names if len({row[name] for row in rows} - {None}) > 1]
     best = [name for name in BEST if len({row[name] for row in rows}) > 1]
     return [_name(row, varied, best) for row in rows]
@@ -139,5 +139,5 @@ def by_density(rows: Iterable[Row]) -> dict[float | None, list[Row]]:
 
 
 def failures(rows: Iterable[Row]) -> Counter:
-    """How many rows have no result, by (status, reason)."""
+    """Number of rows without a result, by (status, reason)."""
     return Counter((row["status"], row["reason"] or "") for row in rows if row["status"] not in NUMBERED)

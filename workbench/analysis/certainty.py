@@ -1,4 +1,4 @@
-"""How sure a verdict about time is: what it rests on, its interval, the smallest difference that could be seen."""
+"""Certainty of a verdict about time: what it rests on, its interval, the smallest difference that could be seen."""
 
 from collections.abc import Sequence
 

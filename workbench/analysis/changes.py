@@ -38,7 +38,7 @@ SHARE = 0.05
 
 
 class Change(NamedTuple):
-    """How many times as much a cell, or all cells of a kernel together, take after as before.
+    """Ratio after / before of a cell, or of all cells of a kernel together.
 
     `verdict` is a key of VERDICTS; `cells` are the names of those it was seen in.
     """
@@ -57,7 +57,7 @@ class Change(NamedTuple):
 
 @dataclass(frozen=True)
 class Changes:
-    """What two runs say of each other: the `drift` that was taken out, and changes in time by cell and by kernel.
+    """Differences between two runs: the `drift` that was taken out, and changes in time by cell and by kernel.
 
     `memory` has the changes of peak memory, of which more is "slower"; `pairs` what was held against what, and what
     has no result any more.
@@ -117,7 +117,7 @@ def side_by_side(pairs: Iterable[Pair], drift: Drift, within: float = LEVEL) -> 
 
 
 def _differences(pairs: Iterable[Pair], measure: str) -> list[_Difference]:
-    """Those pairs of which both sides have the measure."""
+    """Differences of those pairs in which both sides have the measure."""
     found = []
     for pair in pairs:
         sides = [_by_run(values_of(row, measure)) for row in (pair.before, pair.after)]
@@ -215,11 +215,11 @@ def _in_memory(pairs: Pairs, within: float) -> list[Change]:
 
 
 def count(changes: Iterable[Change]) -> dict[str, int]:
-    """How many have each verdict."""
+    """Number of changes by verdict."""
     found = [one.verdict for one in changes]
     return {name: found.count(name) for name in VERDICTS}
 
 
 def worst(changes: Iterable[Change], which: str = "slower") -> list[Change]:
-    """Those of a verdict, the largest change first."""
+    """Changes of a verdict, the largest first."""
     return sorted((one for one in changes if one.verdict == which), key=lambda one: -abs(math.log(one.ratio.value)))

@@ -1,4 +1,4 @@
-"""What changed between two runs, in sentences and tables: the answer first, then the drift and what could be seen."""
+"""Changes between two runs, in sentences and tables: the answer first, then the drift and what could be seen."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -50,7 +50,7 @@ def table(changes: Sequence[Change]) -> list[list[str]]:
 
 
 def times(one: Change) -> str:
-    """How many times as much, with both ends where the interval is wide."""
+    """Ratio of a change in words, with both ends where the interval is wide."""
     return words.times(one.ratio) if one.ratio.rounds >= LOOKS[0] else f"about {words.number(one.ratio.value, 2)} times"
 
 

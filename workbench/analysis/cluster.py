@@ -1,4 +1,4 @@
-"""What was measured of training on several machines, and predicted: the newest rows of the newest machine, by kind."""
+"""Measurements and predictions of training on several machines: the newest rows of the newest machine, by kind."""
 
 from typing import NamedTuple
 
@@ -47,7 +47,7 @@ def steps_of(frame: pd.DataFrame) -> Steps:
 
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
-    """What was wanted of bytes and memory, and what came of it."""
+    """Goals for bytes and memory, and what was reached."""
     return [*_of_bytes(latest(frame, "bytes")), *(_of_memory(row) for row in latest(frame, "rows"))]
 
 

@@ -71,7 +71,7 @@ class Contest(NamedTuple):
 
 
 def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
-    """For each density of a group's rows, rising, the best sparse row that may win against the best dense one.
+    """Contests, by rising density of a group's rows, of the best sparse row that may win against the best dense one.
 
     Rows are as `cells.latest` pools them. Rows of a lazy update that trained to a worse model (`trained_worse`) may not
     win. Dense does not win where only some configurations were measured, as at densities that were added around a
@@ -131,13 +131,13 @@ def front(rows: Iterable[Row], measure: str) -> list[Row]:
 
 
 def rivals_at(rows: Sequence[Row], worse: set[int], measure: str) -> int:
-    """How many contenders the better side of one density was chosen of; rows that trained a worse model are none."""
+    """Count the contenders that the better side of a density was chosen from; rows of worse models are none."""
     able = [row for row in rows if id(row) not in worse]
     return rivals_of([row for row in able if not cells.is_dense(row)], cells.dense_rows(able), measure)
 
 
 def rivals_of(first: Sequence[Row], second: Sequence[Row], measure: str) -> int:
-    """How many contenders with a time the larger of two sides has."""
+    """Count the contenders with a time on the larger of two sides."""
     return max(sum(bool(_times(row, measure)) for row in side) for side in (first, second))
 
 
@@ -154,7 +154,7 @@ def contest(sparse: Sequence[Row], dense: Sequence[Row], measure: str, rivals: i
 
 
 def verdict(sparse_row: Row, dense_row: Row, measure: str) -> str:
-    """Which of two rows is better in a measure: sparse, dense, level or undecided."""
+    """Better of two rows in a measure: sparse, dense, level or undecided."""
     return contest([sparse_row], [dense_row], measure).verdict
 
 

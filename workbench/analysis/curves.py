@@ -44,7 +44,7 @@ REPEATED = ("seed",)
 
 
 class End(NamedTuple):
-    """Where a training ended: its seconds, and the value of the measure there."""
+    """End of a training: its seconds, and the value of the measure there."""
 
     seconds: float
     value: float
@@ -111,7 +111,7 @@ def measures(curves: pd.DataFrame) -> tuple[str, ...]:
 
 
 def ends(curves: pd.DataFrame, measure: str) -> Mapping[str, Ends]:
-    """Where each training of each contender ended."""
+    """End of each training of each contender."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     last = trained.sort_values("epoch", kind="stable").groupby(["who", "repeat"], sort=False).last()
     found: dict[str, dict[int, End]] = {}
@@ -164,13 +164,13 @@ def seconds_to(curves: pd.DataFrame, who: str, measure: str, goals: Mapping[int,
 
 
 def goals(first: Ends, second: Ends, measure: str) -> dict[int, float]:
-    """For each repeat that both have the worse of both ends, less 1 %."""
+    """Goal of each repeat that both have: the worse of both ends, less 1 %."""
     worse, ease = (max, 1 + NEAR) if measure in SMALLER else (min, 1 - NEAR)
     return {repeat: ease * worse(first[repeat].value, second[repeat].value) for repeat in first.keys() & second.keys()}
 
 
 def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
-    """Who ends best, short enough for a title, and the best of ours beside the best of the others, in full."""
+    """Best end, short enough for a title, and in full the best of ours beside the best of the others."""
     trained = curves[(curves["measure"] == measure) & curves["side"].isin(TRAINED)]
     found = ends(trained, measure)
     first = best(trained, measure)
@@ -184,7 +184,7 @@ def headline(curves: pd.DataFrame, measure: str) -> tuple[str, str]:
 
 
 def sentences(curves: pd.DataFrame, measure: str) -> list[str]:
-    """What each contender ends with, the levels, then pairs: the best of ours and the others of ours, and the rivals.
+    """Tell the end of each contender, the levels, then pairs: the best of ours and the others of ours, and the rivals.
 
     A rival is set beside those of ours that are of its model, where its name begins with that, else beside those of the
     model of the best.

@@ -1,4 +1,4 @@
-"""What stands beside a number to doubt it by: spread of rounds, few rounds, other programs, drift, throttling, swap."""
+"""Doubts beside a number: spread of rounds, few rounds, other programs, drift, throttling, swap."""
 
 import math
 import statistics
@@ -27,7 +27,7 @@ def spread(row: Row) -> float | None:
 
 
 def of_row(row: Row, usual: float = 0.0) -> Iterator[str]:
-    """What makes the numbers of one pooled row doubtful, each in a few words; nothing for a good one.
+    """Doubts about the numbers of one pooled row, each in a few words; none for a good one.
 
     `usual` is the deviation of rounds that is usual among the rows that are shown, where that is known: what all of
     them have tells nothing of one.
@@ -41,14 +41,14 @@ def of_row(row: Row, usual: float = 0.0) -> Iterator[str]:
 
 
 def of_surroundings(row: Row, drift: float = 0.0) -> Iterator[str]:
-    """What ran beside the rounds of one pooled row, and what the machine did meanwhile; `drift` as in `of_machine`."""
+    """Doubts from what ran beside the rounds of one pooled row, and from the machine; `drift` as in `of_machine`."""
     if row["rounds_disturbed"]:
         yield f"{words.plural(row['rounds_disturbed'], 'round')} left out, beside other programs"
     yield from of_machine(row, drift).values()
 
 
 def of_spread(row: Row, usual: float = 0.0) -> Iterator[str]:
-    """How far the rounds of one pooled row spread, where that is more than the `usual` deviation lets expect."""
+    """Spread of the rounds of one pooled row, where it is more than the `usual` deviation lets expect."""
     deviation = spread(row)
     if deviation is not None and deviation > max(SPREAD, NOISIER * usual):
         beside = f"; {words.density(usual, 2)} is usual here" if usual else ""
@@ -56,7 +56,7 @@ def of_spread(row: Row, usual: float = 0.0) -> Iterator[str]:
 
 
 def of_machine(row: Row, drift: float = 0.0) -> dict[str, str]:
-    """What the machine did meanwhile, as far as the rounds of a pooled row tell it: in words, by what it is called.
+    """State of the machine meanwhile, as far as the rounds of a pooled row tell it: in words, by name.
 
     The logarithms of the fixed work beside the rounds range over `drift` where it does not drift, and over a tenth.
     """

@@ -1,4 +1,4 @@
-"""How much slower the whole machine was during one run than during another: what is taken out before they are compared.
+"""Drift: how much slower the whole machine was in one run than in another, taken out before they are compared.
 
 Sentinels are, the first that there are: cells whose code, versions and settings are the same in both runs; the fixed
 work that every trial times beside its own (`seconds_sentinel`); none, and then DRIFT is allowed for in every interval.
@@ -52,7 +52,7 @@ class Drift(NamedTuple):
 
     @property
     def factor(self) -> float:
-        """How many times as long everything takes in the second run."""
+        """Ratio of what everything takes in the second run to the first."""
         return math.exp(self.value)
 
 

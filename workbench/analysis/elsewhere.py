@@ -1,4 +1,4 @@
-"""What would change a recommendation: who wins with other batches, on other devices, at other densities.
+"""Conditions that would change a recommendation: other batches, other devices, other densities.
 
 A side wins there against all that may win, as in the verdict: a configuration that was not measured there counts as
 beaten only where the other side, or another sparse one, beats it on the data as they are.
@@ -38,7 +38,7 @@ def elsewhere(
 
 
 def _at(at: Sequence[Row], rows: Sequence[Row], accept: Callable[[Row], bool], verdict: str) -> Iterable[Said]:
-    """Who wins at one place, and whether it is the same side."""
+    """Winner at one place, and whether it is the same side."""
     sparse, dense = _sides(at, accept)
     found = by_usual_noise(contest(sparse, dense, TIME))
     if found.verdict == "undecided" or found.sparse is None or found.dense is None:
@@ -91,7 +91,7 @@ def _line(row: Row) -> tuple:
 
 
 def break_even(time: Contest, groups: Sequence[cells.Group]) -> Iterable[Said]:
-    """Where the sparse side of a contest stops winning, if densities on both sides of that were measured."""
+    """Density at which the sparse side of a contest stops winning, if those on both sides of it were measured."""
     if time.sparse is None:
         return
     group = next(one for one in groups if any(row is time.sparse for row in one.rows))

@@ -26,7 +26,7 @@ BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
 
 @dataclass(frozen=True)
 class Entry:
-    """What is known of one contender of a case: its rows of settings, and of rounds those to the case's target."""
+    """Rows of one contender of a case: of its settings, and of rounds those to the case's target."""
 
     name: str
     settings: Sequence[Row]
@@ -84,7 +84,7 @@ class Entry:
 
     @property
     def state(self) -> str:
-        """Why there are no seconds, in a few words; "" where there are."""
+        """Reason why there are no seconds, in a few words; "" where there are."""
         if self.seconds:
             return ""
         if self.seconds_once is not None:
@@ -99,7 +99,7 @@ class Entry:
         return f"would need {words.bytes_(needed)}" if _is_number(needed) else ended["reason"]
 
     def _not_reached(self) -> str:
-        """How the training that came furthest ended without reaching the target."""
+        """End of the training that came furthest without reaching the target."""
         best = self.best or {}
         last = words.seconds(best["curve"][-1][0], 2) if best else ""
         if self.seconds_left is not None:
@@ -151,7 +151,7 @@ class Found:
 
     @property
     def left_too_soon(self) -> list[Entry]:
-        """Those that did not reach the target and were left before the fastest of their kind was there.
+        """Settings that did not reach the target and were left before the fastest of their kind was there.
 
         They might have been faster: nobody of that kind is called the fastest then.
         """
@@ -173,7 +173,7 @@ class Found:
 
 
 def kind_of(entry: Entry) -> str:
-    """What a contender is: sparse or dense, both of ours, or rival."""
+    """Kind of a contender: sparse or dense, both of ours, or rival."""
     return "rival" if not entry.is_ours else "dense" if entry.is_dense else "sparse"
 
 
@@ -224,7 +224,7 @@ def times(ratio: Ratio | None) -> str:
 
 
 def goals(found: Sequence[Found]) -> list[Goal]:
-    """What is wanted of the cases, and what came of it."""
+    """Goals of the cases, and what was reached."""
     binary = [case for case in found if case.row["model"] == BINARY]
     text = [case for case in found if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
     return [

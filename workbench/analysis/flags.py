@@ -1,4 +1,4 @@
-"""What an honest answer adds: doubtful wins, cells without a result, and what the answer depends on."""
+"""Flags that an honest answer adds: doubtful wins, cells without a result, and what the answer depends on."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -34,7 +34,7 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
 
 
 def _disturbed(rows: Sequence[cells.Row]) -> Iterator[str]:
-    """How much of the timing was left out, since other programs were at work beside it."""
+    """Amount of the timing that was left out, since other programs were at work beside it."""
     left_out = sum(row["rounds_disturbed"] for row in rows)
     if left_out:
         trials = words.plural(left_out + sum(row["rounds"] for row in rows), "trial")
@@ -54,7 +54,7 @@ def _few(rows: Sequence[cells.Row]) -> Iterator[str]:
 
 
 def _noisy(groups: Sequence[cells.Group]) -> Iterator[str]:
-    """Where the rounds differ so much that large differences would not be seen."""
+    """Densities at which the rounds differ so much that large differences would not be seen."""
     for group in groups:
         compared = contests(group.rows, "seconds_step")
         blind = [one for one in compared if (one.visible or 0.0) > NOISY]
@@ -68,7 +68,7 @@ def _noisy(groups: Sequence[cells.Group]) -> Iterator[str]:
 
 
 def _machine(rows: Sequence[cells.Row]) -> Iterator[str]:
-    """What the machine did beside the trials, in how many cells."""
+    """Disturbances of the machine beside the trials, and in how many cells."""
     met = [doubts.of_machine(row) for row in rows]
     kinds = Counter(kind for each in met for kind in each if kind != doubts.OTHERS)  # those are told by `_disturbed`
     if kinds:
@@ -98,7 +98,7 @@ def _reason(status: str, rows: Sequence[cells.Row]) -> str:
 
 
 def would_change(groups: Sequence[cells.Group], evens: Sequence[BreakEven]) -> Iterator[str]:
-    """How the break-even in time moves with each setting that was varied, and which were not."""
+    """Effect on the break-even in time of each setting that was varied, and which were not."""
     varied = [name for name in _SETTINGS if len(_values(name, groups)) > 1]
     for name in varied:
         yield from _moves(name, evens)

@@ -1,4 +1,4 @@
-"""What sparse gains over dense at any density, and up to which density it gains at least so much.
+"""Gain of sparse over dense at any density, and up to which density it is at least so much.
 
 Between two measured densities log(dense / sparse) and both ends of its interval are taken as linear in log(density), as
 for break-evens; of densities beyond those measured nothing is said. To gain at least a factor is to win against a dense
@@ -30,7 +30,7 @@ WORSE = "† trained a worse model"
 
 
 class Gain(NamedTuple):
-    """What one configuration gains at one density: `ratio` is dense / sparse, None where it is not known.
+    """Gain of one configuration at one density: `ratio` is dense / sparse, None where it is not known.
 
     `source` says how it is known: measured, read from two densities around it, or why not. `verdict` is sparse, dense,
     level or undecided.
@@ -51,7 +51,7 @@ class Gain(NamedTuple):
 
 
 class Reach(NamedTuple):
-    """Up to which density a configuration gains at least a factor: a key of `breakeven.STATUSES` and the ends."""
+    """Highest density at which a configuration gains at least a factor: a key of `breakeven.STATUSES` and the ends."""
 
     status: str
     density: float | None
@@ -71,7 +71,7 @@ class Line(NamedTuple):
 
     @property
     def settings(self) -> dict[str, Any]:
-        """Those of the group and of the configuration together, as a row has them."""
+        """Settings of the group and of the configuration together, as a row has them."""
         return self.group.settings | cells.line_of(self.rows[0])
 
     @property
@@ -96,7 +96,7 @@ def _doubt(rows: Sequence[cells.Row], worse: Sequence[cells.Row]) -> str:
 
 
 def at_density(line: Line, density: float) -> Gain:
-    """What a configuration gains at a density, measured there or read between the two around it."""
+    """Gain of a configuration at a density, measured there or read between the two around it."""
     here = next((one for one in line.contests if _is_at(one, density)), None)
     if here is not None:
         return Gain(here.ratio, here.verdict, MEASURED if here.ratio else _without_ratio(here))
@@ -111,7 +111,7 @@ def at_density(line: Line, density: float) -> Gain:
 
 
 def reach(line: Line, factor: float) -> Reach:
-    """Up to which density a configuration gains at least that factor."""
+    """Highest density up to which a configuration gains at least that factor."""
     asked = [_against(one, factor) for one in line.compared]
     if len(asked) < 2:
         return Reach("too_few", None, None, None, _at_one(asked))
@@ -151,7 +151,7 @@ def _between(low: Contest, high: Contest, density: float) -> Ratio:
 
 
 def _verdict(ratio: Ratio) -> str:
-    """Which side the interval is on."""
+    """Side that the interval is on."""
     if ratio.low > 1 or ratio.high < 1:
         return "sparse" if ratio.low > 1 else "dense"
     return "level" if ratio.high < LEVEL * ratio.low else "undecided"

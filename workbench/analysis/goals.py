@@ -1,4 +1,4 @@
-"""What the kernels are to reach, what was measured, and by how much it was missed."""
+"""Goals of the kernels, what was measured, and by how much it was missed."""
 
 from collections.abc import Iterable
 
@@ -56,7 +56,7 @@ def _gradient(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _vectors(frame: pd.DataFrame) -> list[Goal]:
-    """What vector code of our own has to be worth against the same loops in plain Numba."""
+    """Goal for vector code of our own against the same loops in plain Numba."""
     tasks = {"csr_dense": "CSR @ dense", "adagrad_fused": "gradient and AdaGrad in one pass"}
     return [
         at_least(f"{told_as} against plain Numba, geometric mean", ratios(frame, task, "numba"), 1.3)
@@ -76,7 +76,7 @@ def _step(frame: pd.DataFrame) -> list[Goal]:
 
 
 def _step_of_users(frame: pd.DataFrame) -> list[Goal]:
-    """What a step costs as a training or a module takes it, batches cut from the rows of a data set."""
+    """Goal for a step as a training or a module takes it, batches cut from the rows of a data set."""
     of_users = [row for rows in cells(frame, "step") for row in rows if row["contender"] in USERS and row["seconds"]]
     few = {row["contender"]: row["seconds"] for row in of_users if (row["shape"], row["batches"]) == (FEW_ROWS, "new")}
     times: dict[tuple, dict[str, float]] = {}

@@ -1,4 +1,4 @@
-"""What the benchmark should reach on a CUDA device, and what it did; the rival at its best, in the same run."""
+"""Goals of the benchmark on a CUDA device, and what was reached; the rival at its best, in the same run."""
 
 from collections.abc import Callable, Iterable
 

@@ -1,4 +1,4 @@
-"""What is known of one measured number of a row: the number and its interval, from the rounds of its cell."""
+"""Intervals of measured numbers of a row: the number and its interval, from the rounds of its cell."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple

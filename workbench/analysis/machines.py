@@ -53,7 +53,7 @@ def _machine(name: str, own: pd.DataFrame, first: pd.DataFrame) -> Machine:
 
 
 def sentences(frame: pd.DataFrame) -> Iterator[str]:
-    """How each machine differs from the first, in a sentence each; none where there is one machine."""
+    """Compare each machine with the first, in a sentence each; none where there is one machine."""
     found = machines(frame)
     for other in found[1:]:
         if not other.common:

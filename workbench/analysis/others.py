@@ -81,7 +81,7 @@ def table(held: Iterable[Held]) -> list[list[str]]:
 
 
 def sentences(held: Sequence[Held]) -> list[str]:
-    """What holds for all of the table."""
+    """Sentences that hold for all of the table."""
     lines = ["Verdicts are those of theirs. Their times and ours are no neighbours, so intervals are wider."]
     if not all(one.is_one_machine for one in held):
         lines.append("Some of theirs are of another machine, or name none: what is compared is both, machine and code.")

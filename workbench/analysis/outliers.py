@@ -21,7 +21,7 @@ NORMAL, OF_PAIRS = 1.4826, 1.0483
 
 
 class Outlier(NamedTuple):
-    """What lies off: the pooled row of the cell, which round of which run ("" where it is all of them), and why."""
+    """Value that lies off: the pooled row of the cell, which round of which run ("" for all of them), and why."""
 
     row: cells.Row
     place: str
@@ -29,7 +29,7 @@ class Outlier(NamedTuple):
 
 
 def outliers(rows: Iterable[cells.Row]) -> list[Outlier]:
-    """Those of pooled rows, cells without a result first, then in the order of the rows. O(rows * rounds**2)."""
+    """Outliers of pooled rows, cells without a result first, then in the order of the rows. O(rows * rounds**2)."""
     rows = list(rows)
     lost = [row for row in rows if row["status"] not in cells.NUMBERED]
     found = [Outlier(row, "", f"{row['status']}: {row['reason'] or 'no reason given'}") for row in lost]
@@ -43,7 +43,7 @@ def outliers(rows: Iterable[cells.Row]) -> list[Outlier]:
 
 
 def far_of(count: int) -> float:
-    """How many deviations from the middle among `count` values of a normal law hardly any is."""
+    """Number of deviations from the middle that hardly any of `count` values of a normal law is away."""
     return statistics.NormalDist().inv_cdf(1 - MISTAKEN / 2 / max(count, 1))
 
 
@@ -63,7 +63,7 @@ def usual_deviation(runs: Iterable[Sequence[float]]) -> float:
 
 
 def _doubts(row: cells.Row, usual: float, drift: float) -> Iterator[str]:
-    """What makes a row doubtful beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
+    """Doubts about a row beyond the `usual` deviation of its rounds, and that of the fixed work beside them."""
     if row["status"] == "disturbed":
         yield f"disturbed: {row['reason'] or 'other programs were at work'}"
     yield from doubts.of_spread(row, usual)

@@ -135,7 +135,7 @@ def _values(rows: Iterable[Row], name: str) -> set[str]:
 
 
 def name_of(phase: str, row: Row) -> str:
-    """What computes a phase of a row: its kernel, where the row names it, else the part of the step in words."""
+    """Name of what computes a phase of a row: its kernel, where the row has it, else the part of the step in words."""
     kernel = (row.get("kernels") or {}).get(phase)
     if kernel:
         return f"{kernel} ({phase})"

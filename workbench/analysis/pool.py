@@ -122,7 +122,7 @@ def cells_of(frame: pd.DataFrame) -> dict[tuple, list[dict[str, Any]]]:
 
 
 def cell_of(row: Row) -> tuple:
-    """What tells the cell of a row from all others: its settings but the round, and the machine."""
+    """Identity of the cell of a row: its settings but the round, and the machine."""
     return tuple(row[name] for name in CELL)
 
 
@@ -137,7 +137,7 @@ def _counted(rows: list[dict[str, Any]]) -> Rounds:
 
 
 def _runs_shown(cells: Iterable[Rounds]) -> dict[tuple, str]:
-    """For each comparison the run whose seconds are shown: most rounds, of equal ones the newest."""
+    """Run of each comparison whose seconds are shown: most rounds, of equal ones the newest."""
     rounds: dict[tuple, dict[str, set[int]]] = {}
     newest: dict[str, str] = {}
     for place, row in (item for cell in cells for item in cell.timed.items()):

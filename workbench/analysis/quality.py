@@ -37,7 +37,7 @@ class Trained(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """What an update that is not the standard one changed: last loss and quality less those of the standard one."""
+    """Difference of an update from the standard one: last loss and quality less those of the standard one."""
 
     row: Row
     standard: Row
@@ -62,7 +62,7 @@ def _seconds(row: Row) -> float | None:
 
 
 def target(rows: Sequence[Row]) -> Target | None:
-    """What dense comes to, less 1 % of it: in a loss on held-out rows where its points have one, else in quality."""
+    """Result of dense, less 1 % of it: a loss on held-out rows where its points have one, else quality."""
     dense = [row for row in cells.dense_rows(rows) if row["quality_curve"]]
     if not dense:
         return None
@@ -84,7 +84,7 @@ def _reached(row: Row, goal: Target | None) -> float | None:
 
 
 def frontier(found: Sequence[Trained]) -> list[Trained]:
-    """Those of which none other is both as fast and better, by time, rising. O(n log n)."""
+    """Points of which none other is both as fast and better, by time, rising. O(n log n)."""
     best: list[Trained] = []
     for one in sorted(found, key=lambda one: (one.seconds, -one.quality)):
         if not best or one.quality > best[-1].quality:
@@ -93,7 +93,7 @@ def frontier(found: Sequence[Trained]) -> list[Trained]:
 
 
 def moved(rows: Iterable[Row]) -> list[Moved]:
-    """What each lazy and exact update changed against the standard one, of trainings that are alike otherwise."""
+    """Differences of each lazy and exact update from the standard one, of trainings that are alike otherwise."""
     return [
         Moved(row, fair, _less(row, fair, "loss_last"), _less(row, fair, "quality"))
         for row, fair in beside_standard(rows)

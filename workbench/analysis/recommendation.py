@@ -1,4 +1,4 @@
-"""Which configuration to take for data as it is: the fastest, held against the best dense one; from rows alone.
+"""Recommendation of a configuration for data as it is: the fastest, held against the best dense one; from rows alone.
 
 Rows of the data's own density choose; those of other densities and batches say what would change the answer. Each
 sentence has the keys of the cells behind it.
@@ -28,7 +28,7 @@ CHOICE = ("format", "engine", "gradient", "update", "launch", "device", "serial"
 
 @dataclass(frozen=True)
 class Recommendation:
-    """What to train with. `verdict` is sparse, dense, level or undecided, in time; none where nothing ran.
+    """Recommended configuration. `verdict` is sparse, dense, level or undecided, in time; none where nothing ran.
 
     `settings` are the recommended ones (`CHOICE`) and `key` is that of their cell, None where nothing ran. `time` and
     `memory` are the contests with the best dense cell, or of a dense one with the best sparse. `grounds` say why, and
@@ -162,12 +162,12 @@ def _gain(time: Contest) -> str:
 
 
 def _apart(time: Contest) -> str:
-    """Between which factors an undecided ratio lies, where there is one."""
+    """Factors between which an undecided ratio lies, where there is one."""
     return f": dense takes {words.times(time.ratio)} as long as sparse" if time.ratio else ""
 
 
 def _of_rounds(time: Contest) -> Iterable[Said]:
-    """What the interval of fewer rounds than a decision takes rests on."""
+    """Ground of an interval from fewer rounds than a decision takes."""
     if time.ratio is not None and time.ratio.rounds < LOOKS[0]:
         rounds, noise = words.plural(time.ratio.rounds, "round"), words.density(DEVIATION)
         text = f"Time is known from {rounds}: its interval is that of the usual noise, {noise} from round to round."
@@ -193,7 +193,7 @@ def _grounds(
 
 
 def _of_others(best: Row, others: Sequence[Row]) -> Said:
-    """How the next best sparse configuration compares with the best row."""
+    """Comparison of the next best sparse configuration with the best row."""
     against = [(row, ratio_of(_times(row), _times(best))) for row in others if row["status"] == "ok"]
     known = [(row, believed(ratio)) for row, ratio in against if ratio]
     if not known:
@@ -206,7 +206,7 @@ def _of_others(best: Row, others: Sequence[Row]) -> Said:
 
 
 def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
-    """What an epoch takes with each batch and device, each at its fastest."""
+    """Seconds of an epoch with each batch and device, each at its fastest."""
     parts = [
         f"{words.seconds(seconds_a_row(row) * (row['rows_trained'] or 1), 2)} with {row['batch_rows']:,} rows a batch"
         f"{words.on_device(row)}" + ("" if cells.line_of(row) == cells.line_of(best) else f" ({words.line(row)})")
@@ -216,7 +216,7 @@ def _of_batches(best: Row, leaders: Sequence[Row]) -> Said:
 
 
 def _why_that_batch(best: Row, leaders: Sequence[Row]) -> str:
-    """What speaks for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
+    """Reasons for the batch, and what was not looked at: how much is learned in an epoch of fewer steps."""
     least = min(row["batch_rows"] for row in leaders)
     if best["batch_rows"] > least:
         return (
@@ -253,7 +253,7 @@ def _beside_others(frame: pd.DataFrame) -> dict[Hashable, Rounds]:
 def _without_times(
     own: Sequence[list[Row]], accept: Callable[[Row], bool], beside: Mapping[Hashable, Rounds]
 ) -> Recommendation:
-    """Where no row has a time of its own: what it took beside other programs, and its memory; else why nothing ran."""
+    """Tell, where no row has a time alone, what it took beside other programs, and its memory; else why nothing ran."""
     places = [[row for row in rows if row["status"] == "disturbed" and row[MEMORY] and accept(row)] for rows in own]
     busy, at = max(zip(places, own, strict=True), key=lambda place: len(place[0]), default=([], []))
     if not busy:
@@ -271,7 +271,7 @@ def _without_times(
 
 
 def _nothing(rows: Sequence[Row]) -> Recommendation:
-    """Where nothing ran: why."""
+    """Reasons why nothing ran."""
     reasons = list(dict.fromkeys(row["reason"] for row in rows if row["reason"]))
     text = "There is no answer: " + (" ".join(reasons) if reasons else "nothing was measured.")
     return Recommendation("none", Said(text, keys_of(*rows)))

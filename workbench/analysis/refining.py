@@ -1,4 +1,4 @@
-"""Where to measure next so that break-evens become narrower: between the densities that bracket a crossing.
+"""Densities to measure next so that break-evens become narrower: between those that bracket a crossing.
 
 A crossing is bracketed by the last density where sparse surely wins and the first where dense does. Of the gaps between
 the densities measured there, the one that holds the break-even is halved on the logarithmic axis, until the interval
@@ -106,7 +106,7 @@ def _beside(opening: Opening, found: Sequence[Opening], until: float) -> Opening
 
 
 def told(frame: pd.DataFrame, until: float) -> list[str]:
-    """How well each break-even of a frame is known, in a sentence: bracketed to so many per cent, or not bracketed."""
+    """Width of each break-even of a frame, in a sentence: bracketed to so many per cent, or not bracketed."""
     several = len(groups := cells.groups(frame)) > 1
     return [
         (f"{group.label}: " if several else "") + _told(even, met, until)

@@ -1,4 +1,4 @@
-"""What the self-trial found, from its rows: the newest outcome of each, what was wanted, and whether it was met."""
+"""Findings of the self-trial, from its rows: the newest outcome of each, what was wanted, and whether it was met."""
 
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -43,7 +43,7 @@ def _criterion(row: Row) -> Criterion:
 
 
 def wanted(row: Row) -> str:
-    """What was wanted of an outcome, in words; "" where nothing was.
+    """Goal of an outcome, in words; "" where there was none.
 
     >>> wanted({"wanted_low": 0.93, "wanted_high": 0.97, "ratio": None, "truth": None, "part": "coverage"})
     '93 to 97 %'
@@ -61,7 +61,7 @@ def wanted(row: Row) -> str:
 
 
 def measured(row: Row) -> str:
-    """What came of it, with its interval.
+    """Measured value of an outcome, with its interval.
 
     >>> row = {"status": "ok", "share": 0.95, "low": 0.94, "high": 0.96, "hits": 95, "count": 100, "ratio": None}
     >>> measured(row)

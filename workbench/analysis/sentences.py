@@ -1,4 +1,4 @@
-"""What a break-even says, in one sentence."""
+"""Sentences about break-evens."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -42,7 +42,7 @@ def _what(measure: str) -> str:
 
 
 def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
-    """Where one side wins all that is decided: by how much at its last or first density, and what is not decided."""
+    """Tell, where one side wins all that is decided, by how much at its last or first density, and what is undecided."""
     at = words.density(won[end].density)
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
@@ -51,7 +51,7 @@ def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str
 
 
 def unsettled(contests: Sequence[Contest]) -> str:
-    """What is undecided, with each reason, and what is level; it goes on a sentence. Empty where all is decided."""
+    """End of a sentence: what is undecided and why, and what is level. Empty where all is decided."""
     parts = []
     for why in dict.fromkeys(one.why for one in contests if one.verdict == "undecided"):
         parts.append(f"undecided {_at([one for one in contests if one.why == why], contests)} ({why})")
@@ -67,7 +67,7 @@ def _at(some: Sequence[Contest], all_: Sequence[Contest]) -> str:
 
 
 def _remedy(contests: Sequence[Contest]) -> str:
-    """What to do about the most frequent reason of what is undecided."""
+    """Remedy for the most frequent reason of what is undecided."""
     reasons = Counter(one.why for one in contests if one.why)
     return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
 

@@ -135,7 +135,7 @@ def _mark(row: Row, one: Contest, is_named: bool, is_alike: bool) -> str:
 
 
 def _without(row: Row, reached: str) -> str:
-    """Why there is no number, short enough for a table; of what ran out of time what it `reached`."""
+    """Reason for a missing number, short enough for a table; of what ran out of time what it `reached`."""
     if row["bytes_needed"]:
         return f"no memory: needs {words.bytes_(row['bytes_needed'], 2)}"
     if row["status"] == "disturbed":
@@ -144,7 +144,7 @@ def _without(row: Row, reached: str) -> str:
 
 
 def verdict(one: Contest, measure: str) -> str:
-    """Who wins and by how much, in a few words."""
+    """Winner and its lead, in a few words."""
     better = MEASURES[measure][2]
     if one.verdict in ("sparse", "dense"):
         return f"{one.verdict}, {words.gain(one.ratio)} {better}" if one.ratio else f"{one.verdict}, the other has none"

@@ -88,14 +88,14 @@ def _at(rows: Sequence[Row], measure: str) -> Contest:
 
 
 def sentences(frame: pd.DataFrame) -> list[str]:
-    """From which size on touched rows win, in time and in memory, for each group of cells that has several sizes."""
+    """Size from which on touched rows win, in time and in memory, for each group of cells that has several sizes."""
     found = [group for group in groups(frame) if len(list(_by_size(group))) > 1]
     heads = {group.label: f"{group.label}: " if len(found) > 1 else "" for group in found}
     return [heads[group.label] + headline(group, measure)[1] for group in found for measure in MEASURES]
 
 
 def headline(group: cells.Group, measure: str) -> tuple[str, str]:
-    """From which size on touched rows win in a measure, short enough for a title, and in full."""
+    """Size from which on touched rows win in a measure, short enough for a title, and in full."""
     name, verb, better = MEASURES[measure]
     found = contests(group, measure)
     if not any(one.contest.ratio for one in found):

@@ -19,7 +19,7 @@ def densities(group: cells.Group, measure: str, several: bool) -> list[str]:
 
 
 def sentence(one: Contest, measure: str) -> str:
-    """Who wins one contest, by how much and how sure, in the words of `measure`, a column of time or bytes."""
+    """Tell who wins one contest, by how much and how sure, in the words of `measure`, a column of time or bytes."""
     return _stretch([one], measure, bare=True)
 
 
@@ -49,7 +49,7 @@ def _where(stretch: Sequence[Contest]) -> str:
 
 
 def at(one: Contest) -> str:
-    """Where a contest is, to go on a sentence; empty at the data's own density."""
+    """Place of a contest, to go on a sentence; empty at the data's own density."""
     return f" at {words.density(one.density)}" if one.density else ""
 
 
@@ -62,7 +62,7 @@ def _won(stretch: Sequence[Contest], measure: str) -> str:
 
 
 def _gains(first: Contest, last: Contest, measure: str) -> str:
-    """What the winner takes instead of what the loser takes, and how many times less, at both ends of a stretch."""
+    """Tell what the winner takes instead of what the loser takes, and the ratio, at both ends of a stretch."""
     sparse, dense, ratio = first.known
     values = [words.measured_quantity(row, measure) for row in (sparse, dense)]
     less, more = values if first.verdict == "sparse" else values[::-1]
@@ -84,7 +84,7 @@ def _level(stretch: Sequence[Contest]) -> str:
 
 
 def _open(one: Contest, measure: str, several: bool) -> str:
-    """Where neither wins: what both take, their ratio, what could have been seen."""
+    """Tell, where neither wins, what both take, their ratio, what could have been seen."""
     sparse, dense, ratio = one.known
     sides = " and ".join(f"{words.line(row)} takes {words.measured_quantity(row, measure)}" for row in (sparse, dense))
     here = at(one) if several else ""
@@ -96,7 +96,7 @@ def _open(one: Contest, measure: str, several: bool) -> str:
 
 
 def _incomparable(one: Contest, measure: str) -> str:
-    """What is known where one side has no number."""
+    """Tell what is known where one side has no number."""
     if one.verdict == "sparse" and one.sparse and one.dense:
         takes = words.measured_quantity(one.sparse, measure)
         return f"only sparse runs: {did_not(one.dense)}; {words.line(one.sparse)} takes {takes}."
@@ -110,7 +110,7 @@ def _incomparable(one: Contest, measure: str) -> str:
 
 
 def did_not(row: Mapping[str, Any]) -> str:
-    """Why a row has no result."""
+    """Reason why a row has no result."""
     need = f"needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else f"ended as {row['status']}"
     limit = (
         f" and the limit is {words.bytes_(row['bytes_limit'])}" if row["bytes_needed"] and row["bytes_limit"] else ""

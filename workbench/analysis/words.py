@@ -18,7 +18,7 @@ _NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
 
 
 def number(value: float, digits: int = 3) -> str:
-    """So many significant digits, no exponent, no zeros that say nothing.
+    """Format a value with so many significant digits, no exponent, no zeros that say nothing.
 
     >>> number(1234.5), number(0.0345678), number(2.0), number(0), number(31.84, 2)
     ('1230', '0.0346', '2', '0', '32')
@@ -91,7 +91,7 @@ def measured(value: float, low: float, high: float, tell: Tell) -> str:
 
 
 def place(value: float | None, low: float, high: float) -> str:
-    """Where a break-even lies, as exactly as that is known.
+    """Describe where a break-even lies, as exactly as that is known.
 
     >>> place(0.082, 0.08, 0.084), place(0.082, 0.07, 0.09), place(None, 0.03, 0.09)
     ('at 8.2 % density', 'at 7 to 9 % density', 'somewhere between 3 % and 9 % density')
@@ -112,7 +112,7 @@ def _roughly(value: float, tell: Tell) -> str:
 
 
 def measured_quantity(row: Mapping[str, Any], measure: str) -> str:
-    """What was measured of a row, with its unit and the digits that its interval allows; empty without a number."""
+    """Format a measured value of a row, with unit and the digits that its interval allows; empty without a number."""
     known = interval_of(row, measure)
     if known is None:
         return ""
@@ -139,7 +139,7 @@ def _factor(value: float, digits: int) -> str:
 
 
 def gain(ratio: Ratio) -> str:
-    """How many times the better side is better, where the ratio is the worse by the better or the other way round.
+    """Format how many times the better side is better; `ratio` is the worse by the better or the other way round.
 
     >>> gain(Ratio(0.5, 0.45, 0.55)), gain(Ratio(2.0, 1.95, 2.05))
     ('1.8 to 2.2 times', '2 times')
@@ -206,7 +206,7 @@ def line(row: Mapping[str, Any]) -> str:
 
 
 def on_device(row: Mapping[str, Any]) -> str:
-    """Where a row was measured, as it ends a name: nothing for the CPU.
+    """Name of the device of a row, as it ends a name: nothing for the CPU.
 
     >>> on_device({"device": "cuda"}), on_device({"device": "cpu"})
     (' on cuda', '')
@@ -216,7 +216,7 @@ def on_device(row: Mapping[str, Any]) -> str:
 
 
 def _processors(row: Mapping[str, Any]) -> str:
-    """What a configuration runs on where that is not all threads in one process."""
+    """Processors of a configuration where they are not all threads in one process."""
     trainers = row.get("trainers") or 1
     return f"{', 1 thread' if row.get('serial') else ''}{f', {trainers} trainers' if trainers > 1 else ''}"
 

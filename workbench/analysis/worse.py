@@ -1,4 +1,4 @@
-"""Which rows of a lazy or an exact update trained a worse model than the standard one beside them."""
+"""Rows of a lazy or an exact update that trained a worse model than the standard one beside them."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -62,7 +62,7 @@ def replay(names: tuple[str, ...], folder: Path) -> None:
 
 
 def _told(came: Sequence[tuple[played.Played, played.Recorded]]) -> list[str]:
-    """What races come to: geometric mean and worst of the times of the least, right sides, the most of the time."""
+    """Sum up races: geometric mean and worst of the times of the least, right sides, the most of the time."""
     if not came:
         return ["-"] * 4
     regrets = [one.regret for one, _ in came]

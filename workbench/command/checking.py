@@ -21,7 +21,7 @@ NAMES = ("tensorflow", "keras", "pytorch", "sklearn")
 
 @dataclass(frozen=True)
 class Checked:
-    """What was checked for which framework, whether as it stands in the file or as the reader mends it."""
+    """Breaches found for a framework, in the file as it stands or as the reader mends it."""
 
     source: str
     framework: str
@@ -32,7 +32,7 @@ class Checked:
 
     @property
     def errors(self) -> int:
-        """How many breaches are errors."""
+        """Number of breaches that are errors."""
         return sum(breach.severity == "error" for breach in self.breaches)
 
     @property
@@ -93,7 +93,7 @@ class _Held:
 
 
 def _read(name: str, parameters: dict[str, Any], like: _Held | None = None) -> _Held:
-    """What a file holds, as it stands there where its reader can; else read, `like` another that was read."""
+    """Read a file as it stands, where its reader can; else as a data set, with the columns of `like`."""
     stored = data.get(name).stored
     if stored is not None:
         return _Held(*stored(**{key: parameters[key] for key in ("path", "labels") if key in parameters}))

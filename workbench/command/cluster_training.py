@@ -69,7 +69,7 @@ def _end(process: subprocess.Popen) -> None:
 
 
 def tell_plan(where: str) -> None:
-    """How each process is started, as one may do it oneself; the scheduler's address stands for that of the start."""
+    """Print the command that starts each process; the scheduler's address stands for that of the start."""
     if "://" in where:
         console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
         return
@@ -128,7 +128,7 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
 
 
 def where_of(cluster: str | None, trainers: int) -> tuple[str, int]:
-    """Where how many train, of the options: as many processes as trainers, or as many trainers as processes."""
+    """Place and number of trainers, from the options: as many processes as trainers, or the other way round."""
     if cluster is None:
         return f"local:{trainers}", trainers
     if trainers == 1 and "://" not in cluster:

@@ -1,4 +1,4 @@
-"""What measured rows come to, in the words of the report: a verdict, how sure it is, break-evens, warnings."""
+"""Conclusions from measured rows, in the words of the report: a verdict, how sure it is, break-evens, warnings."""
 
 from dataclasses import dataclass
 from pathlib import Path

@@ -35,7 +35,7 @@ def named(
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:
-    """What the columns of a table are taken for (`data.DataError`)."""
+    """Kinds of the columns of a table (`data.DataError`)."""
     options = reader_options.of_source(data.get("table"), reading)
     known = inspect.signature(data.guess_columns).parameters
     if others := [name for name in options if name not in known]:
@@ -49,7 +49,7 @@ def columns(source: str, columns: str = "", reading: str = "") -> Columns:
 
 
 def sources() -> list[dict[str, Any]]:
-    """What there is to tell of each data set: name, parameters with defaults (None: none), origin, licence."""
+    """Facts of each data set: name, parameters with defaults (None: none), origin, licence."""
     return [_told(data.get(name)) for name in data.names()]
 
 

@@ -102,6 +102,6 @@ def _versions() -> list[Finding]:
 
 
 def _frameworks() -> list[Finding]:
-    """What data can be handed to: versions and facts without an import."""
+    """Find frameworks that data can be handed to: versions and facts without an import."""
     there = [Finding(one.title, f"{one.version}: {one.takes}", one.advice) for one in installed.frameworks()]
     return there or [Finding("frameworks", "none of those that there are bridges to")]

@@ -1,4 +1,4 @@
-"""How commands end: 0 when all went well, 1 after a failure, 2 for wrong input, 130 when interrupted.
+"""Exit status of commands: 0 when all went well, 1 after a failure, 2 for wrong input, 130 when interrupted.
 
 Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
 """
@@ -68,7 +68,7 @@ def status_of(error: Exception) -> int | None:
 
 
 def text_of(error: Exception) -> str:
-    """What went wrong: of the system's errors its words and the file, without the number."""
+    """Text of an error: for the system's errors words and file, without the number."""
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.strerror}: {error.filename}" if error.filename else error.strerror

@@ -39,7 +39,7 @@ def predict(runs: Sequence[Path], out: Path | None = None) -> None:
 
 
 def predicted(rows: Sequence[cells.Row]) -> pd.DataFrame:
-    """What the chart of predictions reads: data sets left out, or rows where there is one data set alone."""
+    """Rows that the chart of predictions reads: data sets left out, or rows where there is one data set alone."""
     found, left_out = cost_model.predictions(rows), "data set"
     if not found:
         found, left_out = cost_model.predictions_within(rows), "row"
@@ -73,12 +73,12 @@ def _model_table(fits: Sequence[Fitted]) -> Table:
 
 
 def _rate(seconds_each: float, unit: str) -> str:
-    """How many a second, "-" for what made no difference in the rows."""
+    """Rate a second, "-" for what made no difference in the rows."""
     return f"{words.number(1e-9 / seconds_each, 2)} G{unit}" if seconds_each > 0 else "-"
 
 
 def errors_told(rows: Sequence[cells.Row]) -> Iterator[str]:
-    """How well each data set is predicted by the others, and each row by the rest, in sentences."""
+    """Errors of predicting each data set by the others, and each row by the rest, in sentences."""
     by_data = cost_model.errors(rows)
     for data, error in by_data.items():
         name = _data_told(data)
@@ -91,7 +91,7 @@ def errors_told(rows: Sequence[cells.Row]) -> Iterator[str]:
 
 
 def _crossings(rows: Sequence[cells.Row], fits: Sequence[Fitted]) -> Iterator[tuple[str, list[Crossing]]]:
-    """For each sparse configuration the crossings with the dense one of the same training, from its own sizes."""
+    """Crossings of each sparse configuration with the dense one of the same training, from its own sizes."""
     shared = [name for name in cost_model.ALIKE if name not in cost_model.LINE]
     for sparse in (one for one in fits if one.settings["format"] != "dense"):
         against = (one for one in fits if one.settings["format"] == "dense")

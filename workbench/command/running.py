@@ -1,4 +1,4 @@
-"""What runs where, and how to stop it: sweeps by their folders under `runs`, and those at work elsewhere."""
+"""Runs at work and how to stop them: sweeps by their folders under `runs`, and those at work elsewhere."""
 
 import os
 import signal
@@ -95,7 +95,7 @@ def table(runs: Sequence[Run]) -> Table:
 
 
 def lines(run: Run) -> list[str]:
-    """What else there is to say of one run: what it does now, the cell, rows by status, why it failed, what to do."""
+    """Lines about one run: what it does now, the cell, rows by status, why it failed, what to do."""
     state = run.progress
     counts = ", ".join(f"{count} {status}" for status, count in sorted(state.counts.items()))
     doing = [*filter(None, [state.current]), *state.by_agent] if state.alive else []

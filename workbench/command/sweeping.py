@@ -162,7 +162,7 @@ def _memory_told(size: Size) -> str:
 
 
 def tell_left_out(size: Size) -> None:
-    """Which combinations are left out, and why; which settings were completed."""
+    """Print the combinations that are left out, with the reasons, and the settings that were completed."""
     for reason, count in size.dropped.items():
         terminal.console.print(f"  {count:,} of the cells left out: {reason}", style="yellow", markup=False)
     for note in size.notes:

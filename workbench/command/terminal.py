@@ -1,4 +1,4 @@
-"""What a run looks like in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
+"""Runs in a terminal: progress bars and tables. It reads run folders and rows, nothing else."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -110,7 +110,7 @@ def trained_table(rows: Iterable[dict]) -> Table:
 
 
 def findings_table(findings: Iterable[Finding]) -> Table:
-    """What the doctor found, and what to fix."""
+    """Table of the doctor's findings, and what to fix."""
     table = Table()
     for heading in ("what", "found", "to fix"):
         table.add_column(heading, overflow="fold")

@@ -33,7 +33,7 @@ GRAPH_PARTS = ("indptr", "indices", "data")
 
 
 def folder(given: str | Path | None = None) -> Path:
-    """Where made data sets are kept: the folder given, else that in WORKBENCH_CACHE, else the user's cache folder."""
+    """Folder of made data sets: the one given, else that in WORKBENCH_CACHE, else the user's cache folder."""
     if chosen := given or os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     if sys.platform == "darwin":

@@ -33,7 +33,7 @@ def _unmerged(like: Dataset) -> tuple[str, ...]:
 
 
 def relabelled(dataset: Dataset, like: Dataset) -> Dataset:
-    """What was read with the parameters of `like`, with its merged classes; another number of features is refused."""
+    """Merge classes as in `like` in what was read with its parameters; another number of features is refused."""
     if dataset.features != like.features:
         widths = f"{dataset.source} has {dataset.features} features and {like.source} {like.features}"
         raise DataError(f"{widths}; a file read like another has as many.")

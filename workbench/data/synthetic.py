@@ -1,4 +1,4 @@
-"""What synthetic data is drawn with: row lengths, distinct columns by popularity, and a teacher that labels them."""
+"""Generators of synthetic data: row lengths, distinct columns by popularity, and a teacher that labels the rows."""
 
 from dataclasses import dataclass
 
@@ -42,7 +42,7 @@ class Popularity:
         return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)
 
     def draw(self, first: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-        """For each entry of `first` a column from there on, by popularity: the inverse of the integral. int64."""
+        """Draw for each entry of `first` a column from there on, by popularity: the inverse of the integral. int64."""
         low, high = self.integral(first.astype(np.float64)), self.integral(np.float64(self.features))
         area = low + rng.random(len(first)) * (high - low)
         t = np.exp(area) if self.slope == 1 else (area * (1 - self.slope)) ** (1 / (1 - self.slope))
@@ -56,7 +56,7 @@ class Popularity:
 
 @dataclass(frozen=True)
 class Recipe:
-    """What a synthetic data set is drawn by; the fields are the parameters of `power_law`. Refuses the impossible."""
+    """Parameters of a synthetic data set, those of `power_law`. Impossible ones are refused (`DataError`)."""
 
     rows: int
     features: int
@@ -139,7 +139,7 @@ def distinct_columns(lengths: np.ndarray, popularity: Popularity, rng: np.random
 
 
 def _progress(keys: np.ndarray, lengths: np.ndarray, features: int) -> tuple[np.ndarray, np.ndarray]:
-    """For each row how many columns it lacks, and how many of the most popular columns it has without a gap."""
+    """Count, for each row, the columns it lacks and the most popular columns that it has without a gap."""
     rows, columns = np.divmod(keys, features)
     starts = np.searchsorted(keys, np.arange(len(lengths) + 1) * features)
     gapless = columns == np.arange(len(keys)) - starts[rows]

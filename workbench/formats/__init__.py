@@ -1,4 +1,4 @@
-"""What a matrix is held in: `dense`, `csr`, `csc`, `coo` and `row_sparse`.
+"""Formats of matrices: `dense`, `csr`, `csc`, `coo` and `row_sparse`.
 
 Dense matrices are NumPy arrays, csr, csc and coo are SciPy's sparse arrays (matrix classes are accepted and become
 arrays), row_sparse is `RowSparse`. Values are float32 or float64, which kernels compute in, or int32, int64, uint8,

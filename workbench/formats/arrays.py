@@ -1,4 +1,4 @@
-"""What can be done with an array in any format: make, convert, copy, cast, assign."""
+"""Functions on arrays in any format: make, convert, copy, cast, assign."""
 
 from typing import Any
 

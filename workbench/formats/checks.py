@@ -1,4 +1,4 @@
-"""What is checked about indices and values; each fault has its own message: what came where, and what to do."""
+"""Checks of indices and values; each fault has its own message: what came where, and what to do."""
 
 import operator
 from collections.abc import Sequence

@@ -1,4 +1,4 @@
-"""What csr and csc share: assembling an array from its parts, and the calls of the conversion kernels."""
+"""Shared parts of csr and csc: assembling an array from its parts, and the calls of the conversion kernels."""
 
 import functools
 from collections.abc import Mapping

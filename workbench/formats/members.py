@@ -46,7 +46,7 @@ def check_members(file: BinaryIO) -> None:
 
 
 class Header(NamedTuple):
-    """What the header of an .npy file says, and the byte that its elements start at."""
+    """Header of an .npy file, and the byte that its elements start at."""
 
     dtype: np.dtype
     shape: tuple[int, ...]

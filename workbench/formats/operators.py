@@ -39,7 +39,7 @@ def fill(functions: Mapping[str, Callable]) -> None:
 
 
 def apply(name: str, *operands: Any) -> Any:
-    """What the function behind the sign makes of its operands; a `TypeError` where none was put in."""
+    """Apply the function behind the sign to its operands; a `TypeError` where none was put in."""
     if name not in _functions:
         raise TypeError(f"{SIGNS[name]} of row_sparse arrays is computed by workbench.ops; write: import workbench.ops")
     return _functions[name](*operands)

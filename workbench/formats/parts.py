@@ -1,4 +1,4 @@
-"""What a matrix is made of, as it stands: its arrays by name, which may be malformed, and nothing follows them.
+"""Parts of a matrix as they stand: its arrays by name, which may be malformed, and nothing follows them.
 
 >>> import numpy as np, scipy.sparse
 >>> parts = parts_of(scipy.sparse.csr_array(np.float32([[0, 2], [0, 0]])))
@@ -30,7 +30,7 @@ INDICES = {"csr": ("indptr", "indices"), "csc": ("indptr", "indices"), "bsr": ("
 
 
 class Order(NamedTuple):
-    """How many entries stand before the one in front of them, in their row, and how many have a place that is taken.
+    """Numbers of entries that stand before the one in front of them, in their row, and whose place is taken.
 
     `first` is (row, column) of a place that is taken more than once.
     """
@@ -87,7 +87,7 @@ class Parts:
 
     @property
     def lengths(self) -> tuple[int, int]:
-        """How many rows and columns of entries, or of blocks, there are; columns first in csc."""
+        """Numbers of rows and columns of entries, or of blocks; columns first in csc."""
         rows, columns = (length // size for length, size in zip(self.shape, self.block, strict=True))
         return (columns, rows) if self.format == "csc" else (rows, columns)
 
@@ -124,7 +124,7 @@ class Parts:
 
 
 def _steps(major: np.ndarray, minor: np.ndarray) -> tuple[int, np.ndarray]:
-    """How many entries stand before the one in front of them, in (major, minor) order; which equal it [z - 1]."""
+    """Number of entries that stand before the one in front of them, in (major, minor) order; which equal it [z - 1]."""
     same = major[1:] == major[:-1]
     falls = (major[1:] < major[:-1]) | (same & (minor[1:] < minor[:-1]))
     return int(np.count_nonzero(falls)), same & (minor[1:] == minor[:-1])

@@ -1,4 +1,4 @@
-"""How sparse arrays show themselves: as text with values, and as HTML with figures and a small picture of the pattern.
+"""Display of sparse arrays: as text with values, and as HTML with figures and a small picture of the pattern.
 
 A RowSparse does so by itself in a notebook. csr, csc and coo are SciPy's: `picture(x)` gives their HTML, and
 `notebook()` has a notebook show them so.
@@ -87,7 +87,7 @@ def _places(x: Any) -> tuple[np.ndarray, np.ndarray, int, int]:
 
 
 def _shares(x: Any) -> np.ndarray:
-    """For each cell of the picture, what share of its block is stored, the largest share being 1."""
+    """Share of each cell's block of the picture that is stored, the largest share being 1."""
     row, col, rows, columns = _places(x)
     down, across = min(CELLS, max(rows, 1)), min(CELLS, max(columns, 1))
     cell = (row.astype(np.int64) * down // max(rows, 1)) * across + col.astype(np.int64) * across // max(columns, 1)

@@ -1,4 +1,4 @@
-"""What a RowSparse is made of: how values, indices and shape are taken, what is refused, which rows a key names."""
+"""Parts of a RowSparse: how values, indices and shape are taken, what is refused, which rows a key names."""
 
 import operator
 from typing import Any

@@ -18,7 +18,7 @@ SIGN = {"exact": "", "estimated": "≈ ", "at most": "≤ "}
 @final
 @dataclass(frozen=True)
 class Line:
-    """What is told of one node."""
+    """Line of an explanation, about one node."""
 
     name: str
     operator: str

@@ -22,7 +22,7 @@ DTYPE = np.dtype(np.float32)
 @final
 @dataclass(frozen=True)
 class Facts:
-    """What is known of a node before it runs; None where it is not. `rule` is None for variables and constants.
+    """Facts known of a node before it runs, None where they are not. `rule` is None for variables and constants.
 
     `bytes` are those of its value; `bytes_are` is exact, estimated (from a density) or at most.
     """

@@ -1,4 +1,4 @@
-"""Where the boxes of a picture stand: layers from top to bottom, few crossings, no overlaps.
+"""Layout of the boxes of a picture: layers from top to bottom, few crossings, no overlaps.
 
 The way of Sugiyama, Tagawa and Toda, 1981: an edge that passes layers gets a place of its own in each of them, the
 order in a layer follows the means of the neighbours, and positions are the closest to these means that keep the order

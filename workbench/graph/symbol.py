@@ -22,7 +22,7 @@ _scope: ContextVar[Mapping[str, Any]] = ContextVar("scope", default=NOTHING)
 
 
 class Graph(ABC):
-    """What a symbol and a group have in common: some heads, and all the nodes that these need."""
+    """Base of a symbol and a group: some heads, and all the nodes that these need."""
 
     @property
     @abstractmethod
@@ -75,7 +75,7 @@ class Graph(ABC):
         *,
         densities: Mapping[str, float] | None = None,
     ) -> explanation.Explanation:
-        """What every node computes, in which formats, by which kernel, with how many bytes, and what it makes dense.
+        """Explain every node: its result, formats, kernel and bytes, and what it makes dense.
 
         Takes what `infer` takes. The result prints as text, shows itself in notebooks, and has `svg()`.
         """
@@ -144,7 +144,7 @@ class Symbol(Graph, Arithmetic, Symbolic):
 
     @property
     def described(self) -> str:
-        """What it is, in a few words, for messages."""
+        """Name of the symbol in a few words, for messages."""
         if self.kind == "variable":
             shown = {key: value for key, value in self.attributes.items() if key in ("format", "shape", "dtype")}
             return f"a variable ({', '.join(f'{key} {value}' for key, value in shown.items())})"

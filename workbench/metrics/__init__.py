@@ -1,4 +1,4 @@
-"""How good predictions are: numbers from scores and targets, of one batch or gathered over many.
+"""Measures of predictions: numbers from scores and targets, of one batch or gathered over many.
 
 `mse(scores, targets)` is the number of one batch. `create("mse")` gathers batches: over `samples`, which gives the
 number of all of them as if they were one batch, or over `batches`, the mean of the batches' numbers, whatever their

@@ -62,7 +62,7 @@ class Accumulator(ABC):
     @property
     @abstractmethod
     def value(self) -> float | dict[str, float]:
-        """What was gathered; NaN before the first batch."""
+        """Value of the measure over all batches so far; NaN before the first."""
 
     @abstractmethod
     def reset(self) -> None:
@@ -74,7 +74,7 @@ class Accumulator(ABC):
 
     @abstractmethod
     def state_dict(self) -> dict[str, np.ndarray]:
-        """What was gathered, as arrays by name."""
+        """Sums gathered so far, as arrays by name."""
 
     @abstractmethod
     def load_state_dict(self, state: Mapping[str, np.ndarray]) -> None:
@@ -116,7 +116,7 @@ class Metric(Accumulator):
 
     @property
     def sums(self) -> np.ndarray | None:
-        """What was gathered, None before the first batch."""
+        """Sums gathered so far, None before the first batch."""
         if len(self.gathered) > 1:
             self.gathered = [np.concatenate(self.gathered)]
         return self.gathered[0] if self.gathered else None

@@ -1,4 +1,4 @@
-"""How good the best answer is that ignores the input: what a trained model has to beat."""
+"""Quality of the best answer that ignores the input: what a trained model has to beat."""
 
 from collections.abc import Callable
 

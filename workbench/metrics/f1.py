@@ -22,7 +22,7 @@ def f1_macro(scores: np.ndarray, targets: np.ndarray, threshold: float = 0.0) ->
 
 
 def of_f1(scores: Any, targets: Any, threshold: float = 0.0) -> np.ndarray:
-    """For each class, right yes, then for each class yes said + yes true."""
+    """Count, for each class, right yes, then for each class yes said + yes true."""
     scores = dense_scores(scores)
     if scores.ndim == 2 and scores.shape[1] > 1 and tuple(targets.shape) in ((len(scores),), (len(scores), 1)):
         scores, labels = as_classes(scores, targets)

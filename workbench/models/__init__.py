@@ -90,7 +90,7 @@ def he(inputs: int) -> float:
 
 @dataclass(frozen=True, eq=False)
 class Given:
-    """What a model is built for: D `features`, N `width`, its `options` by name, and the `facts` of the data it needs.
+    """Sizes and options of a model: D `features`, N `width`, `options` by name, and the `facts` of the data.
 
     `facts["fields"]` is the numbers of columns of each field, which follow one another; `facts["graph"]` the rows of
     the data as nodes of a graph (`nodes.Nodes`).
@@ -192,7 +192,7 @@ class Model:
     def given(
         self, features: int, width: int, options: str | None = None, facts: Mapping[str, Any] | None = None
     ) -> Given:
-        """What it is built for; `ModelError` for options that it has not, and where the data lacks what it needs."""
+        """Check sizes and options; `ModelError` for unknown options, and where the data lacks what the model needs."""
         facts = {name: fact for name, fact in (facts or {}).items() if fact is not None}
         if missing := [name for name in self.needs if name not in facts]:
             raise ModelError(f"The {self.name} model needs data with {NEEDS[missing[0]]}; this data has none.")

@@ -23,7 +23,7 @@ def scores(x: Symbol, engine: str, given: Given) -> Symbol:
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """What adds to a batch the items that its users have not."""
+    """Sampler that adds to a batch items that its users have not."""
     complete = with_items_unseen(x, given.facts["fields"])
     return lambda batch, generator: batch.with_x(complete(batch.x, generator))
 

@@ -65,7 +65,7 @@ def reads(given: Given, rows: int) -> int:
 
 
 def sampler(given: Given, x: Any) -> Complete:
-    """What gives a batch the rows around it."""
+    """Sampler that gives a batch the rows around it."""
     nodes = nodes_of(given.facts, *x.shape)
     around = Around(nodes, np.dtype(x.dtype), given.options["neighbors"], given.options["rows_of_x"] == "sum_1")
     rate, hidden = given.options["dropout"], given.options["hidden"]

@@ -24,7 +24,7 @@ BYTES_BLOCK = 1 << 24
 
 @dataclass(frozen=True)
 class Moves:
-    """How a pattern moves: by `rule` of `RULES`, a `fraction` of it `every` so many steps, before step `until`."""
+    """Moves of a pattern: by `rule` of `RULES`, a `fraction` of it `every` so many steps, before step `until`."""
 
     rule: str
     fraction: float
@@ -47,7 +47,7 @@ class Moves:
 
 
 def smallest(values: np.ndarray, count: int) -> np.ndarray:
-    """Which of the values [z] have the smallest magnitude, so many of them: bool [z]. O(z)."""
+    """Mask of the `count` values [z] of the smallest magnitude, bool [z]. O(z)."""
     dropped = np.zeros(values.size, bool)
     if count:
         dropped[_first(np.abs(values), count)] = True
@@ -85,7 +85,7 @@ def largest(
 
 
 def _first(values: np.ndarray, count: int) -> np.ndarray:
-    """Where the so many smallest values are, ascending; of equal ones the first."""
+    """Places of the `count` smallest values, ascending; of equal ones the first."""
     if count >= values.size:
         return np.arange(values.size)
     last = np.partition(values, count - 1)[count - 1]

@@ -63,7 +63,7 @@ class Nodes:
 
     @cached_property
     def own_places(self) -> np.ndarray:
-        """Where in the adjacency the entry of each node for itself stands, int64 [n]."""
+        """Place in the adjacency of the entry of each node for itself, int64 [n]."""
         rows = np.repeat(np.arange(self.count), np.diff(self.adjacency.indptr))
         return np.flatnonzero(self.adjacency.indices == rows)
 
@@ -71,7 +71,7 @@ class Nodes:
 @final
 @dataclass(frozen=True, eq=False)
 class Around:
-    """What two layers read around the rows of a batch: of each node all neighbours, or `drawn` ones where not 0.
+    """Rows that two layers read around those of a batch: of each node all neighbours, or `drawn` ones where not 0.
 
     Called with a batch and a generator, it gives X of the rows that are read, and the adjacency of each layer,
     transposed, so that gradients are products in the order in which entries are stored: `inner` [read by layer 1, read

@@ -114,7 +114,7 @@ def drawn(shape: tuple[int, int], count: int, generator: np.random.Generator) ->
 
 
 def absent(taken: np.ndarray, size: int, count: int, generator: np.random.Generator) -> np.ndarray:
-    """So many keys below `size` that are not `taken`, each as likely as any other; ascending.
+    """Draw `count` keys below `size` that are not `taken`, each as likely as any other; ascending.
 
     O(n log n) time and O(n) memory for n taken and drawn keys: the matrix is never listed where it is sparse.
     """

@@ -55,7 +55,7 @@ def parameters(given: Given) -> tuple[Parameter, ...]:
 
 
 def moves(given: Given) -> Moves:
-    """How the pattern moves while it is trained, from the options pattern, fraction, every and until."""
+    """Schedule by which the pattern moves, from the options pattern, fraction, every and until."""
     return Moves(*(given.options[name] for name in ("pattern", "fraction", "every", "until")))
 
 

@@ -31,7 +31,7 @@ def _is_pair(columns: np.ndarray, users: int) -> np.ndarray:
 
 
 def with_items_unseen(x: Any, fields: Sequence[int]) -> Callable[[Any, np.random.Generator], Any]:
-    """Of all pairs X a function that gives each row of a batch a -1 for an item that its user has not in X.
+    """Function that gives each row of a batch a -1 for an item that its user has in no row of all pairs X.
 
     `complete(batch, generator)`: the item is drawn uniformly (Rendle et al. 2009); the batch keeps its format, csr or
     dense. O(R log of the pairs).

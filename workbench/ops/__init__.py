@@ -1,4 +1,4 @@
-"""What can be computed: one file a family; the format rules of each operator are rows of a table.
+"""Operators on arrays and symbols: one file a family; the format rules of each operator are rows of a table.
 
 Every registered operator is an attribute of this package. On arrays it computes now, on symbols it adds a node.
 

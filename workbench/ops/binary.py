@@ -146,7 +146,7 @@ def _smaller_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
 
 
 def _hypot_gradient(h: Any, x: Any, y: Any, z: Any) -> tuple:
-    """Where both are zero there is no gradient; zero is given."""
+    """Gradient of hypot; zero where both are zero, where it has none."""
     above = ops.add(z, ops.equal_scalar(z, scalar=0.0))
     return _dense(ops.divide(ops.multiply(h, x), above), ops.divide(ops.multiply(h, y), above))
 

@@ -1,4 +1,4 @@
-"""What an operator is: its meaning on dense arrays, a table of rules by format, its shapes and types, its gradients.
+"""The Op record: meaning on dense arrays, a table of rules by format, shapes and types, gradients.
 
 How to add an operator. Copy an entry of `unary.py`: state `dense`, the meaning on NumPy arrays; a `Rule` for every
 combination of formats that has a kernel of its own; `shape`, which refuses what does not fit; a gradient, written with
@@ -57,7 +57,7 @@ REQUIRED = Required()
 
 
 class Symbolic(ABC):
-    """What an operator needs to know of a symbol: that it takes the call and adds a node, instead of a value."""
+    """Interface of a symbol to operators: it takes the call and adds a node, instead of computing a value."""
 
     attributes: Mapping[str, Any]
     """What a variable declares, its `format` among it."""

@@ -1,4 +1,4 @@
-"""How many elements are stored, along axes."""
+"""Counts of stored elements along axes."""
 
 import math
 

@@ -139,7 +139,7 @@ register(
 
 
 def ranges(shape: Shape, params: Mapping[str, Any]) -> tuple[range, ...]:
-    """Which places a slice takes of each axis (`OpError`)."""
+    """Ranges of places that a slice takes of each axis (`OpError`)."""
     entries = [list(params[name]) if params[name] is not None else [] for name in ("begin", "end", "step")]
     if max(map(len, entries)) > len(shape):
         raise OpError(f"begin, end and step have {[*map(len, entries)]} numbers; {tuple(shape)} has {len(shape)} axes.")

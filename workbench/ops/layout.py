@@ -1,4 +1,4 @@
-"""How an array is held and shaped: type, format, transpose, reshape, copy. Results share no memory with the inputs.
+"""Operators of type, format and shape: cast, transpose, reshape, copy. Results share no memory with the inputs.
 
 >>> import numpy as np
 >>> from workbench import ops

@@ -61,7 +61,7 @@ def _classes(labels: np.ndarray) -> np.ndarray:
 
 
 def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.ndarray, np.ndarray]:
-    """What the kernels take: scores [R, N]; labels alike, or int64 [R]. Kernels copy what has gaps."""
+    """Scores [R, N] and labels, [R, N] or int64 [R], as the kernels take them. Kernels copy arrays with gaps."""
     rows = scores.shape[0]
     flat = scores if scores.ndim == 2 else scores.reshape(rows, math.prod(scores.shape[1:]))
     if classes:

@@ -1,4 +1,4 @@
-"""What a parameter of an operator is, by its name: the same for all operators that have one of that name.
+"""Kinds of operator parameters by name: the same for all operators that have one of that name.
 
 Whether a number or a word then suits the operator and its arrays, its own shape, type and rules say.
 """
@@ -68,6 +68,6 @@ _KIND = {name: KINDS[kind] for kind, names in OF.items() for name in names}
 
 
 def fault(name: str, value: Any) -> str:
-    """What a parameter of that name should be, where `value` is none; "" where it is, or the name says nothing."""
+    """Describe what a parameter of that name should be; "" where `value` is that, or the name is not known."""
     is_right, allowed = _KIND.get(name, (None, ""))
     return "" if is_right is None or is_right(value) else allowed

@@ -1,4 +1,4 @@
-"""Where a gradient is wanted: at the places that an array stores, or everywhere. `workbench.autodiff` states the rule.
+"""Places where a gradient is wanted: those that an array stores, or all. `workbench.autodiff` states the rule.
 
 >>> import numpy as np
 >>> from workbench import ops

@@ -52,7 +52,7 @@ class Reduction:
         return np.dtype(np.int64) if self.ufunc in (np.add, np.multiply) and dtype.kind != "f" else dtype
 
     def before(self, values: np.ndarray) -> np.ndarray:
-        """What is reduced of some values, in the type that it is reduced in."""
+        """Convert values to the numbers that are reduced, in the type of the reduction."""
         return self.each(values.astype(self.dtype_of(values.dtype), copy=False))
 
     def dense(self, x: np.ndarray, axis: Any, keepdims: bool) -> np.ndarray:
@@ -135,7 +135,7 @@ MAX, MIN, PROD = Reduction(np.maximum), Reduction(np.minimum), Reduction(np.mult
 
 
 def _calls(chosen: Callable[[Mapping[str, Any]], Reduction]) -> dict[str, Callable]:
-    """For each way to hold x, the call of an operator whose parameters choose the reduction."""
+    """Calls, one for each way to hold x, of an operator whose parameters choose the reduction."""
 
     def call(way: str) -> Callable:
         def run(x, out=None, axis=None, keepdims=False, **more):
@@ -194,7 +194,7 @@ def _squares_gradient(head, output, x, params):
 
 
 def _norm_gradient(head, output, x, params):
-    """Where the norm is zero it has no gradient; zero is given."""
+    """Gradient of the norm; zero where the norm is zero, where it has none."""
     if params["ord"] == 1:
         return ops.multiply(ops.sign(x), keep_axes(head, x, **_along(params)))
     above = ops.add(output, ops.equal_scalar(output, scalar=0.0))

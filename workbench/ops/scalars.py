@@ -102,14 +102,14 @@ def _power_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
 
 
 def _maximum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """To x where x >= s; said by the comparison that is false at zero, so that formats are kept."""
+    """Gradient to x where x >= s, by the comparison that is false at zero, so that formats are kept."""
     if s <= 0:
         return ops.subtract(h, ops.multiply(h, ops.less_scalar(x, scalar=s)))
     return times(h, ops.greater_equal_scalar(x, scalar=s))
 
 
 def _minimum_gradient(h: Any, x: Any, y: Any, s: float) -> Any:
-    """To x where x <= s."""
+    """Gradient to x where x <= s."""
     if s >= 0:
         return ops.subtract(h, ops.multiply(h, ops.greater_scalar(x, scalar=s)))
     return times(h, ops.less_equal_scalar(x, scalar=s))

@@ -37,14 +37,14 @@ def _of_rows(head, x, out=None, axis=None, keepdims=True):
 
 
 def _of_stored(head, x, out=None, axis=None, keepdims=True):
-    """What x stores, row_sparse, of a dense head."""
+    """Gradient of a dense head at the rows that x, row_sparse, stores."""
     kept = _kept(head, x, axis)
     values = 2 * x.values * (kept if len(kept) == 1 else kept[x.indices])
     return RowSparse.assemble(values, x.indices.copy(), x.shape)
 
 
 def _of_entries(head, x, out=None, axis=None, keepdims=True):
-    """What x stores, csr, csc or coo, of a dense head."""
+    """Gradient of a dense head at the entries that x, csr, csc or coo, stores."""
     return ops.multiply(ops.multiply_scalar(x, scalar=2.0), _kept(head, x, axis))
 
 

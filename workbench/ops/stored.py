@@ -62,7 +62,7 @@ def with_values(x: Any, f: Function) -> Any:
 
 
 def places(x: Any) -> tuple[np.ndarray, ...]:
-    """What indexes a dense array of the same shape at the stored values: rows, or rows and columns."""
+    """Index of the stored values in a dense array of the same shape: rows, or rows and columns."""
     if x.format == "row_sparse":
         return (x.indices,)
     if x.format == "coo":

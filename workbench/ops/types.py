@@ -1,4 +1,4 @@
-"""Which types the element-wise operators take; all have the result in the type of their inputs."""
+"""Types that the element-wise operators take; all have the result in the type of their inputs."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What an updater is given, refused in words where it does not fit."""
+"""Checks of what an updater is given; what does not fit is refused in words."""
 
 from typing import Any
 

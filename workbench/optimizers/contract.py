@@ -1,4 +1,4 @@
-"""What an optimizer is: a rule of `kernels.updates` by name, with the defaults of its options."""
+"""The Optimizer record: a rule of `kernels.updates` by name, with the defaults of its options."""
 
 import math
 import warnings
@@ -95,7 +95,7 @@ register, names, get, unavailable = _optimizers.register, _optimizers.names, _op
 
 
 def numbers_of(rule: Rule, options: Mapping[str, float], step: int) -> list[float]:
-    """What the rule's kernels take after the arrays, in their order."""
+    """Numbers that the rule's kernels take after the arrays, in their order."""
     return [step if name == "step" else options[name] for name in rule.numbers]
 
 
@@ -116,7 +116,7 @@ def by_rule(name: str, **options: float) -> Optimizer:
 
 
 def in_column_order(plan: BatchPlan, data: np.ndarray, slope: np.ndarray) -> tuple[np.ndarray, ...]:
-    """What a fused kernel takes of a batch: its plan's arrays, its values in their order, and the slope [R, N]."""
+    """Arrays of a batch for a fused kernel: those of its plan, its values in their order, and the slope [R, N]."""
     return plan.columns, plan.segments, plan.rows, plan.in_order(data), slope
 
 

@@ -80,7 +80,7 @@ def _nothing(parameter: Parameter) -> np.ndarray:
 
 
 def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -> list[tuple[float, ...]]:
-    """What each of the next steps does without gradient, one for all that are alike; none where rows do not coast."""
+    """Matrix of each of the next steps without gradient, one for all that are alike; none where rows do not coast."""
     if parameter.missed is None or parameter.missed.way != "coast":
         return []
     rule, first = updater.optimizer.rule, parameter.step + 1
@@ -91,8 +91,10 @@ def _matrices(updater: "Updater", name: str, parameter: Parameter, count: int) -
 
 
 def settings(updater: "Updater", name: str, first: int, count: int, dtype: np.dtype) -> np.ndarray:
-    """What the rule's formula takes in `count` steps of a parameter from `first` on, of that type [count, numbers], or
-    [1, numbers] where all steps have the same. O(count); a schedule is asked for each step."""
+    """Numbers that the rule's formula takes in `count` steps of a parameter from `first` on, [count, numbers].
+
+    [1, numbers] where all steps have the same. O(count); a schedule is asked for each step.
+    """
     rule, rescale = updater.optimizer.rule, updater.options["rescale"]
     if not isinstance(updater.schedule, schedules.Constant):
         steps = range(first, first + count)

@@ -1,4 +1,4 @@
-"""What rows of one parameter have missed, for lazy="exact", and how they catch up on it.
+"""Steps that rows of one parameter have missed, for lazy="exact", and how they catch up on them.
 
 Three ways. `coast`: a step without gradient is a matrix, and a row takes the product of those it missed; `settle`: the
 last missed step alone matters; `replay`: the missed steps are repeated, one by one, in registers.
@@ -16,7 +16,7 @@ from workbench.optimizers.contract import numbers_of
 
 
 def way(rule: Rule, options: Mapping[str, float]) -> str:
-    """How rows catch up under these options: coast, settle, replay, or "" where a row misses nothing."""
+    """Way in which rows catch up under these options: coast, settle, replay, or "" where a row misses nothing."""
     if rule.settles:
         return "settle"
     if rule.coast is None:
@@ -38,7 +38,7 @@ COASTING = {"decay": 0.0, "clip_weights": math.inf}
 
 
 def numbers_kept(rule: Rule, way: str) -> int:
-    """How many numbers are kept of a step."""
+    """Count of the numbers that are kept of a step."""
     if way == "settle":
         return len(rule.numbers)
     example = dict(zip(rule.numbers, rule.example, strict=True))

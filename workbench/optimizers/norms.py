@@ -20,7 +20,7 @@ def square_norms(gradients: Mapping[str, np.ndarray | RowSparse]) -> dict[str, f
 
 
 def shrink(largest: float, rescale: float, squares: Mapping[str, float]) -> float:
-    """What brings the norm of all gradients together, after rescaling, down to the largest allowed; at most 1."""
+    """Factor, at most 1, that brings the norm of all gradients together, rescaled, down to the largest allowed."""
     if wrong := [name for name, square in squares.items() if not math.isfinite(square)]:
         raise OptimizerError(f"The gradients of {wrong} have no finite norm to clip; look for NaN and overflow.")
     norm = abs(rescale) * math.sqrt(sum(squares.values()))

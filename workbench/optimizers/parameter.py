@@ -161,7 +161,7 @@ class Parameter:
             self.seen = weights if self.format == "dense" else weights.values
 
     def set_way(self, way: str) -> None:
-        """From the next step on rows catch up in this way; `can_set_way` told that they can."""
+        """Let rows catch up in this way from the next step on; `can_set_way` told that they can."""
         if way and (self.missed is None or self.missed.way != way):
             self.missed = Missed(self.optimizer.rule, way, self.rows, self.dtype, self.step)
 
@@ -201,7 +201,7 @@ class Parameter:
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
     def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
-        """Where rows, all held, stand in the tables."""
+        """Places of rows, all held, in the tables."""
         if self.format == "dense" or rows.size == self.rows:
             return rows
         return np.searchsorted(weights.indices, rows)

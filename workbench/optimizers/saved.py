@@ -36,7 +36,7 @@ TEXT = " as JSON"
 
 @dataclass(frozen=True)
 class About:
-    """What `about` says of a parameter, checked; `way` is "" where rows miss nothing."""
+    """Saved facts of a parameter, checked; `way` is "" where rows miss nothing."""
 
     step: int
     shape: tuple[int, ...]
@@ -116,7 +116,7 @@ def _read_about(updater: "Updater", arrays: Mapping[str, Any]) -> dict[str, Abou
 
 
 def _checked(name: str, about: Any, updater: "Updater") -> About:
-    """What is said of a parameter, or `OptimizerError` with what should be there."""
+    """Check the saved facts of a parameter; `OptimizerError` says what should be there."""
     own = updater.way_of(name)
     fields = {"base": 0, "count": 0, "way": own} | about if isinstance(about, dict) else {}
     shape, way = fields.get("shape"), fields.get("way")

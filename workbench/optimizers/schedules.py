@@ -1,4 +1,4 @@
-"""How the rate changes with the step: frozen records with `rate(step, base)`, the step counted from 1.
+"""Schedules of the learning rate: frozen records with `rate(step, base)`, the step counted from 1.
 
 >>> schedule = WarmUp(4, Cosine(100, final=0.1))
 >>> [round(schedule.rate(step, 0.5), 3) for step in (1, 4, 5, 55, 105, 999)]
@@ -104,7 +104,7 @@ class Cosine(Schedule):
 @final
 @dataclass(frozen=True)
 class WarmUp(Schedule):
-    """Up from `start` of the base rate, which it reaches in step `steps`; then `then`, its steps counted anew."""
+    """Rise from `start` times the base rate to all of it in step `steps`; then `then`, its steps counted anew."""
 
     steps: int
     then: Schedule = Constant()

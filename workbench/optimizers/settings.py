@@ -1,4 +1,4 @@
-"""What makes another updater like one that there is, as plain values for JSON; and back, from a file of anyone's."""
+"""Settings of an updater as plain values for JSON, and an updater from them, also from a file of anyone's."""
 
 import dataclasses
 import math
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 @final
 @dataclass(frozen=True)
 class Multiplier:
-    """What the rate and the decays of one parameter are multiplied by."""
+    """Factors of the rate and the decays of one parameter."""
 
     learning_rate: float = 1.0
     decay: float = 1.0
@@ -41,7 +41,7 @@ def to_json(updater: "Updater") -> dict[str, Any]:
 
 
 def from_json(settings: Any) -> dict[str, Any]:
-    """What `Updater` takes, its name among it, of what `to_json` gave; anything else is an `OptimizerError`."""
+    """Arguments of `Updater`, its name among them, from what `to_json` gave; anything else is an `OptimizerError`."""
     if not isinstance(settings, Mapping) or not all(isinstance(key, str) for key in settings):
         raise OptimizerError(f"Settings of an updater are an object with its name and options; {settings!r:.80} came.")
     options = {"schedule": {"kind": "constant"}, "multipliers": {}, **settings}

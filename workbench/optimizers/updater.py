@@ -144,7 +144,7 @@ class Updater:
             self._parameter(name, weights[name]).apply(weights[name], gradient, numbers[name])
 
     def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> many_steps.Ahead:
-        """What code needs that does the next `count` steps of dense weights, each of all rows if `whole`, else of those
+        """Begin the next `count` steps of dense weights, each of all rows if `whole`, else of those
         that it touches: see `many_steps`. Its `end` counts them when they are done."""
         self._obey()
         self._check_weights(name, weights)
@@ -194,7 +194,7 @@ class Updater:
         return Parameter(self.optimizer, self.lazy, self.way_of(name), tuple(shape), dtype, format)
 
     def way_of(self, name: str) -> str:
-        """How rows of a parameter catch up under the options as they are: "" where they miss nothing."""
+        """Way in which rows of a parameter catch up under the present options: "" where they miss nothing."""
         return self._way(self._decayed(name))
 
     def _way(self, options: Mapping[str, float]) -> str:
@@ -213,7 +213,7 @@ class Updater:
         return {key: value * decay if key in DECAYS else value for key, value in options.items()}
 
     def numbers(self, name: str, step: int, rescale: float) -> list[float]:
-        """What the rule's kernels take after the arrays, in that step of a parameter."""
+        """Numbers that the rule's kernels take after the arrays, in that step of a parameter."""
         if type(self.schedule) is schedules.Constant and rescale == self.options["rescale"]:
             if name not in self._known_numbers:
                 self._known_numbers[name] = self._numbers(name, step, rescale)
@@ -251,7 +251,7 @@ class Updater:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What makes another updater like this one, as plain values for JSON: `Updater.from_settings` takes it."""
+        """Settings of this updater as plain values for JSON; `Updater.from_settings` makes another one of them."""
         self._obey()
         return settings_to_json(self)
 
@@ -274,7 +274,7 @@ class Updater:
         self.take_state(self.read_state(arrays))
 
     def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
-        """What `load_state_dict` would take, checked as it does; nothing changes. `take_state` then cannot fail."""
+        """Check a state as `load_state_dict` does, and change nothing. `take_state` then cannot fail."""
         self._obey()
         return saved.read_state(self, arrays)
 

@@ -48,7 +48,7 @@ def get(name: str) -> "Chart":
 
 
 def unavailable() -> dict[str, str]:
-    """Why charts are not there, whose files could not be imported."""
+    """Charts whose files could not be imported, and why."""
     return _charts().unavailable()
 
 

@@ -1,4 +1,4 @@
-"""What the charts against density draw where there is one density only: a bar a configuration, the least first."""
+"""Bars that the charts against density draw where there is one density only: one a configuration, the least first."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""How near the phases of a step come to what the machine allows: a bar a phase, as the share of its kernel's bound.
+"""Share of the machine's bound that each phase of a step reaches: a bar a phase, by its kernel's bound.
 
 A bound is the least time that the kernel's bytes and operations take at the rates that the run measured here. It counts
 the kernel's own work: what a call costs before it begins is what keeps short phases far from their bounds.

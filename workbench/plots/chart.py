@@ -29,11 +29,11 @@ class Control:
     default: str | Callable[[pd.DataFrame], str | None]
 
     def options(self, frame: pd.DataFrame) -> tuple[str, ...]:
-        """What may be chosen for this frame; empty where the frame is."""
+        """Choices for this frame; empty where the frame is."""
         return self.choices(frame) if callable(self.choices) else self.choices
 
     def initial(self, frame: pd.DataFrame) -> str | None:
-        """What is chosen where nobody chose; None where that depends on the frame and it is empty."""
+        """Value where nobody chose one; None where it depends on the frame and that is empty."""
         if not callable(self.default):
             return self.default
         return None if frame.empty else self.default(frame)

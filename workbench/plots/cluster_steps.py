@@ -50,7 +50,7 @@ def _scale(axes: Axes, counts: list[int]) -> None:
 
 
 def sentence(steps: Steps) -> str:
-    """From how many machines on a step is predicted to be faster than on one, and how far off the model was."""
+    """Number of machines from which on a step is predicted to be faster than on one, and how far off the model was."""
     alone = next((row["seconds_step"] for row in steps.machines if row["machines"] == 1), None)
     faster = [row["machines"] for row in steps.machines if alone is not None and row["seconds_step"] < alone]
     best = min(steps.machines, key=lambda row: row["seconds_step"])

@@ -1,4 +1,4 @@
-"""How unequally the columns of a data set are used: the rows that store each column, by its rank, and Zipf's line."""
+"""Inequality of columns: the rows that store each column of a data set, by its rank, and Zipf's line."""
 
 import numpy as np
 import pandas as pd

@@ -1,4 +1,4 @@
-"""What the charts of benchmark rows share: how a contender looks, titles, controls for task and width."""
+"""Shared parts of the charts of benchmark rows: how a contender looks, titles, controls for task and width."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""What the charts against density share: what is shown, the dense baseline, lines, crossings, failures, the table."""
+"""Shared parts of the charts against density: rows shown, the dense baseline, lines, crossings, failures, the table."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -42,7 +42,7 @@ class Shown:
 
     @classmethod
     def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
-        """From the chosen values of the controls."""
+        """Selection by the chosen values of the controls."""
         picked = style.pick(frame, group)
         lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
         return cls(measure, picked, [_standing(rows, measure) for rows in lines], of_group(picked, measure))
@@ -111,7 +111,7 @@ def _rank(row: cells.Row, measure: str) -> tuple[bool, float]:
 
 
 def controls() -> tuple[Control, ...]:
-    """Those of every chart against density."""
+    """Controls of every chart against density."""
     return (
         style.group_control(),
         Control("update", "which optimizer updates to show", ("all", "standard", "lazy", "exact"), "all"),
@@ -125,7 +125,7 @@ def _densities(rows: Iterable[cells.Row]) -> list[float]:
 
 
 def nothing(shown: Shown) -> str:
-    """Why a chart has nothing to draw, empty where it has something."""
+    """Reason why a chart has nothing to draw, empty where it has something."""
     if style.drawable(shown.rows, shown.measure):
         return ""
     why = style.nothing(shown.rows, f"has a {COLUMNS[shown.measure]}")
@@ -135,7 +135,7 @@ def nothing(shown: Shown) -> str:
 
 
 def intervals(shown: Shown) -> str:
-    """What the subtitle says of the intervals drawn: of what they are, and where rounds are too few to decide."""
+    """Subtitle about the intervals drawn: of what they are, and where rounds are too few to decide."""
     drawn = style.drawable(shown.rows, shown.measure)
     few = sum(row["rounds"] < LOOKS[0] for row in drawn) if shown.measure.startswith("seconds") else 0
     less = f"; {few} of {words.plural(len(drawn), 'cell')} from {FEW}, which decide nothing" if few else ""

@@ -58,7 +58,7 @@ def _finding(
 
 
 def _reached(found: Sequence[Trained], rows: Sequence[cells.Row]) -> str:
-    """Who is first at what dense comes to on held-out rows, and who never gets there."""
+    """Name who is first at what dense comes to on held-out rows, and who never gets there."""
     goal = target(rows)
     if goal is None:
         return ""

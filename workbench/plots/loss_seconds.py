@@ -68,7 +68,7 @@ def _label(row: cells.Row, rows: Sequence[cells.Row]) -> str:
 
 
 def _scale_time(axes: Axes, rows: Sequence[cells.Row]) -> None:
-    """From 0, or logarithmic where a line would else be squeezed to the edge."""
+    """Scale the time axis from 0, or logarithmically where a line would else be squeezed to the edge."""
     horizon, starts = _horizon(rows), [seconds for row in rows for seconds in curve_of(row)[:, 0] if seconds > 0]
     if horizon and starts and horizon > READABLE * min(curve_of(row)[-1, 0] for row in rows):
         axes.set_xscale("log")
@@ -103,7 +103,7 @@ class Goal:
 
     @property
     def drop(self) -> float:
-        """What dense's loss falls by."""
+        """Amount by which dense's loss falls."""
         return self.first - self.last
 
     @property
@@ -113,7 +113,7 @@ class Goal:
 
     @classmethod
     def of(cls, dense: cells.Row) -> "Goal | None":
-        """That of a dense row; None where its loss does not fall, or is not finite at either end."""
+        """Drop of a dense row; None where its loss does not fall, or is not finite at either end."""
         losses = curve_of(dense)[:, 1]
         if losses.size < 2 or not np.isfinite(losses[[0, -1]]).all():
             return None

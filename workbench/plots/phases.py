@@ -1,4 +1,4 @@
-"""Where the time of a step goes: one bar a configuration, one segment a phase.
+"""Time of a step by phase: one bar a configuration, one segment a phase.
 
 Phases are means over all steps: they give the shares. The length of a bar is the time a step of the cell, as all charts
 have it.
@@ -81,7 +81,7 @@ def _bar(axes: Axes, place: int, row: cells.Row, unit: float, longest: float) ->
 
 
 def _note(row: cells.Row) -> str:
-    """What stands at the end of a bar: its total and what it leaves out, or why there is no bar."""
+    """Text at the end of a bar: its total and what it leaves out, or why there is no bar."""
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
@@ -106,7 +106,7 @@ def _axes(axes: Axes, rows: Sequence[cells.Row], longest: float, scale: str) -> 
 
 
 def _finding(rows: Sequence[cells.Row], density: str | None) -> str:
-    """Which phase takes most of the step that takes the least time, sparse where one has a result."""
+    """Phase that takes most of the step that takes the least time, sparse where one has a result."""
     row = min(filter(style.is_timed, rows), key=lambda row: (cells.is_dense(row), row["seconds_step"]))
     phases, total = phases_of(row), row["seconds_step"]
     if not any(phases.values()):

@@ -46,7 +46,7 @@ def draw(frame: pd.DataFrame, figure: Figure, *, measure: str | None) -> str:
 
 
 def _looks(sides: Mapping[str, str]) -> dict[str, dict[str, Any]]:
-    """What tells each contender, of the side that is given, from the others."""
+    """Looks that tell the contenders of the given side from each other."""
     alike: dict[str, dict[str, int]] = {}
     looks = {}
     for who, side in sides.items():

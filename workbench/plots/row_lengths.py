@@ -1,4 +1,4 @@
-"""How long the rows of a data set are: rows by their number of entries, with the median and the 99th percentile."""
+"""Lengths of the rows of a data set: rows by their number of entries, with the median and the 99th percentile."""
 
 import pandas as pd
 from matplotlib.figure import Figure

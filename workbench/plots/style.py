@@ -1,4 +1,4 @@
-"""What all charts share: colours, markers, line styles, axes in units, titles, controls for group and density.
+"""Style shared by all charts: colours, markers, line styles, axes in units, titles, controls for group and density.
 
 A contender, which is a format and whose kernels compute with it, has the same colour and marker in every chart. Colours
 start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
@@ -163,7 +163,7 @@ def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) ->
 
 
 def _columns_of(labels: Sequence[str], width: float) -> int:
-    """How many columns of a legend fit into a figure of that width, inches; one in a narrow figure."""
+    """Number of columns of a legend that fit into a figure of that width, inches; one in a narrow figure."""
     widest = max(map(len, labels)) / 13 + 0.6  # characters an inch, as in `framed`, and the mark before them
     return max(int(width / widest), 1) if width > 7 else 1
 
@@ -175,7 +175,7 @@ def wrapped(text: str, width: int) -> str:
 
 
 def _place(label: str) -> int:
-    """Where an entry stands in the legend: dense, configurations, other marks, cells without a result, left out."""
+    """Place of an entry in the legend: dense, configurations, other marks, cells without a result, left out."""
     starts = {"dense": 0, "predicted": 2, "no result": 3, "left out": 4}
     return next((place for start, place in starts.items() if label.startswith(start)), 1)
 
@@ -209,21 +209,21 @@ def name(row: cells.Row, among: Iterable[cells.Row]) -> str:
 
 
 def at(rows: Sequence[cells.Row], label: str | None) -> str:
-    """What the subtitle says of one density: the label, and of the data's own what was measured."""
+    """Subtitle about one density: the label, and for the data's own what was measured."""
     measured = next((density for density in map(cells.density_of, rows) if density), None)
     own = f", {words.density(measured)}" if label == cells.NATURAL and measured else ""
     return f"density {label}{own}"
 
 
 def nothing(rows: Sequence[cells.Row], what: str) -> str:
-    """Why a chart has nothing to draw: that no cell has what it needs, or that other programs were at work."""
+    """Reason why a chart has nothing to draw: no cell has what it needs, or other programs were at work."""
     if any(row["status"] == "disturbed" for row in rows):
         return f"Undecided: {BUSY}, so no cell of this group {what}."
     return f"No cell of this group {what}."
 
 
 def without(row: cells.Row) -> str:
-    """Why a row has no bar, with the bytes that it would have needed."""
+    """Reason why a row has no bar, with the bytes that it would have needed."""
     need = f", needs {words.bytes_(row['bytes_needed'])}" if row["bytes_needed"] else ""
     return f"no result: {row['status']}{need}"
 

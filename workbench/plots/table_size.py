@@ -69,7 +69,7 @@ def _line(axes: Axes, points: Sequence[Point]) -> None:
 
 
 def _look(row: cells.Row) -> dict[str, Any]:
-    """That of the configuration; black where it takes all rows, as dense does everywhere."""
+    """Look of the configuration; black where it takes all rows, as dense does everywhere."""
     look = style.look(row)
     if table_size.takes_all(row):
         return look | {"color": style.DENSE, "markerfacecolor": style.DENSE, "marker": "P"}

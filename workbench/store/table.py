@@ -34,7 +34,7 @@ class TornLineWarning(UserWarning):
 
 
 class Column(NamedTuple):
-    """What one key of a row holds. `kind` is a key of KINDS; any value may be null, which means unknown."""
+    """Description of one key of a row. `kind` is a key of KINDS; any value may be null, which means unknown."""
 
     name: str
     kind: str
@@ -228,7 +228,7 @@ def _write_whole(handle: int, line: bytes, path: str | os.PathLike) -> None:
 
 
 def _closing(handle: int) -> bytes:
-    """What must be written before a new line: nothing, or the end of a line that a killed writer left open."""
+    """Bytes to write before a new line: none, or the end of a line that a killed writer left open."""
     size = os.fstat(handle).st_size
     if size == 0 or os.pread(handle, 1, size - 1) == b"\n":
         return b""

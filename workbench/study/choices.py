@@ -1,4 +1,4 @@
-"""What a user may choose: form fields, notebook parameters and the spec of the sweep all come from it.
+"""Choices of a user: form fields, notebook parameters and the spec of the sweep all come from them.
 
 How to add a choice: give its setting a `Control` in `workbench.settings`. Numbers are kept as the text that was typed,
 so that a slip is told in words and nothing is lost.
@@ -90,7 +90,7 @@ def _offered(setting: Setting, control: Control) -> Callable[[], Sequence[str]]:
 
 
 def _help(setting: Setting) -> str:
-    """What each name stands for, where a registry's entries say so, else the setting's meaning."""
+    """Meaning of each name, where a registry's entries say it, else the setting's meaning."""
     if setting.allowed in MEANINGS:
         return " ".join(f"{name}: {meaning}." for name, meaning in MEANINGS[setting.allowed]().items())
     return f"{setting.meaning[:1].upper()}{setting.meaning[1:]}."
@@ -234,7 +234,7 @@ def _known(choice: Choice, value: str) -> str:
 
 
 def _refuse_empty(spec: Spec, formats: Sequence[str]) -> None:
-    """What cannot be measured at all is told, with the reason; a part that cannot is told too.
+    """Refuse what cannot be measured at all, with the reason; a part that cannot is told too.
 
     What trains on cpu alone may be chosen beside cuda: it is left out there, and the plan says so.
     """

@@ -17,7 +17,7 @@ MOST_NAMED = 5
 
 
 def problems(choices: Mapping[str, Any]) -> dict[str, str]:
-    """What is wrong with the files that the data set reads, by choice; one that is not named is no fault here."""
+    """Faults of the files that the data set reads, by choice; one that is not named is no fault here."""
     named = {name: choices[name] for name in files_of(choices["dataset"]) if choices[name]}
     takes = {"path": data.get(choices["dataset"]).takes_folder} if named else {}
     faults = {name: fault(Path(path).expanduser(), takes.get(name, False)) for name, path in named.items()}
@@ -59,7 +59,7 @@ def _stamp(path: Path) -> tuple[int, int] | None:
 
 
 def fault(path: Path, may_be_folder: bool = False) -> str:
-    """Why this is not a file, or a folder, that can be read, and what to do; "" where it is one."""
+    """Reason why this is not a file, or a folder, that can be read, and what to do; "" where it is one."""
     try:
         return _fault(path, may_be_folder)
     except (OSError, ValueError) as error:  # a name that no file can have, a folder that must not be entered

@@ -1,4 +1,4 @@
-"""From complete choices to the sweep they ask for, the user's files looked at."""
+"""Sweeps from complete choices, the user's files looked at."""
 
 import re
 from collections.abc import Mapping

@@ -37,7 +37,7 @@ def suited(dataset: Any) -> dict[str, str]:
 
 
 def _own(dataset: Any) -> dict[str, str]:
-    """What a data set has of its own; nothing for one that is drawn, or unknown."""
+    """Choices of a data set's own; none for one that is drawn, or unknown."""
     if dataset not in data.names() or "density" in data.get(dataset).parameters:
         return {}
     return OF_FILES if files_of(dataset) else OF_TEXT

@@ -38,5 +38,5 @@ class Completed(Feed):
         return self.feed.count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Those of the feed, and the seed of what completes."""
+        """Settings of the feed, and the seed of the generator that completes batches."""
         return {**self.feed.settings(), "seed_completed": self.seed}

@@ -54,7 +54,7 @@ def ranged(format: str, x: Any, start: int, stop: int) -> Any:
 
 
 def each(format: str, x: Any, rows: int) -> list[Any]:
-    """What `ranged` gives of every `rows` rows, the last ones perhaps fewer, in a third of the time."""
+    """Cut `x` into parts of `rows` rows, the last ones perhaps fewer; the parts of `ranged`, in a third of the time."""
     total = x.shape[0]
     if format == "dense":
         return [x[start : start + rows] for start in range(0, total, rows)]

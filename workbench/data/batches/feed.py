@@ -1,4 +1,4 @@
-"""What a training loop asks of its data: the batches of an epoch, from any of them on, the same ones each time."""
+"""Interface of a training loop to its data: the batches of an epoch, from any of them on, the same ones each time."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping
@@ -81,7 +81,7 @@ class Feed(ABC):
 
     @abstractmethod
     def settings(self) -> dict[str, int | str | bool]:
-        """What batches depend on: with equal settings and equal data, all batches are equal."""
+        """Settings that batches depend on: with equal settings and equal data, all batches are equal."""
 
 
 def check_last(last: str, rows: int) -> None:

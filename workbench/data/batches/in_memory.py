@@ -104,16 +104,16 @@ class Batches(Feed):
 
     @property
     def at_once(self) -> int:
-        """Those of a stretch, which are cut in one call."""
+        """Number of batches that are cut in one call."""
         return together(self) if self.shuffle else 1
 
     def settings(self) -> dict[str, int | str | bool]:
-        """What the rows of a batch depend on."""
+        """Settings that the rows of a batch depend on."""
         shared = {"total": self.total, "rows": self.rows, "last": self.last, "shuffle": self.shuffle}
         return {**shared, "seed": self.seed} if self.shuffle else shared
 
     def _span(self, number: int) -> tuple[int, int]:
-        """Where the epoch begins and ends in the endless sequence of the rows of all epochs."""
+        """First and last place of the epoch in the endless sequence of the rows of all epochs."""
         begin, end = number * self.total, (number + 1) * self.total
         return (begin // self.rows * self.rows if self.last == "roll_over" else begin), end
 

@@ -38,11 +38,11 @@ class Stretch:
         self.plans: list[BatchPlan] | None = None
 
     def __len__(self) -> int:
-        """How many batches."""
+        """Number of batches."""
         return len(self.numbers)
 
     def _of_each(self, whole: Mapping[str, tuple[str, Any]]) -> list[dict[str, Any]]:
-        """For each batch its arrays by name, from those of all."""
+        """Split arrays of all rows into the arrays, by name, of each batch."""
         parts = {name: cut.each(format, array, self.rows) for name, (format, array) in whole.items()}
         return [{name: of_name[number] for name, of_name in parts.items()} for number in range(len(self))]
 

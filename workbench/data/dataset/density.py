@@ -82,7 +82,7 @@ def _variation(lengths: np.ndarray) -> float:
 
 
 def _label_of_rows(dataset: Dataset) -> np.ndarray:
-    """What rows must share to be joined, numbers from 0, int64 [rows]."""
+    """Number, from 0, of the label that rows must share to be joined, int64 [rows]."""
     y = dataset.y
     if dataset.kind == "multilabel":
         frequent = np.argsort(-y.sum(0, dtype=np.int64), kind="stable")

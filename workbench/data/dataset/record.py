@@ -266,7 +266,7 @@ def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[
 
 
 def _cut(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
-    """How many rows of the order are held out: the share to the nearest row, or the nearest border of groups."""
+    """Number of rows of the order that are held out: the share to the nearest row, or the nearest border of groups."""
     cut = round(held_out * dataset.rows)
     if dataset.groups is not None and dataset.rows:
         borders = np.flatnonzero(np.diff(dataset.groups[order])) + 1

@@ -1,4 +1,4 @@
-"""What a data set holds for its matrix where rows are read from disk when they are asked for."""
+"""Rows of a data set that stay on disk and are read when they are asked for."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ class StoredRows(ABC):
     @property
     @abstractmethod
     def place(self) -> str:
-        """Where it is stored, for messages."""
+        """Place where the rows are stored, for messages."""
 
     @property
     @abstractmethod
@@ -70,17 +70,17 @@ class StoredRows(ABC):
 
     @property
     def indptr(self) -> np.ndarray:
-        """Not there (`DataError`)."""
+        """Refuse: stored rows have no `indptr` in memory (`DataError`)."""
         self._refuse()
 
     @property
     def indices(self) -> np.ndarray:
-        """Not there (`DataError`)."""
+        """Refuse: stored rows have no `indices` in memory (`DataError`)."""
         self._refuse()
 
     @property
     def data(self) -> np.ndarray:
-        """Not there (`DataError`)."""
+        """Refuse: stored rows have no `data` in memory (`DataError`)."""
         self._refuse()
 
     def __repr__(self) -> str:

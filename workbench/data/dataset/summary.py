@@ -10,7 +10,7 @@ SHOWN = 8
 
 
 def summary(dataset: Dataset, target: str, width: int | None = None) -> str:
-    """What is trained towards, how it is distributed, and the quality of the best answer that ignores X.
+    """Describe the target, its distribution, and the quality of the best answer that ignores X.
 
     Refused (`DataError`): what `targets` refuses.
 
@@ -49,7 +49,7 @@ def _of_columns(dataset: Dataset, y: np.ndarray) -> tuple[str, str]:
 
 
 def _commoner(y: np.ndarray) -> str:
-    """What the more frequent answer of each column gets."""
+    """Accuracy of always giving the more frequent answer, averaged over columns."""
     ones = y.mean(axis=0)
     return f"accuracy {np.maximum(ones, 1 - ones).mean():.3g}"
 

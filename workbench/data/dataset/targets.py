@@ -1,4 +1,4 @@
-"""What a model is trained towards, made from the labels of a data set by the kind of target that the model asks for."""
+"""Training targets, made from the labels of a data set by the kind of target that the model asks for."""
 
 from collections.abc import Callable
 

@@ -15,7 +15,7 @@ from workbench.formats.compressed import assemble
 
 @contextmanager
 def reading_hdf5(path: str | os.PathLike, what: str) -> Iterator[None]:
-    """As `files.reading`; errors of types that only the libraries of such files have are a `DataError`, too."""
+    """Turn errors into `DataError` as `files.reading` does, those of types that only HDF5's libraries have, too."""
     with reading(path, what):
         try:
             yield

@@ -78,7 +78,7 @@ def variables(file: BinaryIO) -> list[Variable]:
 
 
 def values(file: BinaryIO, names: Iterable[str]) -> dict[str, Any]:
-    """What variables of those names hold: arrays of numbers, text [rows], or csc arrays of floats."""
+    """Values of the variables of those names: arrays of numbers, text [rows], or csc arrays of floats."""
     file.seek(0)
     read = scipy.io.loadmat(file, variable_names=list(names), verify_compressed_data_integrity=True)
     return {name: _plain(name, value) for name, value in read.items() if not name.startswith("__")}

@@ -35,7 +35,7 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 class Header(NamedTuple):
-    """What stands before the entries: `form` is coordinate or array, `entries` are those that follow, `lines` those
+    """Sizes stated before the entries: `form` is coordinate or array, `entries` are those that follow, `lines` those
     before them."""
 
     form: str
@@ -182,7 +182,7 @@ def _numbers(file: BinaryIO, header: Header) -> tuple[str, np.ndarray]:
 
 
 def _count(block: bytes, width: int) -> int | None:
-    """How many numbers there are in lines of digits, blanks, signs, points and e; None where a line is wrong for sure.
+    """Count the numbers in lines of digits, blanks, signs, points and e; None where a line is wrong for sure.
 
     A line holds none or `width` of them, of which only the last may have a point or a power.
     """
@@ -230,7 +230,7 @@ def _refuse_first_fault(path: str | os.PathLike, header: Header) -> None:
 
 
 def _fault(words: list[bytes], header: Header) -> str:
-    """What is wrong with the numbers of an entry, or ""."""
+    """Describe what is wrong with the numbers of an entry; "" where nothing is."""
     if len(words) != header.numbers:
         entry = {1: "a value", 2: "row column", 3: "row column value"}[header.numbers]
         return f"the line holds {len(words)} words; an entry is: {entry}."

@@ -32,7 +32,7 @@ Unpacker = Callable[[BinaryIO], Any]
 
 @final
 class NotTextError(DataError):
-    """What came is no text in the encoding that was asked for: the file may be of another kind."""
+    """Bytes that are no text in the encoding that was asked for: the file may be of another kind."""
 
 
 def _zstd(source: BinaryIO) -> Any:
@@ -70,7 +70,7 @@ def refuse_endless(path: str | os.PathLike) -> None:
 
 
 def packing(path: str | os.PathLike) -> str:
-    """How the file is packed: the name of one of `PACKINGS`, or "" for one that is not."""
+    """Name, of `PACKINGS`, of the way the file is packed; "" for one that is not."""
     with open(path, "rb") as file:
         return _found(file.read(16))[0]
 
@@ -205,7 +205,7 @@ class CheckedText(io.RawIOBase):
         return count
 
     def _next(self, size: int) -> bytes:
-        """More of the text, checked; nothing at its end only."""
+        """Read more of the text and check it; empty only at its end."""
         while True:
             raw = self._first or self._unpacked(size)
             self._first = b""

@@ -1,4 +1,4 @@
-"""What readers of files share: errors that name the file, labels into classes, when a cached copy is out of date."""
+"""Shared parts of file readers: errors that name the file, labels into classes, when a cached copy is out of date."""
 
 import os
 import zlib

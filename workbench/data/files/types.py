@@ -1,4 +1,4 @@
-"""What a file or folder looks like, told from its first bytes, never from its name: which data set reads it, and how.
+"""Kinds of files and folders, told from their first bytes, never from their names: which data set reads them, and how.
 
 Packed text is seen through. A guess is one: who knows better names the data set.
 """
@@ -69,7 +69,7 @@ _LABELLED = re.compile(rb"[^\t]{1,60}\t[^\t]+ [^\t]+")
 
 
 def looks_like(path: str | os.PathLike) -> tuple[str, str]:
-    """What the file looks like, in words, and what to do with such a one; the words of text end in `text`."""
+    """Name the kind of file in words, with what to do with such a file; the names of kinds of text end in `text`."""
     kind = _kind_of(path)
     return kind.what, kind.advice
 
@@ -137,7 +137,7 @@ def _kind_of(path: str | os.PathLike) -> Kind:
 
 
 def _of_hdf5(first: bytes) -> Kind:
-    """What stands in the attributes of its root, which are near the beginning."""
+    """Kind of an HDF5 file, told from the attributes of its root, which are near the beginning."""
     for mark in ("anndata", "binsparse"):
         if mark.encode() in first:
             return _read_by(f"an HDF5 file of {mark}", mark)

@@ -1,4 +1,4 @@
-"""What the labels of a data set mean: classes, numbers, or several classes a row; stated by the user, else guessed.
+"""Meaning of the labels of a data set: classes, numbers, or several classes a row; stated by the user, else guessed.
 
 Classes keep their names and stand in the order of their labels: numbers by size, text by the alphabet. The meaning is
 one for a whole data set: both parts of a split share it, and a second file is read with it (`load(..., like=train)`).
@@ -73,7 +73,7 @@ class Labels:
 @final
 @dataclass(frozen=True)
 class Wanted:
-    """What the caller says of the labels in a file; None where the file decides.
+    """Meaning of the labels in a file as the caller states it; None where the file decides.
 
     `classes` are the names there may be, in order; a label that is none of them counts to the class `unseen`, and is
     refused without one.

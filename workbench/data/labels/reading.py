@@ -63,7 +63,7 @@ def guessed(labels: np.ndarray, wanted: Wanted) -> tuple[str, str]:
 
 
 def one_of_columns(labels: np.ndarray) -> np.ndarray:
-    """Of columns of 0 and 1 with a single 1 in every row the number of that column, int64 [rows]; others as they are.
+    """Turn one-hot columns [rows, N] into the number of the column, int64 [rows]; give other labels back unchanged.
 
     >>> one_of_columns(np.array([[0, 1], [1, 0]])), one_of_columns(np.array([[0, 1], [1, 1]])).tolist()
     (array([1, 0]), [[0, 1], [1, 1]])

@@ -1,4 +1,4 @@
-"""How many rows store each column, and what follows: skew, the line of Zipf, the columns that a batch touches."""
+"""Rows that store each column, and what follows from them: skew, Zipf's line, the columns that a batch touches."""
 
 from dataclasses import dataclass
 

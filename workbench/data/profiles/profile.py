@@ -62,7 +62,7 @@ class RowLengths:
 
 @dataclass(frozen=True)
 class Columns:
-    """How unequally columns are used. A column is frequent by the rows that store it.
+    """Inequality in how often columns are stored. A column is frequent by the rows that store it.
 
     `top` is 1 % of the used columns, at least one, and `top_share` the share of the entries that so many most frequent
     ones hold; `most_rows` the share of the rows that store the most frequent one; `zipf` the line through `ranks`,
@@ -103,7 +103,7 @@ class Values:
 
 @dataclass(frozen=True)
 class LabelBalance:
-    """How labels are spread. `shown` are (class, rows) of the most frequent ten, the `others` come to `rows_others`.
+    """Distribution of labels. `shown` are (class, rows) of the most frequent ten, the `others` come to `rows_others`.
 
     `quartiles` are those of numbers, least and largest included, over all targets. `labels_a_row` is the mean number of
     classes that a row has.
@@ -120,7 +120,7 @@ class LabelBalance:
 
 @dataclass(frozen=True)
 class Preparation:
-    """What may be done to the data before training, whether it makes it dense, and the bytes that it then takes."""
+    """Transformation common before training, whether it makes the data dense, and the bytes that they then take."""
 
     name: str
     is_dense: bool
@@ -221,7 +221,7 @@ def _bins(lengths: np.ndarray) -> tuple[tuple[int, int, int], ...]:
 
 
 def _columns(counts: np.ndarray, dataset: Dataset) -> Columns:
-    """Of the rows that store each used column, int64, descending."""
+    """Statistics of the rows that store each used column: `counts` int64, descending."""
     unused, top = dataset.features - counts.size, max(1, counts.size // TOP)
     if not counts.size:
         return Columns(0, unused, top, 0.0, 0.0, None, ())
@@ -254,7 +254,7 @@ def _duplicate_rows(x: scipy.sparse.csr_array) -> int:
 
 
 def label_balance(dataset: Dataset) -> LabelBalance:
-    """How the labels are spread. O(labels), of numbers O(labels log labels)."""
+    """Measure the distribution of the labels. O(labels), for numbers O(labels log labels)."""
     y = dataset.y
     if dataset.kind == "numbers":
         quartiles = np.percentile(y, (0, 25, 50, 75, 100)) if y.size else ()

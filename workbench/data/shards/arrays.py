@@ -20,7 +20,7 @@ WHAT = "an array of a shard"
 
 @dataclass(frozen=True)
 class FileEntry:
-    """What a manifest says of a file: its size in bytes and the SHA-256 of what it holds."""
+    """Manifest entry of one file: its size in bytes and the SHA-256 of its content."""
 
     bytes: int
     sha256: str

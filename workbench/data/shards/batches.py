@@ -70,7 +70,7 @@ class StoredBatches(Feed):
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """What the rows of a batch depend on."""
+        """Settings that the rows of a batch depend on."""
         shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
         shared["shuffle"] = self.shuffle
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})

@@ -33,7 +33,7 @@ OF_LABELS = ("kind", "positive", "classes", "unseen")
 
 
 class Progress(NamedTuple):
-    """How far a conversion is: `stage` is reading or writing, `rows` of `total`, which is None until all are read."""
+    """Progress of a conversion: `stage` is reading or writing, `rows` of `total`, which is None until all are read."""
 
     stage: str
     rows: int
@@ -213,7 +213,7 @@ class _Conversion:
         return x
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """What labels mean, when all have come; a set with no rows, or no entry, is refused."""
+        """Meaning of the labels, once all have come; a set with no rows, or no entry, is refused."""
         if not self.rows:
             raise DataError(f"{self.origin.source} holds no rows; a data set has at least one.")
         if not self.entries:

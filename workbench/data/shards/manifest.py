@@ -1,4 +1,4 @@
-"""What `manifest.json` says of a folder of shards: sizes, types, the meaning of labels, and a hash of every file.
+"""The manifest of a folder of shards, `manifest.json`: sizes, types, the meaning of labels, and a hash of every file.
 
 It is written when all else is there, so a folder that has one is whole. `version` is that of this form; each shard has
 a descriptor of the binsparse specification 0.1, whose arrays pointers_to_1, indices_1 and values are in the files
@@ -177,7 +177,7 @@ def _shard(table: dict[str, Any]) -> Shard:
 
 
 def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
-    """What of a manifest does not add up, or ""."""
+    """Describe the part of a manifest that does not add up; "" where all does."""
     if wrong := _wrong_types(manifest):
         return f"{wrong[0]} is of another type"
     counts = [*manifest.shape, *(number for one in manifest.shards for number in (one.first_row, one.rows, one.nnz))]

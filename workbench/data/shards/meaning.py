@@ -1,4 +1,4 @@
-"""What labels mean that come block by block: distinct ones are collected, and read as those of a whole file are."""
+"""Meaning of labels that come block by block: distinct ones are collected, and read as those of a whole file are."""
 
 from collections.abc import Callable
 from typing import final
@@ -76,7 +76,7 @@ class LabelCollector:
         return labels
 
     def meaning(self) -> tuple[Labels, Understood]:
-        """What the labels mean, and what makes of those that were kept what a data set holds."""
+        """Meaning of the labels, and the function that turns the kept ones into those of a data set."""
         if self.kind is None:
             raise DataError(f"{self.what} holds no rows; a data set has at least one.")
         if self.kind[0] == "text":

@@ -113,7 +113,7 @@ def _logistic(odds: np.ndarray) -> np.ndarray:
 
 
 def _truth(chance: np.ndarray, y: np.ndarray) -> dict[str, float | None]:
-    """What those get that know the probabilities: mean log loss in nats, and area under the ROC curve (Hanley 1982)."""
+    """Scores of the true probabilities: mean log loss in nats, and area under the ROC curve (Hanley 1982)."""
     loss = -np.log(np.where(y == 1, chance, 1 - chance)).mean()
     clicks, others = int(y.sum()), int((1 - y).sum())
     _, place, counts = np.unique(chance, return_inverse=True, return_counts=True)

@@ -54,7 +54,7 @@ class Edges(NamedTuple):
 
 
 class Read(NamedTuple):
-    """What was read: edges, labels, features of the nodes and names of the classes, if the file has them."""
+    """Content of the files: edges, labels, features of the nodes and names of the classes, if the file has them."""
 
     edges: Edges
     labels: Labelled

@@ -97,7 +97,7 @@ def _labels_of(x: Variable, listed: list[Variable], path: str | os.PathLike) -> 
 
 
 def _sides(labels: Variable) -> set[int]:
-    """How many rows the labels may be for."""
+    """Numbers of rows that the labels may be for."""
     if labels.kind == "char":  # a row of text counts as one
         return {labels.shape[0]}
     if len(labels.shape) != 2:

@@ -37,7 +37,7 @@ UNKNOWN = ("refuse", "empty")
 
 
 class Pairs(NamedTuple):
-    """What was read: the numbers of users and items, their ids, a rating each or None, and where each pair stands."""
+    """Pairs of a file: the numbers of users and items, their ids, a rating each or None, and the place of each."""
 
     users: np.ndarray
     items: np.ndarray

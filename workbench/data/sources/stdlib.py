@@ -41,7 +41,7 @@ LICENCE = "PSF-2.0; nothing is copied out of the installation"
 
 
 class _Text(NamedTuple):
-    """What was read: for each word the number of its identifier, for each piece its words, label and group."""
+    """Words of all pieces: for each word the number of its identifier, for each piece its words, label and group."""
 
     words: np.ndarray
     lengths: np.ndarray

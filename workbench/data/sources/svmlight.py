@@ -117,7 +117,7 @@ def _check(features: int | None, zero_based: bool | str) -> None:
 
 
 class _Rows(NamedTuple):
-    """What stands in a file: columns as numbered there; labels, or a tuple of them a row; whether words occur."""
+    """Rows of a file: columns as numbered there; labels, or a tuple of them a row; whether words occur."""
 
     columns: scipy.sparse.csr_matrix
     labels: np.ndarray | list

@@ -94,7 +94,7 @@ def _encoder(column: Column) -> Encoder:
 
 
 def _words(columns: list[Column]) -> dict[str, tuple[str, ...]]:
-    """What stands for a missing value, by the name of the column."""
+    """Texts that stand for a missing value, by the name of the column."""
     return {one.name: ("", *one.missing) if one.kind == "label" else missing_words(one) for one in columns}
 
 
@@ -133,7 +133,7 @@ def matrix(encoded: list[Encoded], rows: int) -> scipy.sparse.csr_array:
 
 
 def _places(one: Encoded, free: np.ndarray) -> tuple[Any, np.ndarray]:
-    """Which entries there are, and the places that they go to; `free` moves on by them."""
+    """Mask of the entries that there are, and the places that they go to; `free` moves on by them."""
     if one.lengths is None:
         taken = one.indices >= 0
         places = free[taken]

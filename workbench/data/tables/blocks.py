@@ -40,7 +40,7 @@ class Table(Protocol):
         """The columns of those names, some rows at a time, in their order (`DataError`)."""
 
     def place(self, row: int) -> str:
-        """Where the row, from 0, stands in the file, in words."""
+        """Place of the row, counted from 0, in the file, in words."""
 
     def layout(self) -> dict[str, Any]:
         """Parameters by which another file is split as this one is."""
@@ -102,7 +102,7 @@ class TextTable:
         return f"{self.path}:{dialects.line_of(self.path, self.dialect, row)}"
 
     def layout(self) -> dict[str, Any]:
-        """How the text is split, by name: separator, header and quotes."""
+        """Layout of the text, by name: separator, header and quotes."""
         return {name: getattr(self.dialect, name) for name in ("separator", "header", "quotes")}
 
 

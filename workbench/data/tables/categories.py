@@ -47,7 +47,7 @@ class OneHot:
 
 @final
 class Hashed:
-    """As many columns of the matrix as buckets, and a last one for missing values."""
+    """Encoder with one column of the matrix for each bucket, and a last one for missing values."""
 
     is_learned = True
 

@@ -1,4 +1,4 @@
-"""How a text file of columns is laid out: separator, header and quotes; stated, else guessed from its first rows.
+"""Layout of a text file of columns: separator, header and quotes; stated, else guessed from its first rows.
 
 The separator is the one that splits most of the first rows into as many fields as the first one. The first row is a
 header when none of its fields is a number and something tells it from the rows below: a column of numbers under its
@@ -71,7 +71,7 @@ def dialect_of(
 
 
 def _comments(lines: list[str], separator: str, quotes: bool) -> int:
-    """How many lines stand before the first row, or before a header that begins with #."""
+    """Number of lines before the first row, or before a header that begins with #."""
 
     def fields(line: str) -> int:
         return max((len(row) for _, row in _split([line], separator, quotes)), default=0)

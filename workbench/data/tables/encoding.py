@@ -1,4 +1,4 @@
-"""What encoders of columns share: what they give, the fault they raise, hashing, and vocabularies that grow."""
+"""Shared parts of column encoders: their result, the fault they raise, hashing, and vocabularies that grow."""
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
@@ -47,7 +47,7 @@ class Encoder(Protocol):
         """The column with all that is needed of the other rows to encode one of them."""
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """What comes of some rows, the first of which has that number."""
+        """Encode some rows, the first of which has the number `row`."""
 
 
 @final
@@ -91,7 +91,7 @@ def hashed(distinct: Any, buckets: int) -> np.ndarray:
 
 
 def of_rows(of_distinct: np.ndarray, of_missing: Any, numbers: np.ndarray) -> np.ndarray:
-    """What each row has, [rows], where distinct texts have `of_distinct` and a missing one has `of_missing`."""
+    """Spread values of distinct texts over the rows [rows]; a missing text has `of_missing`."""
     return np.append(of_distinct, of_distinct.dtype.type(of_missing))[numbers]
 
 

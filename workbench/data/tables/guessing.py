@@ -1,4 +1,4 @@
-"""What each column of a table is, guessed from all of its rows, where nobody says it.
+"""Guesses of the kind of each column of a table, from all of its rows, where nobody states it.
 
 The rules, the first that fits: a column of lists, or without a value, or with one value in all rows, is ignored. One
 called as in `LABELS` is the label. Numbers (at least nine tenths of the rows that have a value) are ignored where they
@@ -49,7 +49,7 @@ def guess(
     bins: int = BINS,
     quotes: bool | None = None,
 ) -> Columns:
-    """What each column of the table in `path` is: those that `columns` declares, others guessed from all rows.
+    """Kind of each column of the table in `path`: as `columns` declares it, else guessed from all rows.
 
     The parameters are those of the data set `table`. The result shows itself (`text()`), is written by `save(path)` to
     be edited, and is given as `columns` again. Where no column is the label, `Columns.label` is None. One pass over the

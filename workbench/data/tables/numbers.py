@@ -44,7 +44,7 @@ class Numbers:
         return self._binned(numbers, texts) if self.is_binned else self._kept(numbers, texts, row)
 
     def _numbers(self, texts: Texts, row: int) -> np.ndarray:
-        """What each text stands for, float64 [texts], its logarithm where that is kept."""
+        """Number that each text stands for, float64 [texts], its logarithm where that is kept."""
         numbers = numbers_of(texts.distinct)
         wrong = ~np.isfinite(numbers)
         if wrong.any():

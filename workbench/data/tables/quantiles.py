@@ -87,7 +87,7 @@ def merged(parts: Sequence[Counted]) -> Counted:
 
 
 def pruned(summary: Counted) -> Counted:
-    """At most `KEPT` of the numbers: the middle one of each of so many ranges of equally many rows."""
+    """Keep at most `KEPT` of the numbers: the middle one of each of as many ranges of equally many rows."""
     reached = np.cumsum(summary.counts)
     ends = np.arange(KEPT + 1) * int(reached[-1]) // KEPT
     chosen = np.searchsorted(reached, (ends[:-1] + ends[1:]) // 2, side="right")

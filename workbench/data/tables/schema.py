@@ -1,4 +1,4 @@
-"""What each column of a table is, and how it becomes columns of the matrix: declared, or guessed.
+"""Schema of a table: the kind of each column and how it becomes columns of the matrix, declared or guessed.
 
 Kinds and their encodings, each with the columns of the matrix that come of it:
 
@@ -48,7 +48,7 @@ TAKEN: dict[str, tuple[str, ...]] = {
 @final
 @dataclass(frozen=True)
 class Found:
-    """What a column was seen to hold: `rows`, of them `missing`, and `distinct` values, at least where `is_least`."""
+    """Statistics of a column: `rows`, of them `missing`, and `distinct` values, at least where `is_least`."""
 
     rows: int = 0
     missing: int = 0
@@ -103,7 +103,7 @@ class Column:
         return f"Column({', '.join([*said, *(f'{name}={value!r}' for name, value in self.said().items())])})"
 
     def said(self) -> dict[str, Any]:
-        """What is said of the encoding, by name, values of JSON."""
+        """Settings of the encoding, by name, values of JSON."""
         names = ("encoding", "buckets", "bins", "scaling", "missing", "values", "edges", "divisor")
         given = {name: getattr(self, name) for name in names}
         return {

@@ -1,4 +1,4 @@
-"""What the columns of a table hold, seen in one pass over all of it: the ground of a guess."""
+"""Statistics of the columns of a table, gathered in one pass over all of it, from which their kinds are guessed."""
 
 from collections.abc import Sequence
 from typing import Any, final
@@ -19,7 +19,7 @@ AT_ONCE = 1 << 10
 
 @final
 class Seen:
-    """What was seen of one column so far."""
+    """Statistics of one column, gathered so far."""
 
     def __init__(self) -> None:
         self.rows = self.missing = self.rows_of_numbers = self.rows_of_zero = self.words = self.texts_seen = 0
@@ -108,7 +108,7 @@ class Seen:
 
 
 def survey(table: Table, names: Sequence[str]) -> dict[str, Seen]:
-    """What the columns of those names hold (`DataError`)."""
+    """Gather statistics of the columns of those names, in one pass (`DataError`)."""
     seen = {name: Seen() for name in names}
     for block in table.blocks(names):
         for name, texts in block.items():

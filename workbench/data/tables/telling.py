@@ -41,7 +41,7 @@ def encoding_text(column: Column) -> str:
 
 
 def seen_text(column: Column) -> str:
-    """What was seen of the column, in one line; "" where nothing was."""
+    """Statistics of the column in one line; "" where there are none."""
     if (found := column.found) is None:
         return ""
     least = "more than " if found.is_least else ""

@@ -14,7 +14,7 @@ _BETWEEN = r"[^\p{L}\p{N}_]+"
 
 @final
 class Words:
-    """As many columns of the matrix as buckets, which count words, and a last one for missing texts."""
+    """Encoder with one column of the matrix for each bucket, which count words, and a last one for missing texts."""
 
     is_learned = True
 
@@ -29,7 +29,7 @@ class Words:
         return self.column
 
     def encode(self, texts: Texts, row: int) -> Encoded:
-        """As many entries a row as its text has different words. O(entries + words of distinct texts)."""
+        """Encode each row as one entry for each different word of its text. O(entries + words of distinct texts)."""
         lengths, buckets, counts = self._bags(texts.distinct)
         starts = np.cumsum(lengths) - lengths
         of_row, length = starts[texts.numbers], lengths[texts.numbers]
@@ -38,7 +38,7 @@ class Words:
         return Encoded(self.buckets + 1, buckets[entries], counts[entries], length.astype(np.int32))
 
     def _bags(self, distinct: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """How many entries each text has, their buckets, sorted in each, and counts; the last is for a missing text."""
+        """Entries of each text, their buckets, sorted in each, and counts; the last is for a missing text."""
         compute = arrow().compute
         split = compute.split_pattern_regex(compute.utf8_lower(distinct), _BETWEEN)
         words = split.flatten().dictionary_encode()

@@ -80,7 +80,7 @@ class Documents:
         return np.array(came, np.str_) if self.is_folder else of_text(came)
 
     def place(self, row: int) -> str:
-        """Where the label of a document stands, once all went past."""
+        """Place of the label of a document, once all documents were read."""
         if self._given is not None:
             return self._given[1](row)
         return str(self._files[row]) if self.is_folder else place_in(self.path, encoding=self.encoding)(row)
@@ -137,7 +137,7 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def state_of(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> str:
-    """What a cached copy depends on: size and time of every file."""
+    """State of the files that a cached copy depends on: size and time of each."""
     more = [] if labels is None else [labels]
     if not Path(path).is_dir():
         return fingerprint(path, *more)

@@ -34,7 +34,7 @@ _TOO_MANY = re.compile(r"Expected \d+ fields in line (\d+), saw (\d+)")
 
 @dataclass(frozen=True)
 class Layout:
-    """How the rows stand in a file: name of the separator, columns of the first row, lines before it.
+    """Layout of the rows of a file: name of the separator, columns of the first row, lines before it.
 
     `first` and `second` are the fields of the first two rows, the second empty where there is none.
     """
@@ -177,7 +177,7 @@ def _column(series) -> Column:
 
 
 def _after_comments(file: BinaryIO) -> tuple[int, Iterator[bytes]]:
-    """How many lines of comments stand at the start, and the lines after them."""
+    """Number of lines of comments at the start, and the lines after them."""
     lines, count = iter(file), 0
     for line in lines:
         if line.strip() and not line.lstrip().startswith(COMMENTS):

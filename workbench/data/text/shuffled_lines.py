@@ -14,7 +14,7 @@ from workbench.data.text.svmlight import Line, holds_row
 @final
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """Where the blocks of an `order` begin in a file: `starts` in bytes and `numbers` of lines, int64.
+    """Starts of the blocks of an `order` in a file: `starts` in bytes and `numbers` of lines, int64.
 
     A file that was cut short is a `DataError`.
     """

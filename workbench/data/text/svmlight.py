@@ -28,7 +28,7 @@ _NUMBER = re.compile(rb"[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?")
 
 
 def content(text: bytes) -> bytes:
-    """What a line holds, without its comment."""
+    """Text of a line without its comment."""
     return text.split(b"#", 1)[0]
 
 
@@ -102,7 +102,7 @@ def parse(
 
 
 def first_fault(path: str | os.PathLike, features: int | None, zero_based: bool, several: bool = False) -> str:
-    """What is wrong in the file, with its name and the line; "" where nothing is. `several` labels have commas."""
+    """Describe the file's first fault, with name and line; "" where there is none. `several` labels have commas."""
     with opened(path) as file:
         for number, text in enumerate(file, 1):
             if holds_row(text) and (fault := _fault(text, features, zero_based, np.dtype(np.float32), several)):
@@ -124,7 +124,7 @@ def _read_fast(lines: Sequence[Line]) -> tuple[scipy.sparse.csr_matrix, np.ndarr
 
 
 def _fault(text: bytes, features: int | None, zero_based: bool, dtype: np.dtype, several: bool = False) -> str:
-    """What is wrong with a line, or ""; `several` labels may have commas between them."""
+    """Describe what is wrong with a line, or give ""; `several` labels may have commas between them."""
     label, *tokens = content(text).split()
     labels = label.split(b",") if several else [label]
     if several and b":" in label:  # a row without any

@@ -104,7 +104,7 @@ class SvmlightBatches(Feed):
         return self.total // self.rows if self.last == "discard" else -(-self.total // self.rows)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """What the rows of a batch depend on."""
+        """Settings that the rows of a batch depend on."""
         shared = {"total": self.total, "rows": self.rows, "last": self.last, "part": self.part, "parts": self.parts}
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 

@@ -21,7 +21,7 @@ MOST_COLUMNS = 2**31 - 1
 @final
 @dataclass(frozen=True)
 class Words:
-    """How words become columns.
+    """Rules by which words become columns.
 
     Words are two letters, digits or underscores or more, in lower case if `lower`; runs of up to `ngrams` of them count
     too. `hashed` is the number of columns they are hashed to (MurmurHash3, those that meet are summed), None for a
@@ -94,7 +94,7 @@ class Words:
         return {name: value for name, value in given.items() if value is not None or name == "hashed"}
 
     def vectorizer(self) -> Any:
-        """What counts words: scikit-learn's, with their numbers, or hashes for numbers."""
+        """Vectorizer of scikit-learn that counts words, by their numbers or by hashes."""
         from sklearn.feature_extraction import text  # a second to import, and only this reader needs it
 
         shared = {"lowercase": self.lower, "ngram_range": (1, self.ngrams), "binary": self.weighting == "binary"}
@@ -170,7 +170,7 @@ class _Counting:
         self.chosen = order
 
     def chosen_of(self, x: Any) -> Any:
-        """What `add` gave, with the chosen words in the order of the alphabet."""
+        """Columns of the chosen words, in alphabetical order, of a matrix that `add` gave."""
         place = np.full(x.shape[1], -1, np.int64)
         place[self.chosen] = np.arange(len(self.chosen))
         columns = place[x.indices]

@@ -33,7 +33,7 @@ def block_of(x: Any, transposed: bool) -> Block:
 
 
 def common(left: Index, right: Index) -> tuple[Any, Any]:
-    """What to take of two axes that are summed over, so that both have the same places in the same order."""
+    """Indices to take of two axes that are summed over, so that both have the same places in the same order."""
     if left is None and right is None:
         return slice(None), slice(None)
     if left is None:

@@ -1,4 +1,4 @@
-"""What the rules of the products call: one function for each way to compute, all with the same parameters.
+"""Functions that the rules of the products call: one for each way to compute, all with the same parameters.
 
 `call(kernel, x, y, transpose_a, result, out, plan)`; y is two-dimensional and turned already: a Block, a dense matrix
 or a csr one, as the function says. It returns a matrix in the format `result`.
