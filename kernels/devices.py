@@ -39,7 +39,7 @@ print(json.dumps({
 
 @dataclass(frozen=True)
 class Gpu:
-    """What `probe` found: a device, or the reason why there is none."""
+    """Result of `probe`: a device, or the reason why there is none."""
 
     name: str = ""
     bytes_memory: int = 0
@@ -101,7 +101,7 @@ def cupy() -> ModuleType:
 
 
 class Device(ABC):
-    """Where a launcher puts its arrays and runs its kernels: a GPU through CuPy, or what stands in for one in tests."""
+    """Device on which a launcher puts its arrays and runs its kernels: a GPU through CuPy, or a stand-in in tests."""
 
     @abstractmethod
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Any:

@@ -1,4 +1,4 @@
-"""Why calls stay below the bound of their cost, in words for a page of results: reasons that kernels share."""
+"""Reasons why calls stay below the bound of their cost, in words for a page of results, which kernels share."""
 
 NEW_MEMORY = (
     "the result is new memory, whose pages the system clears first; what places entries runs on one thread where there "

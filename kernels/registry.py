@@ -72,7 +72,7 @@ class Registry(Generic[Entry]):
         return entry
 
     def unavailable(self) -> dict[str, str]:
-        """Why entries are not there, whose files could not be imported: reasons by the names of the files."""
+        """Reasons why files of entries could not be imported, by the names of the files."""
         self.scan()
         return {module.rpartition(".")[2]: reason for module, reason in self._reasons.items()}
 

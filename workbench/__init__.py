@@ -14,7 +14,7 @@ _OURS = "from kernels.registry import"
 
 
 def _other_kernels() -> str:
-    """Where a package `kernels` stands that is not ours but would be imported in its place; empty for ours.
+    """Place of a package `kernels` that is not ours but would be imported in its place; empty for ours.
 
     It is looked for and read, not imported: that takes a second, which help on the command line does not need.
     """

@@ -35,7 +35,7 @@ FLAT = ("stop_gradient",)
 
 
 class AutodiffError(GraphError):
-    """There is no gradient where one was asked for; the message names the node and what to do."""
+    """Gradient that there is not; the message names the node and what to do."""
 
 
 def gradients(
@@ -88,7 +88,7 @@ def _refuse_missing_heads(outputs: Graph, gradients: Mapping[str, Symbol]) -> No
 
 @dataclass
 class Walk:
-    """What is known on the way back: the gradients that each node was given, and why some can get none."""
+    """State on the way back: the gradients that each node was given, and why some can get none."""
 
     wanted: set[Symbol]
     """Nodes between the variables that are asked for and the outputs."""

@@ -1,4 +1,4 @@
-"""What the launchers of GPU twins share: CUDA sources, launch shapes, row sums, and the sorts and scans of indices.
+"""Shared parts of the launchers of GPU twins: CUDA sources, launch shapes, row sums, sorts and scans of indices.
 
 The CUDA code is in `.cu` files beside the kernels' `.py` files and in `.cuh` headers here; inline PTX is in
 `device.cuh` alone. Floats are added in one order, without atomics: a result has the same bits on every run, and differs

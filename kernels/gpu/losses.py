@@ -45,7 +45,7 @@ def total(sums: Any) -> float:
 
 
 def rows_of(counted: Any, instead: Any) -> tuple[Any, bool]:
-    """What kernels of losses take for `counted` int64 [1], the number of rows where the arrays have room for more.
+    """Argument of loss kernels for `counted` int64 [1], the number of rows where the arrays have room for more.
 
     Where it is None all rows count, and the kernel is given the array `instead`, which it does not read.
     """

@@ -52,7 +52,7 @@ def in_order(plan: BatchPlan, data: Any) -> Any:
 
 
 def lengths_of(starts: Any, in_order_of_length: bool = False) -> Lengths:
-    """What there is to know of results whose entries start at `starts`, for launches that come again. Waits."""
+    """Lengths of results whose entries start at `starts`, for launches that come again. Waits."""
     rows = starts.size - 1
     size, (longest,) = int(devices.of(starts).read(starts[rows:])[0]), _longest(starts)  # synchronize!
     order = _order(starts, size, longest) if in_order_of_length else None

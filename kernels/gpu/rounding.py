@@ -18,7 +18,7 @@ _CUDA = source(__file__, [*_ROUND, "next_step"])
 
 @dataclass(frozen=True)
 class Rounding:
-    """How float32 values become values of two bytes; `KernelError` for a seed or a step that is not taken.
+    """Rounding of float32 values to two bytes; `KernelError` for a seed or a step that is not taken.
 
     Without a seed to the nearest, of two to the even one. With one, up or down at random, so that the mean is right:
     steps that are too small to change a weight by rounding to the nearest then do so now and then. The random number of
@@ -39,7 +39,7 @@ class Rounding:
             _check("step", self.step, "and int64 [1] on the device")
 
     def arguments(self, array: Any) -> tuple:
-        """What kernels take as `ROUNDING` in rounding.cuh names it; `array` is any of the device's."""
+        """Arguments that `ROUNDING` in rounding.cuh names; `array` is any of the device's."""
         if self.seed is None:
             return np.int32(0), 0, 0, array
         if hasattr(self.step, "shape"):

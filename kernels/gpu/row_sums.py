@@ -19,7 +19,7 @@ KEPT_BYTES = 30 * 2**20
 
 @dataclass(frozen=True)
 class Tile:
-    """How lanes share a result; the fields of `Sum` in `row_sums.cuh`."""
+    """Lanes that share a result; the fields of `Sum` in `row_sums.cuh`."""
 
     pack: int
     lanes: int
@@ -74,7 +74,7 @@ def pieces_of(entries: int) -> int:
 
 @dataclass(frozen=True)
 class Lengths:
-    """What is known of the numbers of entries that results have: the more is known, the less a launch has to do.
+    """Known numbers of entries of results: the more is known, the less a launch has to do.
 
     The results are the same bits in any case. What it gains on a GPU is not measured.
     """
@@ -106,7 +106,7 @@ UNKNOWN = Lengths()
 
 
 def results_of(starts: Any, rows: int, entries: int, lengths: Lengths, counted: Any = None) -> tuple:
-    """What kernels take of `rows` results, as `RESULTS` in `row_sums.cuh` names it.
+    """Arguments for `rows` results, as `RESULTS` in `row_sums.cuh` names them.
 
     `counted` int64 [1], where it is given, says how many results there are if that is less.
     """

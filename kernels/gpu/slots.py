@@ -19,7 +19,7 @@ from kernels.sessions import Beside, Mark, Session
 
 @dataclass(frozen=True)
 class Room:
-    """What the largest batch needs: rows R, entries z and touched columns U; and what is known of the rows of all."""
+    """Sizes of the largest batch: rows R, entries z and touched columns U; and what is known of the rows of all."""
 
     rows: int
     entries: int
@@ -41,7 +41,7 @@ class Turns:
         return self.pieces[self.turn]
 
     def copied_by(self, mark: Mark) -> None:
-        """What was taken is copied when `mark` is passed; the turn is the next one's."""
+        """Note that what was taken is copied when `mark` is passed; the turn is the next one's."""
         self.marks[self.turn] = mark
         self.turn = (self.turn + 1) % len(self.pieces)
 
@@ -133,7 +133,7 @@ class Slot:
 
 
 def make_slots(session: Session, layout: Layout, count: int) -> list[Slot]:
-    """So many slots, with two sets of pinned buffers between them."""
+    """Make `count` slots, with two sets of pinned buffers between them."""
     pinned = [{name: session.pinned(*kind) for name, kind in layout.arrays().items()} for _ in range(2)]
     buffers = Turns(session, pinned)
     return [Slot(session, layout, buffers) for _ in range(count)]

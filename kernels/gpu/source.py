@@ -80,7 +80,7 @@ def source(python_file: str, names: list[str], file: str = "", title: str = "", 
 
 
 def c_name(dtype: np.dtype) -> str:
-    """What CUDA sources call `dtype`, that of a table of two bytes a value included."""
+    """Name of `dtype` in CUDA sources, that of a table of two bytes a value included."""
     name = np.dtype(dtype).name
     return NARROW[name] if name in NARROW else TYPES[name]
 

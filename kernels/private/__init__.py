@@ -28,7 +28,7 @@ def part(path: str) -> Any:
 
 
 def missing(path: str) -> ImportError:
-    """What to raise where a library lacks a part."""
+    """Error where a library lacks a part."""
     library = path.partition(".")[0]
     allowed = ALLOWED[library]
     return ImportError(

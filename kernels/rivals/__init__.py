@@ -1,1 +1,1 @@
-"""What the kernels are compared with, under the same contract."""
+"""Rivals that the kernels are compared with, under the same contract."""

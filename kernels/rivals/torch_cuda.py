@@ -29,7 +29,7 @@ UNAVAILABLE = NO_TORCH or cusparse.UNAVAILABLE
 
 
 def tensors(*arrays):
-    """Over the memory of CuPy's arrays."""
+    """Tensors over the memory of CuPy's arrays."""
     return [pytorch().from_dlpack(array) for array in arrays]
 
 

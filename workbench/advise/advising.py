@@ -91,7 +91,7 @@ def advise(
 
 
 def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
-    """How many contenders a race of so many seconds may begin with: two at least, however short it is.
+    """Number of contenders that a race of so many seconds may begin with: two at least, however short it is.
 
     >>> [affordable(seconds) for seconds in (5, 12, 36)]
     [2, 6, 26]
@@ -139,7 +139,7 @@ def _loaded(settings: Mapping[str, Any]) -> data.Dataset:
 
 
 class _Clock:
-    """What is left of the budget."""
+    """Clock of what is left of the budget."""
 
     def __init__(self, budget: float) -> None:
         self.budget, self.start = budget, time.monotonic()
@@ -226,7 +226,7 @@ class _Advising:
     def _places(
         self, known: Recommendation, both: list[Mapping[str, Any]], named: list[dict[str, Any]]
     ) -> list[_Place]:
-        """What to change: the batch, where it may be chosen; then the density, with all contenders or the best two."""
+        """Changes to try: the batch, where it may be chosen; then the density, with all contenders or the best two."""
         batch = self.contenders[0]["batch_rows"]
         rows = max((row["rows_trained"] or 0 for row in both), default=0)
         larger = {"batch_rows": LARGER_BATCH * batch}
@@ -269,7 +269,7 @@ class _Advising:
         )
 
     def recommended(self) -> Recommendation:
-        """What the rows so far recommend."""
+        """Recommendation from the rows so far."""
         accepted = {key for key, cell in self.by_key.items() if self.lazy or is_faithful(cell)}
         return recommend(store.frame(run_folder.rows(self.folder)), lambda row: row["key"] in accepted, self.density)
 

@@ -1,4 +1,4 @@
-"""What advice comes to: the recommendation with its rows, its command, and what it was measured on."""
+"""Answer of advice: the recommendation with its rows, its command, and what it was measured on."""
 
 import math
 from dataclasses import asdict, dataclass
@@ -36,7 +36,7 @@ class Answer:
 
     @property
     def spent(self) -> str:
-        """How much was measured, and where its rows are."""
+        """Text on how much was measured, and where its rows are."""
         stopped = "stopped early; " if self.is_stopped else ""
         took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
         return f"{stopped}{took}. Rows: {self.folder}"

@@ -1,4 +1,4 @@
-"""Which ways to train are worth a trial: what has been fastest somewhere, likeliest first, less what is impossible."""
+"""Contenders worth a trial: ways to train that have been fastest somewhere, likeliest first, less the impossible."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a step costs, fitted on rows: seconds = fixed + bytes / bandwidth + gathered bytes / bandwidth + operations.
+"""Cost model of a step, fitted on rows: fixed + bytes / bandwidth + gathered bytes / bandwidth + operations.
 
 Bytes and operations are those of the kernels' own `cost` for the step of a cell: its slice, both products, its update.
 The four coefficients are fitted for each configuration on each machine, none negative, by least squares of relative
@@ -154,7 +154,7 @@ def _fitted(rows: Sequence[Row]) -> Fitted:
 
 
 def data_of(row: Row) -> tuple:
-    """What tells the data of a row from others: its name, file, rows and columns."""
+    """Identity of the data of a row: its name, file, rows and columns."""
     return tuple(row[name] for name in ("dataset", "path", "rows_total", "features"))
 
 
@@ -206,7 +206,7 @@ def errors(rows: Iterable[Row]) -> dict[tuple, float]:
 
 
 def columns_in_use(sizes: Sizes) -> float:
-    """As many evenly used columns would be touched as often as those of the data, at most D: skew makes them few."""
+    """Number of evenly used columns that would be touched as often as the data's, at most D: skew makes them few."""
     missing = lambda used: used * -math.expm1(-sizes.z / used) - sizes.U  # noqa: E731
     if sizes.z <= sizes.U or missing(sizes.D) <= 0:
         return float(sizes.D)
@@ -221,7 +221,7 @@ def at_density(sizes: Sizes, density: float, used: float) -> Sizes:
 
 
 def crossing(sparse: Fitted, dense: Fitted, sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
-    """Where dense becomes faster, at these sizes with `what` (width, batch, features, skew) changed by a factor."""
+    """Crossing where dense becomes faster, at these sizes with `what` (width, batch, features, skew) changed."""
     used = columns_in_use(sizes)
     changed = {"width": "N", "batch": "R", "features": "D"}.get(what)
     if changed:

@@ -1,4 +1,4 @@
-"""What a word stands for that names data: a file or folder whose reader is guessed, or a data set by its name."""
+"""Source of data named by a word: a file or folder whose reader is guessed, or a data set by its name."""
 
 from pathlib import Path
 from typing import Any

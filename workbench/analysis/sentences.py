@@ -42,7 +42,7 @@ def _what(measure: str) -> str:
 
 
 def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str:
-    """Tell, where one side wins all that is decided, by how much at its last or first density, and what is undecided."""
+    """Tell, where one side wins all that is decided, by how much at its ends, and what is not decided."""
     at = words.density(won[end].density)
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
@@ -51,7 +51,7 @@ def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str
 
 
 def unsettled(contests: Sequence[Contest]) -> str:
-    """End of a sentence: what is undecided and why, and what is level. Empty where all is decided."""
+    """End of a sentence: what is undecided and why, and what is level. "" where all is decided."""
     parts = []
     for why in dict.fromkeys(one.why for one in contests if one.verdict == "undecided"):
         parts.append(f"undecided {_at([one for one in contests if one.why == why], contests)} ({why})")

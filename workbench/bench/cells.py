@@ -31,7 +31,7 @@ LIBRARIES = ("torch", "tensorflow", "tensorflow-cpu")
 
 @dataclass(frozen=True)
 class Cell:
-    """What is measured at once: all contenders of a task. `optimizer` and `batches` are of steps alone; `cache`, warm
+    """Cell of a benchmark: all contenders of a task. `optimizer` and `batches` are of steps alone; `cache`, warm
     or cold, of kernels on cuda."""
 
     suite: str
@@ -46,7 +46,7 @@ class Cell:
 
     @classmethod
     def of(cls, settings: dict[str, Any]) -> "Cell":
-        """From `dataclasses.asdict`, as it comes out of JSON."""
+        """Cell from `dataclasses.asdict`, as it comes out of JSON."""
         return cls(**{**settings, "shape": Shape(**settings["shape"])})
 
     @property

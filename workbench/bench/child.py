@@ -1,4 +1,4 @@
-"""What the process of a shape does with its request: an answer when a cell is begun, and one with the cell's rows."""
+"""Process of a shape: it gives an answer to its request when a cell is begun, and one with the cell's rows."""
 
 import functools
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ SWEEPS = 2
 
 
 def answers(request: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """For every cell first that it started, then its rows; or the bandwidths where no cells are asked for."""
+    """Answer for every cell first that it started, then its rows; or the bandwidths where no cells are asked for."""
     count = request["threads"]
     set_threads(count)
     if request["device"] == "cuda":

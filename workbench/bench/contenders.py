@@ -1,4 +1,4 @@
-"""Who takes part in a case: each contender makes itself ready on the case's batch, and is then a call that is timed.
+"""Contenders of a case: each makes itself ready on the case's batch, and is then a call that is timed.
 
 The arguments of a kernel are made by the kernel itself, once for all contenders that take the same.
 """
@@ -48,7 +48,7 @@ class Setting:
 
     @classmethod
     def of(cls, batch: Batch) -> "Setting":
-        """From a batch whose width is that of the case."""
+        """Setting of a batch whose width is that of the case."""
         touched = np.unique(batch.indices).size
         widths = batch.data.itemsize, batch.indices.itemsize
         return cls(batch, Sizes(batch.R, batch.indices.size, batch.D, batch.N, touched, *widths))
@@ -65,7 +65,7 @@ class Setting:
         return self.shared[kernel.arguments]
 
     def traffic(self, kernel: Kernel) -> Traffic:
-        """What the kernel asks of the memory on this batch."""
+        """Memory traffic of the kernel on this batch."""
         return traffic_of(kernel, self.sizes, self.batch)
 
 
@@ -95,7 +95,7 @@ def contenders(task: str, shape: Shape) -> list[Contender]:
 
 
 def _rivals(task: str) -> list[Contender]:
-    """Those of the CPU, available or not; others run on a GPU alone."""
+    """Rivals on the CPU, available or not; others run on a GPU alone."""
     return [of_kernel(rival, "rival") for rival in kernels.rivals_of(task) if rival.cpu or not rival.gpu]
 
 
@@ -216,7 +216,7 @@ def _planned(task: str) -> Contender:
 
 
 def _two_kernels(task: str) -> Contender:
-    """What a fused kernel does, by the gradient and then the lazy update."""
+    """Contender that does what a fused kernel does by the gradient and then the lazy update."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:

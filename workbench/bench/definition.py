@@ -1,4 +1,4 @@
-"""What a kernel should have computed: its own reference, in float64, on the very arguments of the call.
+"""Expected results of a kernel: its own reference, in float64, on the very arguments of the call.
 
 The reference is plain loops. Numba compiles it as it stands, and it is run on everything; that of an update, which is
 made from a formula, is run on some of the touched rows, those of the longest runs among them. Conversions and
@@ -112,7 +112,7 @@ def results(kernel: Kernel, args: Sequence, returned: Any) -> list[np.ndarray]:
 
 
 def expected(kernel: Kernel, args: Sequence) -> list[np.ndarray]:
-    """What `results` should be of a call with `args`, which are not changed. O(work of the kernel)."""
+    """Expected value of `results` after a call with `args`, which are not changed. O(work of the kernel)."""
     copies = lambda: [_wide(arg, name in kernel.writes) for arg, (name, *_) in zip(args, kernel.parsed, strict=True)]  # noqa: E731
     wide = copies()
     if kernel.name in DIRECT:

@@ -1,4 +1,4 @@
-"""Who takes part on a CUDA device: our GPU twins, and rivals that run there, on the same arguments, judged the same."""
+"""Contenders on a CUDA device: our GPU twins, and rivals that run there, on the same arguments, judged the same."""
 
 import functools
 import importlib.util
@@ -68,7 +68,7 @@ def _of_kernel(kernel: Kernel, on: Device | None, side: str = "ours") -> Contend
 
 
 def _unavailable(kernel: Kernel) -> str:
-    """Why a rival is not there; that it runs on devices alone is no reason here."""
+    """Reason why a rival is not there; that it runs on devices alone is none here."""
     is_there = importlib.util.find_spec("cupy") and kernel.unavailable == cusparse.UNAVAILABLE
     return "" if is_there else kernel.unavailable
 
@@ -105,7 +105,7 @@ def _ready(kernel: Kernel, on: Device, setting: Setting) -> Ready:
 
 
 def _traffic(setting: Setting) -> Traffic:
-    """That a bound is known: of copies alone, without what caches do."""
+    """Traffic by which a bound is known: of copies alone, without what caches do."""
     return Traffic(bytes_row=setting.sizes.N * setting.sizes.value)
 
 
@@ -145,7 +145,7 @@ TF32_FACTOR = 2.0**-4
 
 
 def _two_kernels(task: str, on: Device | None) -> Contender:
-    """What a fused kernel does, by the gradient and then the lazy update."""
+    """Contender that does what a fused kernel does by the gradient and then the lazy update."""
     lazy, gradient = kernels.get(task.replace("_fused", "_lazy")), kernels.get("csr_t_dense")
 
     def make(setting: Setting) -> Ready:

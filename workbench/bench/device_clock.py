@@ -91,7 +91,7 @@ CALLS_HOST = 20
 
 @dataclass(frozen=True)
 class OnDevice:
-    """How calls are timed: by `events`, and by the host's clock up to `finish`, which waits for the device."""
+    """Clock for calls on a device: by `events`, and by the host's clock up to `finish`, which waits for the device."""
 
     events: Callable[[Call, int, Clock], float]
     finish: Callable[[], None]
@@ -113,7 +113,7 @@ def on_cuda(cache: str, bytes_cache: int) -> OnDevice:
 
 
 class CopyLimit:
-    """What the device's memory allows by a copy of what no cache holds: `bound`, as `bandwidth.Limits` has it."""
+    """Bound of the device's memory by a copy of what no cache holds: `bound`, as `bandwidth.Limits` has it."""
 
     def __init__(self, bytes_per_second: float) -> None:
         self.bytes_per_second = bytes_per_second

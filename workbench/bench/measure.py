@@ -116,7 +116,7 @@ def threads_used(times: Taken, steps: int) -> int:
 
 
 def bound(ready: Ready, seconds: float, limits: Limits | CopyLimit | None) -> Row:
-    """What the memory and the cores allow, where the call's traffic is known."""
+    """Bound by the memory and the cores, where the call's traffic is known."""
     cost, traffic = ready.cost, ready.traffic
     if limits is None or not traffic.bytes_row:
         return {}

@@ -19,7 +19,7 @@ Clock = Callable[[], float]
 
 @dataclass(frozen=True)
 class Policy:
-    """How long to measure. In each round a contender runs unmeasured for `seconds_settle`, then calls for a sample.
+    """Times of measuring. In each round a contender runs unmeasured for `seconds_settle`, then calls for a sample.
 
     Settling lets the threads of the contender before it go to sleep and brings its own data into the caches. One that
     takes `slow` times the fastest one's time has only `rounds_slow` rounds. After `seconds_most` no round is begun, but

@@ -43,7 +43,7 @@ Told = Callable[[str, int, int], None]
 
 @dataclass
 class Outcome:
-    """How a run ended: cells done now, found done, rows by status; whether it was stopped."""
+    """Outcome of a run: cells done now, found done, rows by status; whether it was stopped."""
 
     folder: Path
     done: int = 0
@@ -119,7 +119,7 @@ class Runner:
             self._append({"key": "bandwidth", "status": "ok"} | settled | rate)
 
     def starts(self, names: Sequence[str]) -> None:
-        """What a new process pays: the import, and the first call of each kernel with a warm cache; a row each."""
+        """Costs of a new process: the import, and the first call of each kernel with a warm cache; a row each."""
         once: dict[str, list[float]] = {"import": [], "numba": []}
         settled = {"key": "start", "suite": "kernels", "task": "start", "side": "ours", "rows": 64, "width": 16}
         for name in names:

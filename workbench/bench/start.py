@@ -1,4 +1,4 @@
-"""What a new process pays before a kernel has computed: `python -m workbench.bench.start NAME` prints three times.
+"""Costs of a new process before a kernel has computed: `python -m workbench.bench.start NAME` prints three times.
 
 The import of `kernels` with all names looked up; the first call of any compiled function, in which Numba makes itself
 ready, once in a process; and the first call of one kernel on a small batch after that. All in seconds.

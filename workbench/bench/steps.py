@@ -88,7 +88,7 @@ def make_problem(shape: Shape, width: int, optimizer: str, seed: int = 0, loss: 
 
 
 class Learner(Protocol):
-    """What a library does; `prepare` is all that depends on the batch's indices and values alone."""
+    """Steps of a library; `prepare` is all that depends on the batch's indices and values alone."""
 
     def prepare(self, number: int) -> Any:
         """The batch of that number in the library's form."""

@@ -1,4 +1,4 @@
-"""Who takes part in a training step on the cpu: our own steps, and those of the rivals that are installed."""
+"""Contenders of a training step on the cpu: our own steps, and those of the rivals that are installed."""
 
 import functools
 import importlib

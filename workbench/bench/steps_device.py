@@ -19,7 +19,7 @@ from workbench.bench.steps_torch import bag_of, optimizer_of, take_step
 
 
 def _numbers(problem: Problem, step: int) -> tuple[float, ...]:
-    """What the kernels of the rule take after the arrays."""
+    """Numbers that the kernels of the rule take after the arrays."""
     return (*problem.options.values(), *((step,) if problem.optimizer == "adam" else ()))
 
 

@@ -21,7 +21,7 @@ DENSE_SIZE = 4_000_000
 
 
 class TensorFlow:
-    """What the forms share: variables of their own, updates of the touched rows."""
+    """Base of the forms: variables of their own, updates of the touched rows."""
 
     def __init__(self, problem: Problem, form: str) -> None:
         self.tf, self.problem, self.form = tensorflow(), problem, form

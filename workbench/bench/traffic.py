@@ -1,4 +1,4 @@
-"""What a call asks of the memory beyond its kernel's formula: lines instead of narrow rows, and rows no cache can keep.
+"""Memory traffic of a call beyond its kernel's formula: lines instead of narrow rows, and rows no cache can keep.
 
 A row narrower than a line moves a whole line where its neighbours are not touched. Of the rows that are gathered, the
 most frequent are served by the last cache as far as they fit it, at best; the others come from memory each time.

@@ -19,7 +19,7 @@ from workbench.train import ranking
 
 
 def unavailable(contender: str) -> str:
-    """Why a contender cannot take part here, or ""; `BenchError` lists the known."""
+    """Reason why a contender cannot take part here, or ""; `BenchError` lists the known."""
     return contract.get(contender).unavailable
 
 

@@ -33,7 +33,7 @@ def contenders(on: Device | None) -> list[Contender]:
 
 
 def _lengths_known(on: Device, setting: Setting) -> Ready:
-    """What is known is found once, rows put in order of their entries where some are much longer."""
+    """Product whose lengths of rows are found once, rows in order of their entries where some are much longer."""
     args = setting.arguments(_PRODUCT)
     judged, there = judge(_PRODUCT, args), [on.put(arg) for arg in args]
     start = perf_counter()

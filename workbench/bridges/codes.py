@@ -64,7 +64,7 @@ def _blocks(column: Any) -> list[Any]:
 
 
 def _distinct(dictionaries: list[Any]) -> list[Any]:
-    """Those of blocks with other than the first one's, an empty one where there is no block."""
+    """Dictionaries of blocks, the first one's and those that differ from it; an empty one where there is no block."""
     first = dictionaries[:1] or [arrow().array([])]
     return first + [other for other in dictionaries[1:] if not other.equals(first[0])]
 

@@ -150,7 +150,7 @@ def _topology_fault(x: Any, name: str, shape: tuple[int, int]) -> FormatError | 
 
 
 def require(x: Any, y: Any = None, **asked: Any) -> list[Breach]:
-    """What `check` of the same arguments gives, where that is no more than warnings; `ContractError` at an error."""
+    """Check as `check` does and give its warnings; `ContractError` at an error."""
     breaches = check(x, y, **asked)
     if any(breach.severity == ERROR for breach in breaches):
         raise ContractError(breaches)
@@ -170,7 +170,7 @@ def _breaches(parts: Parts, asked: Asked, boundary: str) -> Iterator[Breach]:
 
 
 def _fault(contract: Contract, parts: Parts, asked: Asked, broken: set[str]) -> FormatError | None:
-    """What is wrong; None where nothing is, or where it cannot be asked."""
+    """Fault of the parts; None where there is none, or where it cannot be asked."""
     if contract.formats is not None and parts.format not in contract.formats:
         return None
     if broken & set(contract.after) or (contract.of_labels and asked.y is None):

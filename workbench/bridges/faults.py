@@ -1,4 +1,4 @@
-"""What can be wrong with a matrix or its labels where one library hands it to another: a function for each contract.
+"""Faults of a matrix or its labels where one library hands it to another: a function for each contract.
 
 Each takes `Parts` and `Asked`, and raises `FormatError` with what came, what is allowed and what to do. None follows an
 index outside of its array; which must hold before which is said by the table in `contracts`.
@@ -19,7 +19,7 @@ from workbench.formats.parts import COMPRESSED, Parts
 
 @dataclass(frozen=True)
 class Asked:
-    """What the side that takes asks for: None where it does not matter.
+    """Requirements of the side that takes: None where it does not matter.
 
     `formats` that the framework takes, `width` of the model, `dtype` of values, `index_dtype`, whether the matrix must
     be `sparse`, and of labels `y` their kind (classes, signs, numbers) and how many classes there are.

@@ -1,4 +1,4 @@
-"""What must hold of a row-sparse gradient on its way to an optimizer, whatever framework made it."""
+"""Contract of a row-sparse gradient on its way to an optimizer, whatever framework made it."""
 
 from typing import NamedTuple
 
@@ -11,7 +11,7 @@ BOUNDARY = "gradient -> optimizer"
 
 
 class Framework(NamedTuple):
-    """How a framework names a row-sparse gradient, what sums repeated rows there, and what it makes of wrong ones."""
+    """Words of a framework: the name of a row-sparse gradient, what sums repeated rows, what it makes of wrong ones."""
 
     kind: str
     sums: str
@@ -27,7 +27,7 @@ def became_dense(name: str, framework: Framework) -> Breach:
 
 
 def row_breaches(name: str, rows: np.ndarray, count: int | None, framework: Framework) -> list[Breach]:
-    """Those of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count. O(U log U)."""
+    """Breaches of a gradient [count, ...] that holds `rows`, int [U]: rows twice, outside, or no count. O(U log U)."""
     found = []
     repeated = rows.size - np.unique(rows).size
     if repeated:

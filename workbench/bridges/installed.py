@@ -74,7 +74,7 @@ class Installed:
 
 
 def frameworks() -> list[Installed]:
-    """Those installed, in the order of `KNOWN`; milliseconds, as nothing is imported."""
+    """Frameworks that are installed, in the order of `KNOWN`; milliseconds, as nothing is imported."""
     found = []
     for facts in KNOWN:
         if (version := _version(facts.distribution)) is not None:

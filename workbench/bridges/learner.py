@@ -30,7 +30,7 @@ class Learner:
         return Run(self.setup, *self._no_rows(), self.width)
 
     def _no_rows(self) -> tuple[Any, np.ndarray]:
-        """What stands for rows between calls: one row without entries, and its target."""
+        """Stand-in for rows between calls: one row without entries, and its target."""
         x = scipy.sparse.csr_array((1, self.features), dtype=self.dtype)
         if self.model.target == "classes":
             return x, np.zeros(1, np.int64)

@@ -1,4 +1,4 @@
-"""What estimators with scikit-learn's interface share: parameters, how these become a setup, epochs, early stopping."""
+"""Base of estimators with scikit-learn's interface: parameters, how these become a setup, epochs, early stopping."""
 
 import inspect
 from abc import ABC, abstractmethod
@@ -100,7 +100,7 @@ class Estimator(BaseEstimator, ABC):
 
     @property
     def intercept_(self) -> np.ndarray:
-        """What is added to the scores [outputs]; zeros without an intercept."""
+        """Intercepts, added to the scores [outputs]; zeros without an intercept."""
         check_is_fitted(self)
         arrays = self._learner.arrays
         return arrays["b"] if "b" in arrays else np.zeros(self._outputs, self._learner.dtype)

@@ -16,7 +16,7 @@ ERROR, WARNING = "error", "warning"
 
 @dataclass(frozen=True)
 class Framework:
-    """What takes a matrix: its name in sentences, the formats it takes, and the kind of labels if there is one only.
+    """Framework that takes a matrix: its name in sentences, formats that it takes, and the kind of labels if one.
 
     One that `counts_classes` takes classes as numbers from 0 on, others by their names.
     """
@@ -59,7 +59,7 @@ class Contract:
     effects: Mapping[str, str] = field(default_factory=dict)
 
     def severity(self, framework: str) -> str | None:
-        """What a breach is for the framework; None where the contract does not count for it."""
+        """Severity of a breach for the framework; None where the contract does not count for it."""
         return ERROR if framework in self.errors else WARNING if framework in self.warnings else None
 
 

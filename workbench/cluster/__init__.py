@@ -1,4 +1,4 @@
-"""More than one machine: sweeps by agents, and training on a store whose rows are shared by shards.
+"""Several machines: sweeps by agents, and training on a store whose rows are shared by shards.
 
 Sweeps. `workbench sweep SPEC --cluster WHERE` measures on other machines; `--dry-run` prints how each agent is started:
 

@@ -1,4 +1,4 @@
-"""What training on several machines moves and takes: `python -m workbench.cluster.bench RESULTS RUNS all|quick|ROWS`.
+"""Bytes and times of training on several machines: `python -m workbench.cluster.bench RESULTS RUNS all|quick|ROWS`.
 
 Bytes: a step pulls and pushes the rows that a batch touches, of tables of a million and of a hundred million rows,
 which cost the rows that are touched. Steps: measured with 1, 2 and 4 processes of this machine, and predicted for these
@@ -51,7 +51,7 @@ Columns = dict[str, Any]
 
 @dataclass(frozen=True)
 class Sizes:
-    """How much is measured: rows that a step touches, steps of each, rows of the data and of a batch, features."""
+    """Sizes of what is measured: rows that a step touches, steps of each, rows of the data and of a batch, features."""
 
     touched: int = 20_000
     steps: int = 5
@@ -61,12 +61,12 @@ class Sizes:
 
     @property
     def cell(self) -> Cell:
-        """What is trained for its time."""
+        """Cell that is trained for its time."""
         shape = {"rows": self.rows, "features": self.features, "density": 40 / self.features, "width": WIDTH}
         return Cell(dataset="power_law", model="softmax", batch_rows=self.batch_rows, epochs=1, **shape)
 
     def name_of(self, processes: int, how: str) -> str:
-        """What a row of the time of a step is called."""
+        """Name of a row about the time of a step."""
         return f"step {processes} {how}, {self.batch_rows} of {self.rows} rows, {self.features} features"
 
 
@@ -175,7 +175,7 @@ def predicted(sizes: Sizes, network: cost.Network) -> Iterator[Columns]:
 
 
 def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
-    """What a step, a row and a touched row take on one thread: least squares of steps of four heights, none below 0."""
+    """Seconds of a step, a row and a touched row on one thread: least squares of steps of four heights, all >= 0."""
     problem, heights = make_problem(cell), [rows for rows in touched if rows >= cell.batch_rows // 8]
     seconds = []
     with on_threads(1):
@@ -194,7 +194,7 @@ def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
 
 
 class _Laps:
-    """When each step of a training had ended."""
+    """End of each step of a training, in seconds."""
 
     def __init__(self) -> None:
         self.times = [time.perf_counter()]

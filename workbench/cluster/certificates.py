@@ -13,7 +13,7 @@ CERTIFICATE, KEY = "cert.pem", "key.pem"
 
 @final
 class Certificates(NamedTuple):
-    """Who has both files may join the cluster, and nobody else; all machines see them by the same path."""
+    """Files without which nobody may join the cluster; all machines see them by the same path."""
 
     certificate: str
     key: str
@@ -36,5 +36,5 @@ def made(folder: Path) -> Certificates:
 
 
 def read(folder: str | os.PathLike) -> Certificates:
-    """Those that `made` put there."""
+    """Certificates that `made` put there."""
     return Certificates(str(Path(folder) / CERTIFICATE), str(Path(folder) / KEY))

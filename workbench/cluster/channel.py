@@ -25,7 +25,7 @@ class GoneError(StoreError):
 
 
 class Content(NamedTuple):
-    """What the message to one shard says beside what all of them say."""
+    """Content of the message to one shard beside what all of them say."""
 
     about: dict[str, Any]
     arrays: list[np.ndarray]
@@ -33,7 +33,7 @@ class Content(NamedTuple):
 
 @dataclass
 class Traffic:
-    """What was sent and received: messages, those that were sent again among them, and their bytes."""
+    """Messages sent and received, those that were sent again among them, and their bytes."""
 
     messages: int = 0
     bytes_sent: int = 0

@@ -29,7 +29,7 @@ PREFIX = re.compile(r"step-\d+-\w+")
 @final
 @dataclass(frozen=True)
 class Manifest:
-    """What a checkpoint holds: `values` are key, shape and dtype of each; files of the shards begin with `prefix`.
+    """Content of a checkpoint: `values` are key, shape and dtype of each; files of the shards begin with `prefix`.
 
     `settings` are those of the optimizer, None without one; `about` is what the training says of itself. `drawn` has
     key and `Drawn.about` of values whose rows are drawn when first touched; files hold those that were.
@@ -46,7 +46,7 @@ class Manifest:
     version: int = VERSION
 
     def partitions(self, shards: int, spread: str) -> dict[Key, Partition]:
-        """Its values among so many shards."""
+        """Partitions of its values among so many shards."""
         return {key: Partition(shape[0] if shape else 1, shards, spread) for key, shape, _ in self.values}
 
 

@@ -14,7 +14,7 @@ SUFFIXES = (".py", ".cu", ".cuh", ".h")
 
 @functools.cache
 def described() -> str:
-    """In words. Some milliseconds, once: no file is parsed, which threads of Python 3.11 cannot do at the same time.
+    """Describe the code in words. Some milliseconds, once: threads of Python 3.11 cannot parse files at the same time.
 
     See https://github.com/python/cpython/issues/106905.
     """

@@ -1,4 +1,4 @@
-"""When a second machine pays: the time of a step on 1 to 256 machines, from what is measured on one and on the network.
+"""Cost model of a second machine: the time of a step on 1 to 256 machines, from measurements of one and the network.
 
 A step of R rows on M machines, each of them a trainer with R / M rows and a shard with a part of each table:
 
@@ -50,7 +50,7 @@ class Work:
     bytes_row: int
 
     def bytes_moved(self, machines: int) -> float:
-        """What one trainer of so many sends and receives in a step: numbers and values of rows, for pull and push."""
+        """Bytes that one of so many trainers sends and receives in a step: numbers and values of rows."""
         return 2 * self.touched[self.rows // machines] * (BYTES_ID + self.bytes_row)
 
 
@@ -86,7 +86,7 @@ class Step:
 
     @property
     def seconds(self) -> float:
-        """Of all parts, one after the other."""
+        """Seconds of all parts, one after the other."""
         return self.computing + self.network
 
 

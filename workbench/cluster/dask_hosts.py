@@ -137,11 +137,11 @@ class Hosts:
         return [address for address in sorted(known) if address not in self.left_out]
 
     def name(self, address: str) -> str:
-        """What a worker is called."""
+        """Name of a worker."""
         return next((one.place.name for one in self.own if one.address == address), address)
 
     def lost(self) -> list[Lost]:
-        """Those at work that are gone, or have been silent for too long; asks them once a second.
+        """Hosts at work that are gone, or have been silent for too long; asks them once a second.
 
         `StoreError` where a scheduler of yours is silent: without it nothing goes on.
         """
@@ -161,7 +161,7 @@ class Hosts:
         return await self.client.rpc(address).identity()
 
     def _gone_from_scheduler(self, now: float) -> dict[str, str]:
-        """Why each of those at work is lost that the scheduler has no more."""
+        """Reason why each host at work is lost that the scheduler has no more."""
         if not self._answers(self.where, self._ask_members, now):
             raise StoreError(self._unanswered(self.seconds_silent))
         gone = [] if self.members is None else [address for address in self.at_work if address not in self.members]

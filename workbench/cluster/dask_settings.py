@@ -1,4 +1,4 @@
-"""What Dask is told: nothing that samples, restarts or gives up by itself while a training is at work."""
+"""Settings of Dask: nothing that samples, restarts or gives up by itself while a training is at work."""
 
 from typing import Any
 

@@ -170,7 +170,7 @@ class Served:
         before.set()
 
     async def answer(self, frames: list[bytes], seconds: float) -> list[bytes] | None:
-        """What the shard answers, within `seconds`; `wait` if it could not do more by then, None when it has ended."""
+        """Answer of the shard within `seconds`; `wait` if it could not do more by then, None when it has ended."""
         loop = asyncio.get_running_loop()
         end = loop.time() + seconds
         message = Message.from_frames(frames)
@@ -190,7 +190,7 @@ class Served:
 
 @final
 class DaskTransport(Transport):
-    """To the shards of a run, from a task of the cluster or from a process that has a client of it."""
+    """Transport to the shards of a run, from a task of the cluster or from a process that has a client of it."""
 
     def __init__(self, run: Run, client: Client | None = None) -> None:
         self.run = run
@@ -203,7 +203,7 @@ class DaskTransport(Transport):
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """Number of shards."""
         return len(self.run.addresses)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:

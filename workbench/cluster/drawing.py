@@ -14,7 +14,7 @@ from workbench.optimizers.rows import united
 
 
 class Source(NamedTuple):
-    """Where the rows of one shard of a value come from."""
+    """Source of the rows of one shard of a value."""
 
     drawn: Drawn
     partition: Partition

@@ -64,11 +64,11 @@ class _Joined(data.Feed):
             yield data.Batch({DATA: stacked([part.data[DATA] for part in parts])}, {LABEL: labels}, rows)
 
     def count(self, number: int = 0) -> int:
-        """As many as each has."""
+        """Number of batches that each has."""
         return self.feeds[0].count(number)
 
     def settings(self) -> dict[str, int | str | bool]:
-        """Those of the first, and how many there are."""
+        """Settings of the first, and how many there are."""
         return {**self.feeds[0].settings(), "feeds": len(self.feeds)}
 
 
@@ -89,7 +89,7 @@ def module_of(setup: Setup, problem: Problem, store: Store | None, example: data
 
 
 def format_of(parameter: Parameter, setup: Setup) -> str:
-    """What a parameter is held in: by rows where a batch reads and changes the rows of its features alone."""
+    """Format of a parameter: by rows where a batch reads and changes the rows of its features alone."""
     is_by_rows = parameter.product and parameter.gradient_format(setup.gradient) == "row_sparse"
     return "row_sparse" if is_by_rows else "dense"
 

@@ -1,4 +1,4 @@
-"""What a trainer knows of a value that shards hold."""
+"""Knowledge of a trainer about a value that shards hold."""
 
 from typing import NamedTuple
 
@@ -8,7 +8,7 @@ from workbench.cluster.partition import Partition
 
 
 class Held(NamedTuple):
-    """What a trainer knows of a value without holding it, and which shard has which of its rows."""
+    """Value that shards hold, as a trainer knows it: its shape and which shard has which of its rows."""
 
     shape: tuple[int, ...]
     dtype: np.dtype

@@ -124,7 +124,7 @@ class Link:
         return {}
 
     def _why(self, what: str) -> str:
-        """What happened, with the end of what it printed."""
+        """Message on what happened, with the end of what it printed."""
         try:
             printed = self.log.read_bytes()[self.log_start :].decode(errors="replace").strip().splitlines()
         except OSError:

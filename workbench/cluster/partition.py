@@ -1,4 +1,4 @@
-"""Which shard holds which rows of a value: ranges of equal length, of row numbers as they are, or of hashed ones.
+"""Partition of the rows of a value among shards: ranges of equal length, of row numbers as they are, or hashed.
 
 A row has a place, from 0 to rows - 1, and shard s of S holds the places from s * rows // S to (s + 1) * rows // S. With
 `contiguous` the place is the number: neighbours are together, and ids that are ordered by frequency would give shard 0
@@ -59,14 +59,14 @@ class Partition:
 
     @functools.cached_property
     def multiplier(self) -> int:
-        """What row numbers are multiplied by."""
+        """Multiplier of row numbers."""
         if self.spread == "contiguous" or self.rows < 3:
             return 1
         near = round(self.rows * GOLDEN)
         return next(m for m in range(near, self.rows) if math.gcd(m, self.rows) == 1)
 
     def count(self, shard: int) -> int:
-        """How many rows a shard holds."""
+        """Number of rows that a shard holds."""
         return int(self.borders[shard + 1] - self.borders[shard])
 
     def owned(self, shard: int) -> np.ndarray:
@@ -107,7 +107,7 @@ class Partition:
 @final
 @dataclass(frozen=True)
 class Move:
-    """Where the rows of shards of an `old` partition stand on one `shard` of a `new` one: -1 for those that do not.
+    """Places of the rows of shards of an `old` partition on one `shard` of a `new` one: -1 for those of others.
 
     >>> move = Move(Partition(10, 2), Partition(10, 3), 1)
     >>> move.rows, move.owned(0).tolist(), move.owned(1).tolist()
@@ -120,20 +120,20 @@ class Move:
 
     @property
     def rows(self) -> int:
-        """How many rows there are in the end."""
+        """Number of rows in the end."""
         return self.new.count(self.shard)
 
     def count(self, shard: int) -> int:
-        """How many rows an old shard holds."""
+        """Number of rows that an old shard holds."""
         return self.old.count(shard)
 
     def numbers(self, shard: int, rows: np.ndarray) -> np.ndarray:
-        """Where rows of an old shard stand."""
+        """Places of rows of an old shard."""
         places = self.new.places(self.old.numbers(shard, rows)) - self.new.borders[self.shard]
         return np.where((places >= 0) & (places < self.rows), places, -1)
 
     def owned(self, shard: int) -> np.ndarray:
-        """Where all rows of an old shard stand."""
+        """Places of all rows of an old shard."""
         return self.numbers(shard, np.arange(self.count(shard)))
 
     def needs(self, shard: int) -> bool:

@@ -1,4 +1,4 @@
-"""Which machine measures which comparison of a sweep.
+"""Placement of the comparisons of a sweep: which machine measures which.
 
 All contenders of a comparison and all its rounds are measured by one agent, so that no ratio crosses machines, and all
 comparisons of a group, such as its densities, on machines of one id, which tells hardware: so that a break-even is that
@@ -121,7 +121,7 @@ class Placement:
         self.held[agent][self.place[row["key"]]].add(row)
 
     def _share(self, agent: str) -> int:
-        """How many comparisons the agent takes at once: of those for its machine no more than other agents there."""
+        """Number of comparisons the agent takes at once: of those for its machine no more than other agents there."""
         machine = self.machines[agent]
         own = [one for one in self._left() if self._home(one) in ("", machine)]
         return max(1, min(HELD, -(-len(own) // list(self.machines.values()).count(machine))))

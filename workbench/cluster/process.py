@@ -65,7 +65,7 @@ class Process:
         return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."
 
     def why_ended(self) -> str:
-        """How it ended, or that it was stopped; "" where it runs."""
+        """Reason why it ended, or that it was stopped; "" where it runs."""
         status = self.process.poll()
         if status is None:
             return f"{self.place.name} was stopped by a signal. {self.tail()}" if self._is_stopped() else ""
@@ -89,7 +89,7 @@ class Process:
 
 
 def _address(line: bytes) -> str:
-    """What a line of JSON says the address is; "" where it says none."""
+    """Address that a line of JSON says; "" where it says none."""
     try:
         return str(json.loads(line)["address"])
     except (ValueError, LookupError, TypeError):

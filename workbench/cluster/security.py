@@ -1,4 +1,4 @@
-"""Who may listen in: outside of one machine a cluster is encrypted, or it is refused."""
+"""Encryption: outside of one machine a cluster is encrypted, or it is refused."""
 
 import ipaddress
 from collections.abc import Sequence

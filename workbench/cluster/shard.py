@@ -271,7 +271,7 @@ class Shard:
             raise _Wait(f"key {missing[0]!r} has no value yet, which trainer 0 gives it")
 
     def _missing(self, step: int) -> str:
-        """What step is waited for, and who has not pushed it."""
+        """Message on the step that is waited for, and who has not pushed it."""
         late = [str(trainer) for trainer, pushed in enumerate(self.pushed) if pushed < step]
         whom = f"the push of trainer {', '.join(late)}" if late else "the norm of all gradients"
         return f"step {step} waits for {whom}"

@@ -132,7 +132,7 @@ class ShardedStore(Store):
         return value if out is None else formats.assign(out, value)
 
     def row_sparse_pull(self, key: Key, ids: ArrayLike) -> RowSparse:
-        """These rows, of each shard those that it owns."""
+        """Pull these rows, of each shard those that it owns."""
         if not (shape := self._of(key).shape):
             raise StoreError(f"The value of {key!r} has no rows; call pull({key!r}).")
         try:
@@ -210,7 +210,7 @@ class ShardedStore(Store):
         return self.held[key]
 
     def _do_once(self, kind: str, contents: list[Content] | None = None, **about: Any) -> None:
-        """What trainer 0 tells the shards for all trainers."""
+        """Send the shards what trainer 0 tells them for all trainers."""
         if not self.trainer:
             self.number += 1
             self.channel.ask(kind, contents, number=self.number, **about)
@@ -247,7 +247,7 @@ class ShardedStore(Store):
         return {key: self._of(key).partition.cut(numbers) for key, numbers in rows.items() if numbers is not None}
 
     def _wanted(self, rows: Rows, cuts: Mapping[Key, list[Cut]]) -> list[Content]:
-        """What each shard is asked for: of each key of which it has rows, all, or those that are wanted."""
+        """Rows that each shard is asked for: of each key of which it has rows, all, or those that are wanted."""
         contents = [Content({"names": []}, []) for _ in range(self.shards)]
         for key in rows:
             for shard, (about, arrays) in enumerate(contents):

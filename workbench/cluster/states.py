@@ -82,7 +82,7 @@ def _shape(shape: list[int], rows: int) -> list[int]:
 
 
 def _local(parameters: Mapping[str, Any], partitions: Mapping[Key, Partition], shard: int) -> dict[str, Any]:
-    """What is said of the parameters that have rows on the shard."""
+    """Facts of the parameters that have rows on the shard."""
     counts = {name_of(key): partition.count(shard) for key, partition in partitions.items()}
     held = {name: said for name, said in parameters.items() if counts.get(name)}
     return {name: said | {"shape": _shape(said["shape"], counts[name])} for name, said in held.items()}

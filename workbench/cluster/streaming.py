@@ -22,7 +22,7 @@ HELD = "whole=True"
 
 
 def names_of(rows: int) -> list[str]:
-    """What the two rows of the table are called."""
+    """Names of the two rows of the table."""
     return [f"{rows} rows streamed", f"{rows} rows held"]
 
 

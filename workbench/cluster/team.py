@@ -138,7 +138,7 @@ class Team:
         return []
 
     def _gone(self) -> list[Lost]:
-        """Who is lost now; all of them are ended."""
+        """Trainers that are lost now; all of them are ended."""
         if lost := self.processes.lost():
             self.processes.end([one.address for one in lost])
         return lost

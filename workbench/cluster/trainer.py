@@ -1,4 +1,4 @@
-"""What one trainer of a training on several does, in a process or on a thread of its own: the same whatever carries it.
+"""One trainer of a training on several, in a process or on a thread of its own: the same whatever carries it.
 
 It trains its share of the rows (`workbench.cluster.fitting`), tells what its steps gave a few times a second, and goes
 on from the newest checkpoint when it was told that there is one. Trainer 0 has checkpoints written, and in the end
@@ -35,7 +35,7 @@ Tell = Callable[[Mapping[str, Any]], None]
 @final
 @dataclass(frozen=True)
 class Job:
-    """What is trained, all of it as JSON has it: the settings of a `cell`, by so many `trainers`.
+    """Job of all trainers as JSON has it: the settings of a `cell`, by so many `trainers`.
 
     A cell of 0 epochs has no rows held out, and is trained for one.
 
@@ -58,7 +58,7 @@ class Job:
 
     @property
     def about(self) -> dict[str, Any]:
-        """As JSON has it; `Job(**about)` is the inverse."""
+        """Fields as JSON has them; `Job(**about)` is the inverse."""
         return asdict(self)
 
 
@@ -102,7 +102,7 @@ def on_threads(count: int | None) -> Iterator[None]:
 
 @final
 class _Told:
-    """What is told of the steps, and saved of them."""
+    """Report of the steps, and what is saved of them."""
 
     def __init__(
         self, module: Module, store: ShardedStore, feed: data.Feed, number: int, job: Job, tell: Tell, bytes_before: int

@@ -1,4 +1,4 @@
-"""How messages reach shards: `Transport`, and `LocalTransport` to shards in this process."""
+"""Transport of messages to shards: `Transport`, and `LocalTransport` to shards in this process."""
 
 import threading
 import time
@@ -16,7 +16,7 @@ class Transport(ABC):
     @property
     @abstractmethod
     def shards(self) -> int:
-        """How many shards there are."""
+        """Number of shards."""
 
     @abstractmethod
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
@@ -29,7 +29,7 @@ class Transport(ABC):
 
 @final
 class LocalTransport(Transport):
-    """To shards in this process, whose threads may share it; a message goes through its bytes, as on a network."""
+    """Transport to shards in this process, whose threads may share it; messages become bytes, as on a network."""
 
     def __init__(self, shards: Sequence[Shard]) -> None:
         self.held = list(shards)
@@ -37,7 +37,7 @@ class LocalTransport(Transport):
 
     @property
     def shards(self) -> int:
-        """How many there are."""
+        """Number of shards."""
         return len(self.held)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:

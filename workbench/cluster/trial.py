@@ -105,7 +105,7 @@ def _measured(cell: Cell, measure: Measure) -> dict[str, Any]:
 
 @final
 class _Others:
-    """What other programs took of the cores, those that were started here left out: they have ended by then."""
+    """Share of the cores that other programs took, those that were started here left out: they have ended by then."""
 
     def __init__(self) -> None:
         self.programs, self.own, self.start = machine.OtherPrograms(), _seconds_of_children(), time.perf_counter()
@@ -134,7 +134,7 @@ def _sizes(cell: Cell, trainers: int) -> dict[str, Any]:
 
 
 def _times(steps: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of the steps after the first, which loads code; one sample a step."""
+    """Seconds of the steps after the first, which loads code; one sample a step."""
     samples = [step["seconds"] for step in steps[1:]] or [step["seconds"] for step in steps]
     seconds, low, high = quantile_interval(samples, NUMBER)
     told = {"samples": shortened(samples, SAMPLE_DIGITS), "seconds_step": seconds}

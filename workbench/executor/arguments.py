@@ -1,4 +1,4 @@
-"""What comes into an executor from outside: the arguments by name, and the check of sparse arrays."""
+"""Arguments of an executor from outside, by name, and the check of sparse arrays."""
 
 from collections.abc import Container, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, final
@@ -50,7 +50,7 @@ class Outside:
         return value
 
     def again(self, values: list, taken: Container[int] = ()) -> dict[int, Any]:
-        """Those held in the slots, but for the slots `taken`, checked."""
+        """Arrays held in the slots, but for the slots `taken`, checked."""
         return {
             slot: self.enter(slot, values[slot], name)
             for slot, name in self.names.items()

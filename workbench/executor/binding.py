@@ -1,4 +1,4 @@
-"""What bind is given, checked and completed: arrays that fit declarations, requests, and the graph with gradients."""
+"""Arguments of bind, checked and completed: arrays that fit declarations, requests, and the graph with gradients."""
 
 from collections.abc import Collection, Mapping
 from typing import Any
@@ -80,7 +80,7 @@ def requests_of(grad_req: str | Mapping[str, str], inference: Inference) -> tupl
 
 
 def heads_of(graph: Graph) -> list[Symbol]:
-    """For every output a variable that stands for its head gradient."""
+    """Variables that stand for the head gradient of every output."""
     names = graph.outputs()
     counts = [names[:place].count(name) for place, name in enumerate(names)]
     return [variable(f"{name}:head{count or ''}") for name, count in zip(names, counts, strict=True)]
@@ -136,7 +136,7 @@ def _training(graph: Graph, gradients, requests, slopes, fused) -> Training:
 
 
 def refuse_densifying(inference: Inference) -> None:
-    """What `ops.settings` forbid to make dense is refused before it runs (`DensifyError`)."""
+    """Refuse, before it runs, what `ops.settings` forbid to make dense (`DensifyError`)."""
     with ops.settings() as chosen:
         most = 0 if chosen.strict else chosen.fallback_budget_bytes
     for facts in inference.densified:

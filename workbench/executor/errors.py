@@ -4,4 +4,4 @@ from workbench.graph import GraphError
 
 
 class BindError(GraphError):
-    """What was given does not fit the graph, or calls came in the wrong order; the message says what to do."""
+    """Argument that does not fit the graph, or a call in the wrong order; the message says what to do."""

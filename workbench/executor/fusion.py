@@ -1,4 +1,4 @@
-"""What bind has computed otherwise than node by node: losses with their slopes, gradients in the format wanted."""
+"""Parts of a graph that bind computes together: losses with their slopes, gradients in the format wanted."""
 
 from collections.abc import Mapping
 
@@ -11,7 +11,7 @@ FUSED = "fused"
 
 
 def slopes_of(graph: Graph, facts: Mapping[Symbol, Facts]) -> dict[Symbol, Symbol]:
-    """For each loss that can write its slope along with its output, on dense inputs: the symbol of that slope."""
+    """Slopes of losses that can write them along with their output, on dense inputs: symbols by loss."""
     slopes = {}
     for node in graph.nodes():
         joint = node.op is not None and node.op.joint is not None

@@ -37,7 +37,7 @@ class Pool:
 
 @dataclass
 class Shared:
-    """Which block a value takes for its time: one that is free and large enough, else the largest free one, else new.
+    """Block that a value takes for its time: one that is free and large enough, else the largest free one, else new.
 
     One of these lays out one program; blocks are numbered by dtype in order of first use, so that programs for other
     shapes take the same ones.

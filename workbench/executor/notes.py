@@ -1,4 +1,4 @@
-"""What an executor does beyond the rules of the operators, in words, for `explain`."""
+"""Notes on what an executor does beyond the rules of the operators, in words, for `explain`."""
 
 import math
 from typing import TYPE_CHECKING

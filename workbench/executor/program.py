@@ -1,4 +1,4 @@
-"""From a graph and its facts to flat lists of steps with their buffers: for one tuple of shapes of the arguments."""
+"""Programs of a graph and its facts: flat lists of steps with their buffers, for one tuple of argument shapes."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -160,7 +160,7 @@ class Writer:
         return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out)
 
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
-        """In training a loss whose slope is read writes it."""
+        """Step of a loss whose slope is read: in training it writes it."""
         slope = self.training.slopes.get(node)
         if slope is None or slope not in buffers:
             return step
@@ -227,6 +227,6 @@ class Writer:
         return own and self.facts[node].format == "dense"
 
     def _reads(self, node: Symbol) -> tuple[Symbol, Sequence[Symbol], bool]:
-        """For `last_uses`: sparse results may share memory with what they were made of."""
+        """Values that a node reads, for `last_uses`: sparse results may share memory with what they were made of."""
         shares = self.facts[node].format != "dense" or self._shares(node) or node in self.training.fused
         return node, node.inputs, shares

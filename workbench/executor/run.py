@@ -108,7 +108,7 @@ class Executor:
         return self.pool.nbytes
 
     def slot_of(self, name: str) -> int:
-        """Where an argument stands; `BindError` for an unknown one."""
+        """Slot of an argument; `BindError` for an unknown one."""
         if name not in self.slots:
             raise BindError(f"There is no argument {name!r}; the arguments are {list(self.slots)}.")
         return self.slots[name]
@@ -192,7 +192,7 @@ class Executor:
                 self.grads.pop(name, None)
 
     def explain(self) -> Explanation:
-        """What every node computes, forward and backward, and what it makes dense, for the shapes of the last call."""
+        """Explain every node, forward and backward, and what is made dense, for the shapes of the last call."""
         return notes.explain(self)
 
     def _run(self, steps: Sequence[Step], lap: Lap | None) -> None:

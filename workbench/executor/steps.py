@@ -92,7 +92,7 @@ def copied(value: Any, out: np.ndarray | None) -> Any:
 
 
 def added(value: Any, before: Any, out: None) -> Any:
-    """What was there and what came, in place where it is dense; the format stays (`BindError` for another shape)."""
+    """Add what came to what was there, in place where it is dense; the format stays (`BindError` for another shape)."""
     if value.shape != before.shape:
         raise BindError(
             f"A gradient of shape {value.shape} came to one of {before.shape}, to be added. Request write for "

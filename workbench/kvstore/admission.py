@@ -1,4 +1,4 @@
-"""What a store takes: keys, values, and what is pushed to them; anything else is refused in words."""
+"""Checks of what a store takes: keys, values, and what is pushed to them; anything else is refused in words."""
 
 from collections.abc import Collection, Hashable
 from typing import Any

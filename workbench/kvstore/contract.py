@@ -1,4 +1,4 @@
-"""What a store is: `Store`, which a module asks, and `StoreError`, which every refusal is."""
+"""The contract of a store: `Store`, which a module asks, and `StoreError`, which every refusal is."""
 
 import os
 from abc import ABC, abstractmethod
@@ -71,7 +71,7 @@ class Store(ABC):
 
     @abstractmethod
     def set_optimizer(self, updater: Updater) -> None:
-        """From now on a push changes values by a step of this optimizer."""
+        """Let a push change values by a step of this optimizer from now on."""
 
     @abstractmethod
     def catch_up(self, rows: Mapping[Key, np.ndarray | None] | None = None) -> None:

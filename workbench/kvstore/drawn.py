@@ -68,7 +68,7 @@ class Drawn:
 
     @classmethod
     def of(cls, about: Mapping[str, Any]) -> "Drawn":
-        """What `about` told."""
+        """Drawn value that `about` told."""
         return cls(**{**about, "shape": tuple(about["shape"])})
 
     def _values(self, places: np.ndarray) -> np.ndarray:

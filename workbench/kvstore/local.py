@@ -96,7 +96,7 @@ class LocalStore(Store):
                 put_rows(array, self.row_sparse_pull(key, touched))
 
     def set_optimizer(self, updater: Updater) -> None:
-        """From now on a push is a step of this optimizer; a second one takes the place of the first."""
+        """Let a push be a step of this optimizer from now on; a second one takes the place of the first."""
         if not isinstance(updater, Updater):
             raise StoreError(f"An optimizer is an optimizers.Updater; a {type(updater).__name__} came.")
         self.updater = updater
@@ -161,5 +161,5 @@ def key_of(text: str) -> Any:
 
 
 def name_of(key: Key) -> str:
-    """What the optimizer knows the key by."""
+    """Name by which the optimizer knows the key."""
     return str(key)

@@ -1,4 +1,4 @@
-"""What this machine gives: streams of each size, rows gathered from tables of each size, and what its cores do.
+"""Bandwidths of this machine: streams of each size, rows gathered from tables of each size, and what its cores do.
 
 >>> rates = [Bandwidth("read", 2**20, 0, 1, 8e10), Bandwidth("gather", 2**20, 64, 1, 4e10)]
 >>> limits = Limits(rates, threads=1)

@@ -80,5 +80,5 @@ def own_environment(
 
 
 def mended(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """What would have distorted a measurement and was put right for this process: by name, the value that it had."""
+    """Variables put right for this process that would have distorted a measurement: by name, the value before."""
     return json.loads(environment.get(MENDED, "{}"))

@@ -17,7 +17,7 @@ from time import perf_counter
 
 @dataclass(frozen=True)
 class Policy:
-    """How long to measure. A sample is the mean of as many steps as make it `seconds_sample` long.
+    """Time to measure for. A sample is the mean of as many steps as make it `seconds_sample` long.
 
     Sampling ends after `seconds_total` once there are `samples_least`, or at `samples_most`. After `seconds_most`,
     warm-up and all, it ends with what there is: one warm-up step and one sample at least.
@@ -34,7 +34,7 @@ class Policy:
 
 @dataclass
 class Samples:
-    """What was measured: seconds a step, one number a sample; mean seconds a step of each phase; steps behind them."""
+    """Samples: seconds a step, one number a sample; mean seconds a step of each phase; steps behind them."""
 
     seconds: list[float] = field(default_factory=list)
     phases: dict[str, float] = field(default_factory=dict)

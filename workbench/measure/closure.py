@@ -154,7 +154,7 @@ def registered(kind: str, names: Iterable[str]) -> set[str]:
 
 
 def entries() -> dict[str, str]:
-    """Which module registers each kernel."""
+    """Module that registers each kernel, by the kernel's name."""
     return {name: module for name in kernels.names() if (module := origin("kernel", name))}
 
 

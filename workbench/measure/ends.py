@@ -1,4 +1,4 @@
-"""Why a process ended: for want of memory, killed from outside, or by its own failure; told apart by evidence.
+"""Reasons why a process ended: for want of memory, killed from outside, or by its own failure; told by evidence.
 
 The system kills by the same signal as anybody else does. That memory was the reason is shown by the kernel's count of
 such kills, which rose while the process lived, or by how little memory was left when it was last looked at.
@@ -20,7 +20,7 @@ SHARE_SCARCE = 0.05
 
 
 def memory_kills() -> int:
-    """How many processes the kernel has killed for want of memory: of our own control group, or of the machine."""
+    """Number of processes that the system has killed for want of memory: of our own control group, or the machine."""
     for path in _counters():
         try:
             count = re.search(r"^oom_kill (\d+)$", path.read_text(), re.M)
@@ -47,7 +47,7 @@ def _counters() -> list[Path]:
 
 
 class MemoryWatch:
-    """What is seen of a process's memory, and of the machine's, from its start to its end."""
+    """Observations of a process's memory, and of the machine's, from its start to its end."""
 
     def __init__(self, pid: int) -> None:
         self.kills = memory_kills()
@@ -75,7 +75,7 @@ class MemoryWatch:
             pass
 
     def shortage(self) -> str:
-        """What shows that memory had run out, as a sentence; "" where nothing does."""
+        """Evidence that memory had run out, as a sentence; "" where there is none."""
         if memory_kills() > self.kills:
             return "The system killed a process because memory ran out."
         if self.bytes_left < self.bytes_scarce:

@@ -1,4 +1,4 @@
-"""What a core does a second with data in its first cache: whatever does the same things is no faster.
+"""Rates of a core with data in its first cache: whatever does the same things is no faster.
 
 call   calls of a compiled function with four arrays, from Python
 exp    numbers of float32 through exp, numbers that are not positive (`kernels.vector.elementary`)

@@ -29,7 +29,7 @@ QUIET = "quiet"
 
 
 class LoadError(RuntimeError):
-    """There is no such load, or it did not start."""
+    """Unknown load, or one that did not start."""
 
 
 def _spin(seconds: float) -> None:

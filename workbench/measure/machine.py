@@ -59,7 +59,7 @@ def caches() -> dict[str, str]:
 
 
 class OtherPrograms:
-    """How busy other programs keep the cores, from its making on: what spoils times, above all of parallel code."""
+    """Share of the cores that other programs take, since it was made: they spoil times, above all of parallel code."""
 
     def __init__(self) -> None:
         self.start = self._now()

@@ -35,7 +35,7 @@ def resident_bytes() -> int:
 
 
 def counted() -> str:
-    """What `owned_bytes` counts here: anonymous memory, or resident where the system does not tell them apart."""
+    """Kind of memory that `owned_bytes` counts: anonymous, or resident where the system does not tell them apart."""
     return "anonymous" if "RssAnon" in _status_bytes() else "resident"
 
 

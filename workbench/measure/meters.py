@@ -1,4 +1,4 @@
-"""What the machine does beside a trial: energy, throttling, swapping, frequency; null where nothing tells it.
+"""Meters of the machine beside a trial: energy, throttling, swapping, frequency; null where nothing tells it.
 
 Energy is that of the processor packages (RAPL, which many systems let the administrator alone read), or that of the
 CUDA device, where its library is loaded already. There is no estimate: without a meter there is no number.
@@ -38,7 +38,7 @@ class Meters:
         }
 
     def meter(self) -> str:
-        """What tells the energy, or "no meter"."""
+        """Name of the meter of energy, or "no meter"."""
         if self.joules is None:
             return "no meter"
         return "NVML, the device" if self.device == "cuda" else "RAPL, the processor packages"
@@ -62,7 +62,7 @@ class Meters:
 
 
 def _since(before: Any, now: Any) -> Any:
-    """What a counter has grown by; None where it is not told, or began anew."""
+    """Growth of a counter; None where it is not told, or began anew."""
     return None if before is None or now is None or now < before else now - before
 
 

@@ -83,7 +83,7 @@ def is_open(contenders: Times) -> bool:
 
 
 def side_of(ratio: Ratio | None) -> str:
-    """Which side wins where the ratio is dense / sparse: by the rounds of a decision, or by fewer that are far apart.
+    """Side that wins where the ratio is dense / sparse: by the rounds of a decision, or by fewer that are far apart.
 
     >>> from workbench.measure.rounds import Ratio
     >>> side_of(Ratio(20.0, 0.0, float("inf"), 1, 1)), side_of(Ratio(1.5, 0.0, float("inf"), 1, 1))

@@ -1,4 +1,4 @@
-"""What a machine allows the kernels of a step: its memory, its cores and its BLAS, measured in about two seconds.
+"""Roofs of the kernels of a step on a machine: its memory, its cores and its BLAS, measured in about two seconds.
 
 The rates are a few of those that `workbench bench kernels` measures. Beside them stand the operations a second of the
 BLAS in a product of square matrices that its caches hold, for that is what bounds dense products.
@@ -55,7 +55,7 @@ def operations_of_blas(threads: int) -> float:
 
 
 class Roofs:
-    """What `measure` found on so many threads, and the bounds that follow from it. KeyError without that count."""
+    """Rates that `measure` found on so many threads, and the bounds that follow. KeyError without that count."""
 
     def __init__(self, measured: Mapping[str, Any], threads: int) -> None:
         self.limits = Limits([Bandwidth(*rate) for rate in measured["rates"]], threads)

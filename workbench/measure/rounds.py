@@ -44,7 +44,7 @@ Times = Mapping[Hashable, Rounds]
 
 
 class Ratio(NamedTuple):
-    """How many times as long one takes as another, with its interval, from so many `rounds` of so many `runs`."""
+    """Ratio of the times of two contenders, with its interval, from so many `rounds` of so many `runs`."""
 
     value: float
     low: float
@@ -59,7 +59,7 @@ class Ratio(NamedTuple):
 
     @property
     def verdict(self) -> str:
-        """Which side is better where the ratio is dense / sparse: sparse, dense, level or undecided."""
+        """Better side where the ratio is dense / sparse: sparse, dense, level or undecided."""
         if self.rounds < LOOKS[0]:
             return "undecided"
         if self.low > 1:
@@ -83,7 +83,7 @@ class Decision:
 
     @property
     def verdict(self) -> str:
-        """What the ratio decides; undecided without one."""
+        """Decision by the ratio; undecided without one."""
         return self.ratio.verdict if self.ratio else "undecided"
 
     @property
@@ -162,7 +162,7 @@ def decide(sparse: Times, dense: Times, rivals: int = 1) -> Decision:
 
 
 def count_of(contenders: Times) -> int:
-    """How many contenders have a round."""
+    """Number of contenders that have a round."""
     return sum(map(bool, contenders.values()))
 
 
@@ -199,12 +199,12 @@ def _least(ratio: Ratio) -> float:
 
 
 def next_look(measured: int, most: int = LOOKS[-1]) -> int:
-    """How many rounds to add after `measured` of at most `most` up to the next look."""
+    """Number of rounds to add after `measured` of at most `most` up to the next look."""
     return max(min(next((look for look in LOOKS if look > measured), most), most) - measured, 0)
 
 
 def rounds_due(decision: Decision, measured: int, most: int = LOOKS[-1]) -> int:
-    """How many rounds to add after `measured` of at most `most`: up to the next look, 0 where the end is reached.
+    """Number of rounds to add after `measured` of at most `most`: up to the next look, 0 where the end is reached.
 
     The end is a decision at a look, `most` rounds, a first look's rounds of which none counts, or of which a side has
     no number, since then there is nothing to decide.

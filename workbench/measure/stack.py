@@ -1,4 +1,4 @@
-"""What code runs on: the versions and the processor that two results must share to be pooled."""
+"""Software and processor that code runs on: what two results must share to be pooled."""
 
 import functools
 import importlib.metadata

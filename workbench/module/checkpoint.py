@@ -151,7 +151,7 @@ WORDS: dict[str, tuple[Callable[[Any], bool], str]] = {
 
 
 def _read(path: str | os.PathLike) -> tuple[dict[str, Any], dict[str, dict[str, Any]]]:
-    """What a checkpoint says, and its arrays by kind and name."""
+    """Read a checkpoint: what it says, and its arrays by kind and name."""
     contents = formats.load(path)
     about = _about(contents.pop("about", None))
     if about is None or about.get("kind") != KIND:

@@ -164,7 +164,7 @@ class Module:
         return self.outputs
 
     def _refresh(self, worker: Worker, part: Mapping[str, Any], plans: Mapping[str, Any] | None) -> None:
-        """What the slice reads, as it is now."""
+        """Bring what the slice reads up to date."""
         if self.store is not None:
             worker.pull(self.store, part, plans, self.version)
         elif self.lags:

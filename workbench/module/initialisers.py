@@ -1,4 +1,4 @@
-"""How parameters start: each drawn from a stream of its own, which its name and the seed fix, so that order is free.
+"""First values of parameters: each drawn from a stream of its own, fixed by its name and the seed, so order is free.
 
 Written as a name, `"normal"`, or with its number, `("normal", 0.1)`; a number alone is a constant.
 
@@ -27,7 +27,7 @@ _Draw = Callable[[np.random.Generator, tuple[int, ...], np.dtype, float], np.nda
 
 
 class ModuleError(ValueError):
-    """What was given does not fit the module, or a call came before its turn; the message says what to do."""
+    """Argument that does not fit the module, or a call before its turn; the message says what to do."""
 
 
 def _constant(random: np.random.Generator, shape: tuple[int, ...], dtype: np.dtype, value: float) -> np.ndarray:
@@ -69,7 +69,7 @@ KINDS: dict[str, tuple[_Draw, float | None]] = {
 
 
 def read(spec: Spec, name: str) -> tuple[_Draw, float]:
-    """What `spec` says, or `ModuleError`."""
+    """Initialiser that `spec` names, or `ModuleError`."""
     if isinstance(spec, int | float) and not isinstance(spec, bool):
         spec = ("constant", spec)
     parts = spec if isinstance(spec, list | tuple) else (spec,)

@@ -1,4 +1,4 @@
-"""Which argument of a graph is what: data, labels, parameters; and what is known of them from a batch."""
+"""Roles of a graph's arguments: data, labels, parameters; and what is known of them from a batch."""
 
 import functools
 from collections.abc import Mapping
@@ -121,13 +121,13 @@ class Layout:
         }
 
     def per_row(self, known: Mapping[str, Mapping[str, Any]]) -> list[bool]:
-        """For each output whether it has a row for each row of a batch: whether one row more makes it longer."""
+        """Find for each output whether it has a row for each row of a batch: whether one row more makes it longer."""
         more = {name: (shape[0] + 1, *shape[1:]) for name, shape in known["shapes"].items()}
         before, after = (self.symbol.infer(**{**known, "shapes": shapes}) for shapes in (known["shapes"], more))
         return [one.shape != two.shape for one, two in zip(before.outputs, after.outputs, strict=True)]
 
     def multipliers(self, names: list[str]) -> dict[str, Multiplier]:
-        """What the variables declare for the optimizer, where it is not 1."""
+        """Multipliers that the variables declare for the optimizer, where they are not 1."""
         variables = self.symbol.variables()
         multipliers = {}
         for name in names:

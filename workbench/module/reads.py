@@ -1,4 +1,4 @@
-"""Which rows of a parameter a batch reads, found in the graph: what has to be pulled, or brought up to date, before it.
+"""Rows of a parameter that a batch reads, found in the graph: what has to be pulled, or brought up to date, before it.
 
 A parameter that is only multiplied from the left by csr data is read in the columns of the batch, one that is looked up
 in the rows of the ids; row by row operators on the way change nothing, as in `square(v)`. Everything else reads all.
@@ -43,7 +43,7 @@ NOTHING: Reads = frozenset()
 
 
 def find(graph: Graph, facts: Mapping[Symbol, Facts], data: Sequence[str]) -> dict[str, Reads | None]:
-    """For each variable but `data`, where the numbers of the rows come from; None where all rows are read."""
+    """Find, for each variable but `data`, where the numbers of the rows come from; None where all rows are read."""
     needed: dict[Symbol, Reads | None] = dict.fromkeys(graph.heads)
     for node in reversed(graph.nodes()):
         for place, entry in enumerate(node.inputs):
@@ -62,7 +62,7 @@ def rows(reads: Reads, arrays: Mapping[str, Any], plans: Mapping[str, BatchPlan]
 def _of_input(
     node: Symbol, place: int, needed: Reads | None, facts: Mapping[Symbol, Facts], data: Sequence[str]
 ) -> Reads | None:
-    """What the node reads of that input, to give the rows that are needed of itself."""
+    """Rows of that input that the node reads to give the rows that are needed of itself."""
     entry, params = node.inputs[place], node.params
     if node.kind == "dot" and place == 1 and not (params["transpose_a"] or params["transpose_b"]):
         return _columns(node.inputs[0], facts, data)

@@ -99,7 +99,7 @@ def fit(
 def prepare(
     self: "Module", batch: Batch, plans: bool = True, whole: bool = False, once: bool = False, is_own: bool = False
 ) -> Prepared:
-    """What `forward` does first: slices of this trainer, or of the `whole` batch; with `plans` their plans.
+    """Prepare what `forward` takes: slices of this trainer, or of the `whole` batch; with `plans` their plans.
 
     Of one that is for `once`, for a step, they may be left out where that costs less. One that `is_own`, held by
     nobody else, is not checked again if it was cut of checked rows.

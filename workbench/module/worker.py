@@ -90,7 +90,7 @@ class Worker:
 def cut(
     arrays: Mapping[str, Any], borders: Sequence[tuple[int, int]], known: Mapping[str, Facts]
 ) -> list[dict[str, Any]]:
-    """For each pair of borders the rows between them of each array, as views.
+    """Cut from each array the rows between each pair of borders, as views.
 
     Rows of csc and coo are cut from a csr copy, and are turned back where the graph takes them as they came.
     """

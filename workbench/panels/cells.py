@@ -44,7 +44,7 @@ def planned(folder: Path, _stamp: tuple[int, int]) -> Planned | None:
 
 
 def _name_of(cell: Mapping[str, Any], names: Iterable[str]) -> str:
-    """What tells a comparison from the others of its run."""
+    """Name that tells a comparison from the others of its run."""
     shown = [_said(name, cell[name]) for name in names]
     return ", ".join(filter(None, shown)) or "all"
 

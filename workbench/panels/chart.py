@@ -39,7 +39,7 @@ class Rows(Protocol):
 
     @property
     def outdated(self) -> Any:
-        """Which settings the rows are not of, in words."""
+        """Settings that the rows are not of, in words."""
 
     def observe(self, handler: Any, names: Any = ...) -> None:
         """Call when a trait changes."""

@@ -1,4 +1,4 @@
-"""What is shown of an exploration, as HTML: gains at a density, rows behind a cell, outliers. All text is escaped."""
+"""Results of an exploration as HTML: gains at a density, rows behind a cell, outliers. All text is escaped."""
 
 import html
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,7 +19,7 @@ NO_OUTLIERS = "Nothing lies off: all have a result, none was disturbed, and no r
 
 
 def gains_table(state: Exploration) -> str:
-    """What each configuration gains at the density asked for, and up to which density it gains what is asked for."""
+    """Table of the gain of each configuration at a density, and of the density up to which it gains a factor."""
     density = state.density
     found = list(_lines(state)) if density else []
     if not found or density is None:
@@ -42,7 +42,7 @@ def _lines(state: Exploration) -> Iterator[tuple[str, tuple[gains.Line, ...]]]:
 
 
 def _gain(line: gains.Line, density: float, factor: float) -> tuple[str, str]:
-    """What a configuration gains at a density, how that is known, what is doubtful; and how far a factor goes."""
+    """Gain of a configuration at a density, how that is known, what is doubtful; and how far a factor goes."""
     gain = gains.at_density(line, density)
     source = gain.source if gain.ratio and gain.source != gains.MEASURED else ""
     told = gain.text.removeprefix("✓ ") if line.doubt else gain.text

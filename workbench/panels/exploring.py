@@ -43,7 +43,7 @@ class Behind(NamedTuple):
 
 
 class Exploration(traitlets.HasTraits):
-    """What is looked at of the rows in `run`, a run folder or a file of rows (`run_folder.RunError` where it is none).
+    """Exploration of the rows in `run`, a run folder or a file of rows (`run_folder.RunError` where it is none).
 
     `rows` are those that all of `chosen` leaves, by the name of a filter what is chosen of its options. `density` and
     `factor` are asked about in the table of gains, `cell` is the name of one of `cells`.
@@ -83,7 +83,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def filters(self) -> list[Filter]:
-        """What may be filtered by, one of those that part the rows alike."""
+        """Settings that may be filtered by, one of those that part the rows alike."""
         found, parted = [], set()
         for name in ("density", *cells.LINE, *cells.GROUP, *cells.BEST):
             texts = [("" if _is_kept(row, name) else _text(name, row)) for row in self.every]
@@ -116,7 +116,7 @@ class Exploration(traitlets.HasTraits):
 
     @property
     def left(self) -> str:
-        """How many rows are shown, and what was chosen, in words."""
+        """Number of rows that are shown, and what was chosen, in words."""
         if not self.chosen:
             return f"All {words.plural(len(self.every), 'row')} of {self.run}."
         said = ", ".join(f"{_label(name)} {option}" for name, option in self.chosen.items())

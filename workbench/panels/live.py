@@ -1,4 +1,4 @@
-"""What follows the state: plan, status, progress, troubles, exported files; each line a widget and how to fill it."""
+"""Lines that follow the state: plan, status, progress, troubles, exported files; each a widget and how to fill it."""
 
 import html
 
@@ -14,7 +14,7 @@ BARS = {"finished": "success", "stopped": "warning", "failed": "danger"}
 
 
 def plan_line(state: LabState) -> str:
-    """What Run would do, or what is wrong with the choices."""
+    """Line on what Run would do, or what is wrong with the choices."""
     planned = state.planned
     if planned is None:
         lines = "<br>".join(map(html.escape, state.problem.splitlines()))
@@ -51,7 +51,7 @@ def outdated_line(state: LabState) -> str:
 
 
 def status_line(state: LabState) -> str:
-    """What the sweep is doing; read out by screen readers when it changes."""
+    """Line on what the sweep is doing; read out by screen readers when it changes."""
     sign, text = _status(state)
     return f'<div role="status" aria-live="polite" class="wb-status wb-{state.status}">{sign} {html.escape(text)}</div>'
 
@@ -71,7 +71,7 @@ def _status(state: LabState) -> tuple[str, str]:
 
 
 def progress_line(state: LabState) -> str:
-    """How many trials of which result, what is measured now, how long it takes still."""
+    """Line on how many trials have which result, what is measured now, how long it takes still."""
     if state.progress is None:
         return ""
     progress = state.progress
@@ -90,14 +90,14 @@ def trouble_box(state: LabState) -> str:
 
 
 def trouble(told: Trouble) -> str:
-    """What went wrong, its traceback folded where there is one."""
+    """Text on what went wrong, its traceback folded where there is one."""
     summary, details = (html.escape(text) for text in told)
     folded = f"<details><summary>Traceback</summary><pre>{details}</pre></details>" if details else ""
     return f'<div class="wb-problem" role="alert"><strong>{summary}</strong>{folded}</div>'
 
 
 def exported_line(state: LabState) -> str:
-    """Where the exported files are."""
+    """Line on where the exported files are."""
     if not state.exported:
         return ""
     files = ", ".join(f"<code>{html.escape(shorter(path))}</code>" for path in state.exported)

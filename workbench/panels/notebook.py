@@ -1,4 +1,4 @@
-"""What a notebook is run by: a person at a front end, or papermill; and which parameters it was given."""
+"""Runner of a notebook: a person at a front end, or papermill; and which parameters it was given."""
 
 import ast
 from collections.abc import Iterable, Mapping

@@ -15,7 +15,7 @@ CHOSEN = "choices.json"
 
 
 def differences(folder: Path, spec: Spec | None, choices: Mapping[str, Any]) -> str:
-    """In which choices the run in the folder differs from these, in words; "" where it is of these.
+    """Choices in which the run in the folder differs from these, in words; "" where it is of these.
 
     `spec` is the sweep of the choices, None where they cannot be measured. A run without a readable spec is not judged.
     """

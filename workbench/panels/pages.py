@@ -68,7 +68,7 @@ def _short(text: str) -> str:
 
 
 def break_evens(frame: pd.DataFrame) -> str:
-    """Where each sparse configuration stops beating dense, in time and in memory, or why that is not known."""
+    """Densities where each sparse configuration stops beating dense, in time and in memory, or why none is known."""
     rows = [
         (words.short_line(even.settings), MEASURES[measure][0], even.place or "none", even.sentence)
         for measure in MEASURES
@@ -106,7 +106,7 @@ def _standings(found: Mapping[str, Any], opened: str) -> str:
 
 
 def grounds(frame: pd.DataFrame) -> str:
-    """What the answer rests on, as a list."""
+    """Grounds of the answer, as a list."""
     items = "".join(f"<li>{html.escape(sentence)}</li>" for sentence in _grounds(advise(frame)))
     return f"<ul>{items}</ul>" if items else "<p>No rows yet.</p>"
 
@@ -117,7 +117,7 @@ def _grounds(advice: Advice) -> tuple[str, ...]:
 
 
 def counts(rows: Mapping[str, int]) -> str:
-    """How many rows of each status, with signs.
+    """Number of rows of each status, with signs.
 
     >>> counts({"ok": 3, "memory": 1})
     '✓ 3 ok, ▣ 1 memory'

@@ -1,4 +1,4 @@
-"""What Run would do: how many trials, of which configurations, what is measured already, and roughly how long."""
+"""Plan of what Run would do: how many trials, of which configurations, what is measured already, how long it takes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -39,7 +39,7 @@ class Planned:
 
     @property
     def without(self) -> str:
-        """How many cells are left out, and why, or why one of them is; "" where none is."""
+        """Number of cells that are left out, and why, or why one of them is; "" where none is."""
         if not self.left_out:
             return ""
         example = "for example: " if len(self.left_out) > 1 else ""
@@ -59,6 +59,6 @@ def _configurations(spec: Spec) -> tuple[str, ...]:
 
 
 def left(progress: Progress) -> str:
-    """How long a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
+    """Time that a run takes still, for after a comma; "" before enough trials ended, for the first ones compile."""
     seconds = progress.seconds_left if progress.alive and progress.done - progress.reused >= FEW else None
     return estimate.left(seconds, progress.seconds_left_most)

@@ -1,4 +1,4 @@
-"""What the panel shows of a chosen file first: its profile in a sentence, two small charts, and all numbers folded."""
+"""View of a chosen file: its profile in a sentence, two small charts, and all numbers folded."""
 
 import html
 
@@ -56,7 +56,7 @@ class ProfileView:
 
 
 def text_of(profiling: Profiling) -> str:
-    """What there is to say: the sentence of the profile with its key numbers, or why there is none yet."""
+    """Text of a profile: its sentence with the key numbers, or why there is none yet."""
     asked = profiling.asked
     if profiling.status == "done":
         facts = dict(profiles.facts(profiling.profile))

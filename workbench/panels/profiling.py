@@ -22,7 +22,7 @@ NATURAL = "guessed"
 
 
 class Asked(NamedTuple):
-    """What a profile is of: data set, what its source is called with, bytes to read, size and time of each file."""
+    """Subject of a profile: data set, what its source is called with, bytes to read, size and time of each file."""
 
     dataset: str
     parameters: dict[str, Any]
@@ -88,7 +88,7 @@ class Profiling(traitlets.HasTraits):
 
 
 def asked_of(choices: Mapping[str, Any]) -> Asked | None:
-    """What these choices read; None where it is no file, or where what is read is not sound or not complete yet."""
+    """Subject that these choices name; None where it is no file, or what is read is not sound or not complete yet."""
     if not files_of(choices["dataset"]) or files.problems(choices):
         return None
     chosen = relevant(choices)

@@ -89,7 +89,7 @@ def trials(study: LabState, most: int = 100) -> Shown:
 
 
 def gate(study: LabState) -> Shown:
-    """How many trials gave a result; `NoResultError`, which fails the notebook, when a sweep is over and none did.
+    """Count trials with a result; `NoResultError`, which fails the notebook, when a sweep is over and has none.
 
     Disturbed trials have results of memory, and say of time that it is not known.
     """

@@ -29,12 +29,12 @@ class RunPicker:
 
     @property
     def value(self) -> str:
-        """What is chosen; "" where there is nothing."""
+        """Run that is chosen; "" where there is none."""
         return self.widget.value or ""
 
     @property
     def known(self) -> tuple[str, ...]:
-        """What is offered."""
+        """Runs that are offered."""
         return tuple(self.widget.options)
 
     def show(self, run: str) -> None:

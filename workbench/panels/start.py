@@ -39,7 +39,7 @@ class Start:
 
     @property
     def view(self) -> View | None:
-        """What is shown."""
+        """View that is shown."""
         return self.views.get(self.buttons.value)
 
     def open(self) -> None:
@@ -56,7 +56,7 @@ class Start:
             self.view.paint()
 
     def _forget(self) -> None:
-        """What went wrong before is over with what the user asks for next."""
+        """Forget what went wrong before, as the user asks for the next thing."""
         self.trouble.value = ""
 
     def _tell(self, error: Exception, what: str) -> None:

@@ -148,7 +148,7 @@ class LabState(traitlets.HasTraits):
 
     @property
     def following(self) -> str:
-        """Which choices follow the data set or its profile, in words; "" where the sweep was given."""
+        """Choices that follow the data set or its profile, in words; "" where the sweep was given."""
         return "" if self._given_spec else suited.following(self.choices, self.filled)
 
     @property
@@ -184,7 +184,7 @@ class LabState(traitlets.HasTraits):
 
     @property
     def counts(self) -> Counter:
-        """How many rows there are of each status."""
+        """Number of rows of each status."""
         return Counter(row["status"] for row in self.rows)
 
     def attach(self) -> None:
@@ -271,7 +271,7 @@ def file_stamp(path: Path) -> tuple[int, int]:
 
 
 def trouble_of(error: Exception, what: str) -> Trouble:
-    """What is shown where `what` failed."""
+    """Trouble that is shown where `what` failed."""
     details = "" if isinstance(error, TOLD) else "".join(traceback.format_exception(error))
     return Trouble(f"{what} failed: {error}", details)
 

@@ -15,7 +15,7 @@ Anchors = Mapping[int, str]
 
 
 def headlines(group: cells.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors) -> list[dict[str, Any]]:
-    """What the template shows of each measure: its name, the number, where, the finding, and where the rows stand."""
+    """Headline of each measure for the template: its name, the number, where, the finding, and where the rows are."""
     return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
 
 
@@ -57,7 +57,7 @@ def _table(found: Standings, anchors: Anchors) -> dict[str, Any]:
 
 
 def _place(place: Place, anchors: Anchors, usual: float | None) -> dict[str, str]:
-    """What one place shows: sign and word of its mark, the quantity, doubts, and its row's place.
+    """Entry of one place: sign and word of its mark, the quantity, doubts, and its row's place.
 
     Doubts are about times, which have a `usual` deviation.
     """

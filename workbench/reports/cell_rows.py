@@ -65,7 +65,7 @@ def _line(row: cells.Row, anchor: str, group: int | None, usual: float) -> dict[
 
 
 def _order(value: Any) -> str:
-    """What a column is sorted by."""
+    """Key that a column is sorted by."""
     return "" if value is None else f"{value:.9g}"
 
 

@@ -1,4 +1,4 @@
-"""From run folders, or files of rows, to a report or a table: what the command line and the panel both do."""
+"""Export of run folders, or files of rows, to a report or a table: what the command line and the panel both do."""
 
 import json
 import tempfile
@@ -24,7 +24,7 @@ FLAT = ("text", "integer", "number", "flag")
 
 
 class ExportError(ValueError):
-    """What cannot be written; the message says what can, or what is missing."""
+    """Export that cannot be written; the message says what can, or what is missing."""
 
 
 def frame_of(runs: Runs) -> pd.DataFrame:
@@ -47,7 +47,7 @@ def machine_of(run: str | Path) -> dict:
 
 
 def title_of(run: str | Path) -> str:
-    """What the run's spec says it is about, else the run's name."""
+    """Title that the run's spec gives, else the run's name."""
     run = Path(run)
     if not (run / run_folder.SPEC).exists():
         return run.stem

@@ -83,7 +83,7 @@ def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
 
 
 def _halving(rows: list[Row]) -> str:
-    """How long settings were tried, where some had less time than others."""
+    """Sentence on how long settings were tried, where some had less time than others."""
     short = sorted({row["seconds_rung"] for row in rows if known(row["seconds_rung"])})[:-1]
     if not short:
         return ""
@@ -95,7 +95,7 @@ def _halving(rows: list[Row]) -> str:
 
 
 def method(found: list[Found]) -> str:
-    """What holds of all cases, in words."""
+    """Method that holds of all cases, in words."""
     rows = [row for case in found for entry in case.entries for row in entry.settings]
     limits = sorted({row["seconds_limit"] for row in rows})
     threads = sorted({row["threads"] for row in rows})

@@ -71,7 +71,7 @@ def _bars(figure: Figure, axes: Axes) -> Iterator[Markup]:
 
 
 def on_page(figure: Figure, x: float, y: float) -> tuple[float, float]:
-    """Where a point in pixels from the lower left is in the SVG, whose unit is a point, from the upper left."""
+    """Place in the SVG, whose unit is a point, from the upper left, of a point in pixels from the lower left."""
     scale = POINTS_A_INCH / figure.dpi
     return x * scale, figure.get_figheight() * POINTS_A_INCH - y * scale
 

@@ -1,4 +1,4 @@
-"""How the numbers of a report came about, for readers who want to judge them."""
+"""Method of the numbers of a report, for readers who want to judge them."""
 
 from collections.abc import Iterator, Sequence
 
@@ -57,6 +57,6 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
 
 
 def _span(counts: Sequence[int], noun: str) -> str:
-    """How many there are, from the least to the most."""
+    """Count of things, from the least to the most."""
     least, most = min(counts), max(counts)
     return words.plural(most, noun) if least == most else f"{least} to {words.plural(most, noun)}"

@@ -1,4 +1,4 @@
-"""What the pages of reports are made with: the templates of this folder, their filters, tables, and inline charts."""
+"""Tools that pages of reports are made with: the templates of this folder, their filters, tables, and inline charts."""
 
 import io
 import re

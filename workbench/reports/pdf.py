@@ -12,7 +12,7 @@ OPTIONS = ("--headless", "--disable-gpu", "--disable-background-networking", "--
 
 
 class PrintError(RuntimeError):
-    """There is no browser that prints, or it did not; the message says what to do."""
+    """Failure to print: there is no browser that prints, or it did not; the message says what to do."""
 
 
 def browser() -> str:

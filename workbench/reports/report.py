@@ -87,7 +87,7 @@ def markdown(
 
 
 def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any]) -> dict[str, Any]:
-    """What both forms of the report say."""
+    """Content that both forms of the report have."""
     pooled = cells.latest(frame)
     groups = cells.groups(pooled)
     rows = [row for group in groups for row in group.rows]

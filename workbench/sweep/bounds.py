@@ -1,4 +1,4 @@
-"""How fast each phase of a step could be on this machine: the bounds of its kernels.
+"""Bounds of each phase of a step on this machine: those of its kernels.
 
 What the machine allows (`measure.roofs`) is measured once a run, in a process of its own, when the first row asks for
 it. Bounds are known of steps that run kernel by kernel on the CPU, of models whose scores are X @ W and nothing else.
@@ -48,7 +48,7 @@ class Bounds:
         return of_row(cell, row, on) if on else None
 
     def _roofs_on(self, threads: int) -> Roofs | None:
-        """What the machine allows on so many threads; None where measuring it failed: a sweep goes on without."""
+        """Roofs of the machine on so many threads; None where measuring them failed: a sweep goes on without."""
         started = time.monotonic()
         try:
             process, connection = child.start(self.context(), ROOFS, {"threads": [threads]})

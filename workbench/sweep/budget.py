@@ -1,4 +1,4 @@
-"""What a sweep has taken, and whether a trial still ends in the time that it may take."""
+"""Budget of a sweep: what it has taken, and whether a trial still ends in time."""
 
 import time
 from typing import final

@@ -43,7 +43,7 @@ class Checked:
 
     @property
     def reason(self) -> str:
-        """Which stage is wrong by how much, or ""."""
+        """Reason why it is wrong, the stage and by how much, or ""."""
         bad = {stage: error for stage, error in self.errors.items() if not error <= self.allowed}
         listed = ", ".join(f"{stage} by {error:.2g}" for stage, error in bad.items())
         return f"Wrong against the float64 reference: {listed}; allowed is {self.allowed:g}." if bad else ""

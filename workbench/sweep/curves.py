@@ -1,4 +1,4 @@
-"""What a trial keeps of a training as it goes: its losses step by step, and after which epochs its quality is told."""
+"""Curves that a trial keeps of a training: its losses step by step, and after which epochs its quality is told."""
 
 from collections.abc import Iterable
 from typing import Any

@@ -1,4 +1,4 @@
-"""What a sweep would be before it runs: how many cells and trials, about how long, about how much memory.
+"""Estimate of a sweep before it runs: how many cells and trials, about how long, about how much memory.
 
 Cells are counted without being made: whether a combination means anything depends on few of its settings, and every
 value of the others multiplies it. A spec of a million cells is counted in milliseconds.
@@ -42,7 +42,7 @@ SECONDS_OVERHEAD = 1.2
 
 @dataclass(frozen=True)
 class Size:
-    """How much a spec asks for: cells, rounds at most, what is left out by reason, what was completed, cells by kind.
+    """Size of a sweep: cells, rounds at most, what is left out by reason, what was completed, cells by kind.
 
     The cells of `kinds` have the largest value of every axis that is free.
     """
@@ -122,7 +122,7 @@ def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float
 
 
 def between(seconds: tuple[float, float]) -> str:
-    """At least and at most so many seconds, for people.
+    """Span of seconds, least and most, for people.
 
     >>> between((48, 200)), between((60, 200)), between((5400, 9000)), between((200, 201))
     ('50 s to 3 minutes', '1 to 3 minutes', '1.5 to 2.5 hours', '3 minutes')
@@ -135,7 +135,7 @@ def between(seconds: tuple[float, float]) -> str:
 
 
 def left(seconds: float | None, most: float | None) -> str:
-    """How long it takes still, for after a comma; "" where that is not known.
+    """Time that it takes still, for after a comma; "" where that is not known.
 
     >>> left(48, 200), left(48, 48), left(None, None)
     ('about 50 s left, at most 3 minutes', 'about 50 s left', '')
@@ -147,7 +147,7 @@ def left(seconds: float | None, most: float | None) -> str:
 
 
 def spent(seconds: float, budget: float | None) -> str:
-    """How much of its budget a sweep has taken; "" for one without.
+    """Share of its budget that a sweep has taken; "" for one without.
 
     >>> spent(87.4, 150.0), spent(87.4, None)
     ('87 of 150 s spent', '')

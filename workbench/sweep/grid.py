@@ -1,4 +1,4 @@
-"""From a spec's axes to cells: every combination, less the impossible ones, each with its reason; dense ones twice."""
+"""Expansion of a spec's axes into cells: every combination but the impossible ones, with reasons; dense ones twice."""
 
 import hashlib
 import importlib.util
@@ -33,7 +33,7 @@ class Grid:
 
 
 def why_dropped(cell: Cell) -> str:
-    """Why a combination of settings means nothing, or "" when it is a cell."""
+    """Reason why a combination of settings means nothing, or "" when it is a cell."""
     if cell.width is not None and not models.get(cell.model).allows(cell.width):
         return f"The {cell.model} model has {models.get(cell.model).widths}."
     needed = [axis for axis in FILES if data.get(cell.dataset).parameters.get(axis) is inspect.Parameter.empty]
@@ -54,7 +54,7 @@ def why_dropped(cell: Cell) -> str:
 
 
 def _why_not_here(cell: Cell) -> str:
-    """Why this machine cannot run so many trainers, or ""."""
+    """Reason why this machine cannot run so many trainers, or ""."""
     if cell.trainers > threads_of(cell):
         return f"{cell.trainers} trainers need a thread each; there are {threads_of(cell)}."
     if importlib.util.find_spec("distributed") is None:
@@ -158,7 +158,7 @@ def twins(cell: Cell) -> list[Cell]:
 
 
 def threads_of(cell: Cell) -> int:
-    """How many threads the trials of a cell may use."""
+    """Number of threads the trials of a cell may use."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     return cell.threads or cores or 1
 

@@ -1,4 +1,4 @@
-"""Which run folder a sweep goes into: one folder has one sweep at a time, and rows of others in it are not shown."""
+"""Run folder of a sweep: one folder has one sweep at a time, and rows of others in it are not shown."""
 
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,7 @@ from workbench.sweep.spec import Spec
 
 
 def measured(spec: Spec) -> dict[str, Any]:
-    """What of a spec decides results: all but its name, what is said about it, and the order of what is measured."""
+    """Parts of a spec that decide results: all but its name, what is said about it, and the order of measuring."""
     axes = {axis: frozenset(values) for axis, values in spec.axes.items()}
     contenders = frozenset(frozenset(contender.items()) for contender in spec.contenders)
     return spec.model_dump(exclude={"name", "description"}) | {"axes": axes, "contenders": contenders}
@@ -43,7 +43,7 @@ def _name_of(folder: Path) -> str:
 
 
 def taken_over(folder: Path, spec: Spec) -> str:
-    """What becomes of the rows of another sweep in `folder` when this one is started there; "" where there are none."""
+    """Sentence on the rows of another sweep in `folder` when this one is started there; "" where there are none."""
     rows = stored(folder)
     if not rows or holds(folder, spec):
         return ""
@@ -79,7 +79,7 @@ def _is_alive(folder: Path) -> bool:
 
 
 def of(spec: Spec, folder: Path, reused: int) -> Path:
-    """Where to start a sweep that would go into `folder`, of whose rows `reused` answer it.
+    """Folder to start a sweep in that would go into `folder`, of whose rows `reused` answer it.
 
     That is the folder itself where it holds this sweep, rows that answer it, or none at all. Else it stays as it is:
     another run of the same name that holds this sweep is resumed, or a folder NAME-2, NAME-3, ... is new.

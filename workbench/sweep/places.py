@@ -1,4 +1,4 @@
-"""Where agents are started, as the commands that start them: `local:N`, `ssh:HOST,HOST`, `slurm:N`, a Dask scheduler.
+"""Commands that start agents in a place: `local:N`, `ssh:HOST,HOST`, `slurm:N`, a Dask scheduler.
 
 An agent is a program that reads JSON from its input and writes JSON to its output (`workbench.cluster.agent`). So a
 machine needs no port that is open and no service: ssh carries both, encrypted, for whoever may log in; srun carries
@@ -79,7 +79,7 @@ def places(where: str, program: Sequence[str] = AGENT) -> list[Place]:
 
 
 def _count(where: str) -> int:
-    """How many agents local:N and slurm:N stand for; slurm alone for one on each node of the allocation."""
+    """Number of agents that local:N and slurm:N stand for; slurm alone for one on each node of the allocation."""
     kind, _, number = where.partition(":")
     number = number or (os.environ.get(NODES, "") if kind == "slurm" else "")
     if not (number.isdecimal() and 1 <= int(number) <= MOST):

@@ -1,4 +1,4 @@
-"""What the fork server loads before the first trial, so that a child starts with it: libraries, and Numba's compiler.
+"""Modules that the fork server loads before the first trial, so that a child starts with them: libraries and Numba.
 
 Only a serial kernel runs here: a process that has started OpenMP's threads must not fork (a test watches that). Objects
 that are there by now are kept from the garbage collector, which would look through all of them in every child.

@@ -48,7 +48,7 @@ class Problem:
 
     @functools.cached_property
     def facts(self) -> dict[str, Any]:
-        """What the data has of what models may need besides X and y (`models.NEEDS`); None where it has not."""
+        """Facts of the data that models may need besides X and y (`models.NEEDS`); None where it has not the fact."""
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
@@ -62,7 +62,7 @@ class Problem:
 
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:
-    """What a data set has of what models may need besides X and labels, by the names of `models.NEEDS`."""
+    """Facts of a data set that models may need besides X and labels, by the names of `models.NEEDS`."""
     graph = None if dataset.graph is None else Nodes(dataset.x, dataset.graph)
     return {"fields": dataset.facts.get("fields"), "graph": graph}
 
@@ -73,7 +73,7 @@ def is_synthetic(dataset: str) -> bool:
 
 
 def why_not_of(model: Model, dataset: str) -> str:
-    """Why data of that name lacks what the model needs, as far as the name tells, or ""."""
+    """Reason why data of that name lacks what the model needs, as far as the name tells, or ""."""
     if missing := [name for name in model.needs if name not in data.get(dataset).gives]:
         having = ", ".join(name for name in data.names() if missing[0] in data.get(name).gives) or "none"
         return f"The {model.name} model needs data with {NEEDS[missing[0]]}; {dataset} has none. There is: {having}."
@@ -110,7 +110,7 @@ def make_problem(cell: Cell) -> Problem:
 
 
 def targets(dataset: data.Dataset, model: Model, width: int, dtype: DTypeLike) -> np.ndarray:
-    """What the model is trained towards at that width; `DataError` where the labels cannot give it."""
+    """Targets of the model at that width; `DataError` where the labels cannot give them."""
     if dataset.facts.get("implicit") and model.target != "implicit":
         able = [name for name in models.names() if models.get(name).target == "implicit"]
         what = f"{dataset.source} says what users took and rates nothing, so each label is 1"
@@ -124,7 +124,7 @@ def _typed(x, dtype: np.dtype):
 
 
 def _parameters(cell: Cell) -> dict:
-    """What the data of a cell depends on, and nothing else, so that cells share what was made."""
+    """Settings that the data of a cell depends on, and nothing else, so that cells share what was made."""
     needed = ("dataset", "rows", "features", "density", "seed")
     drawn = is_synthetic(cell.dataset)
     values = {name: getattr(cell, name) for name in settings.names(goes_to="data")}
@@ -154,7 +154,7 @@ def _code() -> str:
 
 
 def parameters_of_file(settings_of_cell: Mapping[str, Any]) -> dict[str, Any]:
-    """What the source of a data set is called with, where it reads a file of the user's (`DataError`)."""
+    """Parameters that the source of a data set is called with, where it reads a file of the user's (`DataError`)."""
     source = data.get(settings_of_cell["dataset"])
     named = {name: settings_of_cell.get(name) for name in OF_FILE if name in source.parameters}
     named = {name: value for name, value in named.items() if value is not None}

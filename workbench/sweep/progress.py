@@ -1,4 +1,4 @@
-"""How far a run is: what its supervisor writes at least once a second, and what readers make of it."""
+"""Progress of a run: what its supervisor writes at least once a second, and what readers make of it."""
 
 import platform
 import time
@@ -16,7 +16,7 @@ SECONDS_START = 60.0
 
 @dataclass
 class Progress:
-    """How far a run is. `state` is starting, running, finished, stopped or failed (`message` says why).
+    """Progress of a run. `state` is starting, running, finished, stopped or failed (`message` says why).
 
     `current` has the settings of the cell at work, `current_key` is its key, empty between trials, `contender` is what
     is compared there; `stage` says what is done with it since `stage_since`, by the clock of `heartbeat`, and `round`
@@ -61,7 +61,7 @@ class Progress:
 
     @property
     def now(self) -> str:
-        """What it does now, in words; empty where it does not say.
+        """Text of what it does now; empty where it does not say.
 
         >>> cell = {"contender": "CSR ours", "current_key": "5eed"}
         >>> Progress("x", stage="measuring", round=3, rounds=12, stage_since=60.0, heartbeat=64.2, **cell).now
@@ -79,7 +79,7 @@ class Progress:
 
     @property
     def by_agent(self) -> list[str]:
-        """What agents do now, a line each, and how many comparisons wait; empty for a run on this machine alone.
+        """Lines on what agents do now, one each, and how many comparisons wait; none for a run on this machine alone.
 
         >>> Progress("x", agents={"node1": "format=csr"}, waiting=3).by_agent
         ['node1: format=csr', '3 comparisons wait']

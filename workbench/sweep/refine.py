@@ -1,4 +1,4 @@
-"""What a sweep adds by itself: cells at densities around each break-even, until it is known as well as asked."""
+"""Cells that a sweep adds by itself: at densities around each break-even, until it is known as well as asked."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any

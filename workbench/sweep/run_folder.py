@@ -40,7 +40,7 @@ class RunError(RuntimeError):
 
 
 class NoRunError(RunError, LookupError):
-    """There is no such run; the message lists those there are."""
+    """Unknown run; the message lists those there are."""
 
 
 def replace_file(path: Path, text: str) -> None:
@@ -71,7 +71,7 @@ def write(folder: Path, progress: Progress) -> None:
 
 
 def why(error: OSError) -> str:
-    """What the system says of a failure, and of which file: "No space left on device: runs/x/trials.jsonl".
+    """Reason of a failure by the system, and of which file: "No space left on device: runs/x/trials.jsonl".
 
     >>> why(OSError(28, "No space left on device", "runs/x/trials.jsonl"))
     'No space left on device: runs/x/trials.jsonl'
@@ -80,7 +80,7 @@ def why(error: OSError) -> str:
 
 
 def read(folder: str | Path) -> Progress:
-    """How far the run in `folder` is; a supervisor that died without a word shows as failed. `RunError` if no run."""
+    """Progress of the run in `folder`; a supervisor that died without a word shows as failed. `RunError` if no run."""
     path = Path(folder) / PROGRESS
     try:
         progress = Progress(**json.loads(path.read_text(encoding="utf-8")))
@@ -115,7 +115,7 @@ def _last_line(log: Path) -> str:
 
 
 def identity(folder: Path) -> str:
-    """What the rows of a run name as theirs, made when first asked for: folder and time.
+    """Identity by which rows name the run as theirs, made when first asked for: folder and time.
 
     The time is in it because folders are used again, and rounds of two runs must never be taken for one another.
     """
@@ -135,7 +135,7 @@ def read_spec(folder: str | Path) -> Spec:
 
 
 def where(folder: str | Path) -> str:
-    """Where the agents of the run in `folder` are, as it was started; "" where this machine alone measures."""
+    """Place of the agents of the run in `folder`, as it was started; "" where this machine alone measures."""
     path = Path(folder) / CLUSTER
     return path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
@@ -159,7 +159,7 @@ def rows(folder: str | Path) -> list[dict]:
 
 
 def dropped(folder: str | Path) -> dict[str, int]:
-    """How many combinations of settings the run in `folder` left out, by reason; none before it was planned."""
+    """Number of combinations that the run in `folder` left out, by reason; none before it was planned."""
     plan = Path(folder) / PLAN
     return json.loads(plan.read_text(encoding="utf-8"))["dropped"] if plan.exists() else {}
 

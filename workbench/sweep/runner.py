@@ -58,7 +58,7 @@ class Supervisor:
 
     @functools.cached_property
     def context(self) -> ForkServerContext:
-        """What children are started from."""
+        """Context that children are started from."""
         return child.fork_server(["workbench.sweep.preload"])
 
     def beat(self) -> None:

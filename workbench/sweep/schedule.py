@@ -188,13 +188,13 @@ class Course:
         return rounds_due(decision, self.measured, self.most)
 
     def trials(self, rounds: int) -> int:
-        """How many trials so many rounds are."""
+        """Number of trials of so many rounds."""
         return rounds * len(self.running())
 
 
 @dataclass
 class Schedule:
-    """What a run has to do, how much of it was done before, and the settings that were left out, by reason."""
+    """Work of a run, how much of it was done before, and the settings that were left out, by reason."""
 
     courses: list[Course] = field(default_factory=list)
     reused: int = 0
@@ -248,7 +248,7 @@ class Schedule:
 
     @property
     def round_at_work(self) -> tuple[int, int]:
-        """Which round of its comparison is at work, from 1, and how many there are at most; zeros before the first."""
+        """Number, from 1, of the round of its comparison at work, and the most there are; zeros before the first."""
         return (self.working.measured, self.working.most) if self.working is not None else (0, 0)
 
     def trials_due(self) -> int:

@@ -1,4 +1,4 @@
-"""What code a cell's result depends on: edited code makes old rows stale, and only those that it computed."""
+"""Code that a cell's result depends on: edited code makes old rows stale, and only those that it computed."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,7 +21,7 @@ ON_CUDA = frozenset({"workbench.train.device"})
 
 
 def work_of(cell: Cell, usual: str) -> str:
-    """What the child of a trial calls, "module:function": the `usual`, or what starts several trainers."""
+    """Function that the child of a trial calls, "module:function": the `usual`, or what starts several trainers."""
     return usual if cell.trainers == 1 else "workbench.cluster.trial:answers"
 
 
@@ -37,7 +37,7 @@ def roots_of(cell: Cell) -> frozenset[str]:
 
 
 def kernels_of(cell: Cell) -> dict[str, str]:
-    """Which kernel does the product, the loss, the gradient and the update of a step, by the phase that it is timed in.
+    """Kernels of the product, the loss, the gradient and the update of a step, by the phase that they are timed in.
 
     A fused gradient is in the update's; models with more than one product have these for that of X.
     """

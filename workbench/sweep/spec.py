@@ -94,7 +94,7 @@ class Cell(_Cell):
 
 
 class Measure(pydantic.BaseModel):
-    """How long each trial is measured, and how often; the defaults suit steps of 10 us to 30 ms.
+    """Settings of measuring each trial, how long and how often; the defaults suit steps of 10 us to 30 ms.
 
     Rounds are added up to `rounds` where a comparison is not decided before; fewer than four decide nothing. A sweep
     waits `seconds_quiet` in all for other programs to leave the cores alone. In a `race` contenders that are surely
@@ -123,7 +123,7 @@ class Measure(pydantic.BaseModel):
 
 
 class Limits(pydantic.BaseModel):
-    """What one trial may take, and the whole sweep.
+    """Limits of one trial, and of the whole sweep.
 
     `bytes_cell` None is 80 % of the memory available when the sweep starts. After `seconds_sweep`, where it is given,
     no round is begun, and of a race no trial that would end later.
@@ -190,7 +190,7 @@ def unknown(what: str, came: str, known: list[str]) -> str:
 
 
 def _nearest(misspelt: str, known: Iterable[str]) -> str:
-    """What a misspelt name may have been meant to be, as a question; nothing where no name is near."""
+    """Question whether a near name was meant by a misspelt one; nothing where no name is near."""
     return "".join(f" Did you mean {name!r}?" for name in difflib.get_close_matches(misspelt, list(known), 1))
 
 

@@ -46,7 +46,7 @@ def _supervise_locked(folder: Path, is_asked_to_stop: threading.Event, make: Mak
 
 
 def _message(error: Exception) -> str:
-    """Why a sweep failed, for those who watch it."""
+    """Message on why a sweep failed, for those who watch it."""
     if isinstance(error, OSError):
         return f"{run_folder.why(error)}. Mend that and start the sweep again; all rows before are kept."
     return f"{type(error).__name__}: {error}"

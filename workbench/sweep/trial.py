@@ -41,7 +41,7 @@ class _Ended(Exception):  # noqa: N818 - control flow, not an error
 
 
 def answers(request: dict) -> Iterator[dict]:
-    """What the process of a trial sends: {"stage": ...} as each stage begins, and at last the row.
+    """Answers of the process of a trial: {"stage": ...} as each stage begins, and at last the row.
 
     `request` has cell, measure and bytes_limit. It may have busy_most, the share of the cores above which other
     programs end the trial before its epochs; seconds_limit, so long after `started` (`time.monotonic`) it ends with
@@ -92,7 +92,7 @@ def require_device(device: str, found: devices.Gpu | None = None) -> dict:
 
 
 def no_device(found: devices.Gpu) -> str:
-    """Why there is no CUDA device, as a sentence."""
+    """Reason why there is no CUDA device, as a sentence."""
     return f"No CUDA device: {found.reason.removeprefix('no CUDA device: ')}."
 
 

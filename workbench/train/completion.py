@@ -1,4 +1,4 @@
-"""What is not said of how to compute: engine, gradient and update that suit the settings that are given.
+"""Completion of how to compute, where it is not said: engine, gradient and update that suit the given settings.
 
 >>> complete({"format": "row_sparse"})[1]
 ('format = row_sparse: engine ours, gradient dense, update standard completed',)

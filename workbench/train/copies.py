@@ -1,4 +1,4 @@
-"""What a training on a device has in hand: batches that were copied there, and the times of a step's phases."""
+"""State of a training on a device: batches that were copied there, and the times of a step's phases."""
 
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,7 +11,7 @@ from kernels.sessions import Beside, Session
 
 
 def arrays_of(x: Any) -> tuple[np.ndarray, ...]:
-    """What is copied of X: the array itself, or indptr from 0 on, indices and data."""
+    """Arrays of X that are copied: the array itself, or indptr from 0 on, indices and data."""
     return (x,) if isinstance(x, np.ndarray) else (x.indptr - x.indptr[0], x.indices, x.data)
 
 
@@ -31,7 +31,7 @@ class Copied:
 
     @property
     def row_lengths(self) -> Lengths:
-        """What the plan knows of the entries of rows."""
+        """Lengths of rows, as the plan knows them."""
         return UNKNOWN if self.plan is None else Lengths.of_rows(self.plan)
 
     @property
@@ -63,7 +63,7 @@ class DeviceLaps:
         self.session, self.marks = session, [("", session.mark())]
 
     def lap(self, phase: str) -> None:
-        """What was queued since the last lap is of `phase`."""
+        """Count what was queued since the last lap to `phase`."""
         self.marks.append((phase, self.session.mark()))
 
     def seconds(self) -> dict[str, float]:

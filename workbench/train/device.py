@@ -151,7 +151,7 @@ class DeviceRun(Training):
     # What is asked of a training
 
     def densified(self) -> list[dict]:
-        """What these settings make dense on the way, of which shape and bytes: nothing for most."""
+        """Arrays that these settings make dense on the way, of which shape and bytes: none for most."""
         conversions, value = [], self.dtype.itemsize
         if self.setup.update == "standard" and self.setup.gradient == "row_sparse":
             conversions.append(("gradient for the standard update", (self.features, self.width)))

@@ -29,7 +29,7 @@ calls have the same batches on any machine."""
 
 
 class Steps(Protocol):
-    """What calls do, and what is kept for it beside the parameters."""
+    """Steps that calls do, and what is kept for them beside the parameters."""
 
     @property
     def nbytes(self) -> int:

@@ -1,4 +1,4 @@
-"""What a step was: its loss, and where its time went."""
+"""Events of steps: the loss, and where the time went."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ class StepEvent:
 
     @property
     def steps(self) -> int:
-        """How many steps it is."""
+        """Number of steps that the event stands for."""
         return 1 if self.losses is None else len(self.losses)
 
     @property
@@ -64,7 +64,7 @@ PHASE_OF = {"plan": "gradient", "forward": "forward", "loss": "loss", "backward"
 
 
 def by_part(laps: Laps | None) -> Callable[[Any], None] | None:
-    """What the executor calls after each of its steps."""
+    """Function that the executor calls after each of its steps."""
     if laps is None:
         return None
     seconds = laps.seconds

@@ -1,4 +1,4 @@
-"""How the steps of a training on a device are launched: what `DeviceRun` asks of either way."""
+"""Launches of the steps of a training on a device: what `DeviceRun` asks of either way."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence

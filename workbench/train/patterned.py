@@ -92,7 +92,7 @@ class Sparse(Patterned):
         self.array[places] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """Its values: it has the places of the matrix."""
+        """Values of the gradient: it has the places of the matrix."""
         return gradient.data
 
     def for_update(self, gradient: Any) -> np.ndarray:
@@ -100,7 +100,7 @@ class Sparse(Patterned):
         return gradient.data
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """In place: the executor goes on with the matrix that it was bound to."""
+        """Move the pattern in place: the executor goes on with the matrix that it was bound to."""
         for array in (self.array, *states):
             array[...] = moved_values(array, origin)
         self.pattern = pattern
@@ -137,11 +137,11 @@ class Masked(Patterned):
         return self.mask.nbytes + self.keys.nbytes + self.pattern.nbytes
 
     def write(self, places: np.ndarray, values: np.ndarray) -> None:
-        """Where these places are in the matrix."""
+        """Write values at these places of the matrix."""
         self.array.reshape(-1)[self.keys[places]] = values
 
     def at_places(self, gradient: Any) -> np.ndarray:
-        """What a dense matrix has there."""
+        """Values of a dense gradient at the places of the pattern."""
         return gradient.reshape(-1)[self.keys]
 
     def for_update(self, gradient: Any) -> np.ndarray:
@@ -149,7 +149,7 @@ class Masked(Patterned):
         return np.multiply(gradient, self.mask, out=gradient)
 
     def move(self, pattern: Pattern, origin: np.ndarray, states: Sequence[np.ndarray]) -> None:
-        """Where the values are in the matrix, and in states of its shape."""
+        """Move the values in the matrix, and in states of its shape."""
         tables = (self.array, *states)
         moved = [moved_values(self.at_places(table), origin) for table in tables]
         self._take(pattern)

@@ -1,4 +1,4 @@
-"""What a training on the host has in hand: batches that were prepared for a step."""
+"""State of a training on the host: batches that were prepared for a step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field

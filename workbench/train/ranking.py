@@ -1,4 +1,4 @@
-"""How good the order is that a model gives items for users: measures on items held out, those trained on left out."""
+"""Quality of the order of items for users: measures on items held out, those trained on left out."""
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -47,7 +47,7 @@ def measured(
 
 
 def _first_of(measure: Callable) -> float:
-    """How many items the measure looks at; infinite where it does not say."""
+    """Number of items that the measure looks at; infinite where it does not say."""
     return getattr(measure, "keywords", {}).get("k", math.inf)
 
 
@@ -92,7 +92,7 @@ def _parts(scores_of: Scorer, fields: Sequence[int], *rows: Any) -> Iterator[tup
 
 
 def _matrix(x: Any, fields: Sequence[int]) -> scipy.sparse.csr_array:
-    """Which user has which item: csr [users, items] of ones."""
+    """Matrix of the items that each user has: csr [users, items] of ones."""
     pairs = pairs_of(x, fields)
     matrix = scipy.sparse.csr_array((np.ones(len(pairs[0]), np.float32), pairs), shape=tuple(fields))
     matrix.sum_duplicates()

@@ -85,7 +85,7 @@ class Run(Training):
         return "dense" if self.setup.format == "dense" else one.format
 
     def _others(self, batch: data.Batch) -> dict[str, Any]:
-        """What the batch has beside X, as the graph takes it."""
+        """Arrays of the batch beside X, as the graph takes them."""
         others, converted = {}, {}
         for one in self.model.inputs(self.given, len(batch.rows_index)):
             array = batch.others[one.name]
@@ -279,7 +279,7 @@ class Run(Training):
         return self.scorer.forward(x=formats.to_format(batch.x, self.setup.format), **self._others(batch))[0]
 
     def densified(self) -> list[dict]:
-        """What is made dense: by the graph, for a standard update, and for batches of the dense baseline."""
+        """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""
         conversions = [(fact.name, fact.shape, fact.bytes_densified) for fact in self.executor.inference.densified]
         for parameter in (one for one in self.parameters if one.touched):
             array = self.arrays[parameter.name]

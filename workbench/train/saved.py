@@ -63,7 +63,7 @@ def load_state_dict(run: "Run", arrays: Mapping[str, Any]) -> None:
 
 
 def _of_dual(run: "Run") -> dict[str, np.ndarray]:
-    """What dual ascent keeps; nothing for other trainings."""
+    """State of dual ascent; nothing for other trainings."""
     steps = run.calls.steps if run.calls else None
     return steps.state() if isinstance(steps, DualSteps) else {}
 

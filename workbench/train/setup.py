@@ -1,4 +1,4 @@
-"""How to train, and which settings go together."""
+"""Setup of a training, and which settings go together."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, make_dataclass
@@ -36,7 +36,7 @@ _Setup: Any = make_dataclass("_Setup", _FIELDS, frozen=True)
 
 @dataclass(frozen=True)
 class Setup(_Setup):
-    """How to train: what X, the gradient and the update are held in and computed by.
+    """Settings of a training: the formats of X, the gradient and the update, and what computes them.
 
     It has the settings of the table that go to a setup, the `options` of the optimizer by name, and `last`, which says
     what becomes of rows that fill no batch, as in `data.Batches`.
@@ -79,7 +79,7 @@ class Setup(_Setup):
 
 
 def why_impossible(setup: Setup) -> str:
-    """Why the format, engine, gradient and update do not go together, or "" when they do."""
+    """Reason why the format, engine, gradient and update do not go together, or "" when they do."""
     for name in ("device", "launch"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
@@ -142,7 +142,7 @@ def _why_not_on_cuda(setup: Setup) -> str:
 
 
 def not_on_cuda(model: Model) -> str:
-    """Why a model does not train on a CUDA device."""
+    """Reason why a model does not train on a CUDA device."""
     return f"The {model.name} model has no steps on cuda yet: models whose scores are X @ W train there."
 
 

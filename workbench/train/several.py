@@ -1,4 +1,4 @@
-"""Which trainings can be shared by several trainers, each of which has some of the rows."""
+"""Trainings that can be shared by several trainers, each of which has some of the rows."""
 
 from typing import TYPE_CHECKING
 
@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 def why_not_several(setup: "Setup", trainers: int) -> str:
-    """Why so many trainers cannot share a training of the setup, as a sentence, or ""."""
+    """Reason why so many trainers cannot share a training of the setup, as a sentence, or ""."""
     model = models.get(setup.model)
     if trainers < 1:
         return f"There are {trainers} trainers; there is 1 or more."

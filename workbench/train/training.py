@@ -1,4 +1,4 @@
-"""What every training is: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
+"""Base of every training: batches, steps with a time for each phase, predictions and quality; where it runs is open."""
 
 import dataclasses
 from abc import ABC, abstractmethod
@@ -233,7 +233,7 @@ class Training(ABC):
 
     @final
     def quality_without_x(self, x: Any, y: np.ndarray) -> float:
-        """What the best answer gets that ignores X, or the user, on held-out X and y: made from what is trained on."""
+        """Quality of the best answer that ignores X, or the user, on held-out X and y: made from what is trained on."""
         if self.model.rank is not None:
             popular = ranking.by_popularity(self.batches.x, self.given.facts["fields"])
             return self._of_order(popular, {"quality": self.model.quality}, x)["quality"]
@@ -242,7 +242,7 @@ class Training(ABC):
 
     @abstractmethod
     def densified(self) -> list[dict]:
-        """What these settings make dense on the way, of which shape and bytes: nothing for most."""
+        """Arrays that these settings make dense on the way, of which shape and bytes: none for most."""
 
     @property
     @abstractmethod

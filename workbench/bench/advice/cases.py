@@ -70,6 +70,6 @@ def every_contender(settings: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _is_no_cell(settings: Mapping[str, Any]) -> str | bool:
-    """Why it means nothing; dense data is that of BLAS and a dense gradient alone."""
+    """Reason why a cell means nothing; dense data is that of BLAS and a dense gradient alone."""
     is_baseline = settings["engine"] == "dense" and settings["gradient"] == "dense"
     return grid.why_dropped(Cell(**settings)) or (settings["format"] == "dense" and not is_baseline)

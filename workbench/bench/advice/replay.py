@@ -54,7 +54,7 @@ class Recorded:
 
 @dataclass(frozen=True)
 class Played:
-    """What came of one race: times of the least that was chosen, whether its side was right, seconds it took."""
+    """Result of one race: times of the least that was chosen, whether its side was right, seconds it took."""
 
     regret: float
     is_right_side: bool
@@ -97,7 +97,7 @@ def play(case: Recorded, way: Way, seconds: float, rng: np.random.Generator, noi
 
 
 def _most(case: Recorded, way: Way, seconds: float) -> int:
-    """How many cells begin: two of them are dense, on all threads and on one."""
+    """Number of cells that a race begins with: two of them are dense, on all threads and on one."""
     return affordable(seconds, case.seconds_trial) + 1 if way.is_cut else len(case.cells)
 
 

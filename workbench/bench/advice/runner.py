@@ -109,7 +109,7 @@ def _swept(case: Case, spec: Spec, folder: Path, follow: Follow) -> float:
 
 
 def _seconds_of_trials(folder: Path) -> float:
-    """What the rows of a sweep that had ended before took: overhead and samples."""
+    """Seconds of the rows of a sweep that had ended before: overhead and samples."""
     rows = run_folder.rows(folder)
     return sum((row["seconds_overhead"] or 0.0) + sum(row["samples"] or ()) for row in rows)
 
@@ -158,7 +158,7 @@ def row_of(
 
 
 def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
-    """Why these cells of a full sweep tell too little of which is the fastest; empty where they tell it."""
+    """Reason why these cells of a full sweep tell too little of which is the fastest; empty where they tell it."""
     able = [cell for cell in judged if cell["is_faithful"]]
     busy = sum(cell["status"] == "disturbed" for cell in able)
     if busy > MOST_DISTURBED * len(able):
@@ -168,7 +168,7 @@ def why_not_judged(judged: Iterable[Mapping[str, Any]]) -> str:
 
 
 def _named(case: Case, key: str) -> dict[str, Any]:
-    """What a row says of its case, whatever came of it."""
+    """Facts of a case in a row, whatever came of it."""
     return {
         "key": key,
         "time": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
@@ -184,13 +184,13 @@ def _named(case: Case, key: str) -> dict[str, Any]:
 
 
 def _data_of(case: Case) -> str:
-    """What tells the data of a case from that of others, whatever is trained on it."""
+    """Identity of the data of a case, whatever is trained on it."""
     named = ("dataset", "rows", "features", "density")
     return " ".join(f"{name}={case.settings[name]}" for name in named if name in case.settings)
 
 
 def _cell(row: Mapping[str, Any], cell: Cell) -> dict[str, Any]:
-    """What judging needs of a cell of the sweep."""
+    """Facts of a cell of the sweep that judging needs."""
     known = {name: row[name] for name in (*LINE, "status")}
     numbers = {"seconds": row["seconds_step"], "bytes": row["bytes_peak"], "rounds": row["rounds"]}
     return known | numbers | {"is_faithful": is_faithful(cell), "key": row["key"]}

@@ -16,7 +16,7 @@ from workbench.sweep.spec import Cell
 
 @dataclass(frozen=True)
 class Case:
-    """What is trained, as the `settings` of a cell say it; `held_out` is a share of the rows, or the path of a file."""
+    """Case to train, by the `settings` of a cell; `held_out` is a share of the rows, or the path of a file."""
 
     name: str
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -59,7 +59,7 @@ def judge_of(case: Case, threads: int) -> Judge:
 
 
 def _parts(case: Case, whole: data.Dataset) -> tuple[data.Dataset, data.Dataset, dict[str, Any]]:
-    """What is trained on, what is held out, a share of the rows or another file read as the first was, and the facts.
+    """Parts of the rows to train on and held out, a share or another file read as the first was, and the facts.
 
     Nodes that are held out keep their place in the graph, which no other file has (`BenchError`).
     """

@@ -1,4 +1,4 @@
-"""What the process of a contender does: make the data, warm up on a slice of it, train with each setting asked for.
+"""Process of a contender: make the data, warm up on a slice of it, train with each setting asked for.
 
 Answers are `{"facts": ...}` once, then of each setting `{"setting": number}`, `{"point": [...]}` as they are reached,
 and `{"done": {...}}`.

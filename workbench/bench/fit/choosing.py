@@ -1,4 +1,4 @@
-"""What is chosen of trainings that were tried: the target, the setting that is soonest there, who runs rounds."""
+"""Choices among trainings that were tried: the target, the setting that is soonest there, who runs rounds."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -66,7 +66,7 @@ def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_bette
 
 
 def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str]:
-    """Those that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
+    """Contenders that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
     rivals = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in rivals[:RIVALS]]
 

@@ -1,4 +1,4 @@
-"""What a contender is: what it can train, the settings it is tried with, and how it goes on from point to point."""
+"""The Contender record: what it can train, the settings it is tried with, and how it goes on from point to point."""
 
 import importlib.util
 import itertools
@@ -35,7 +35,7 @@ Tried = Callable[[str], list[dict[str, Any]]]
 
 
 def by_rate(model: str) -> list[dict[str, Any]]:
-    """What trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
+    """Settings that trainings step by step try: of scores X @ W two rules, else AdaGrad with more rates.
 
     Of a graph all rows are a batch, and Adam is tried, too, as is usual there (Kipf and Welling 2017). The numbers of
     rows a batch are the same for ours and for others, and so are the rates.
@@ -53,7 +53,7 @@ def by_rate(model: str) -> list[dict[str, Any]]:
 
 
 def by_decay(model: str) -> list[dict[str, Any]]:
-    """As `by_rate`, where a library takes weight decay in its steps: half of the settings of gradient descent have one.
+    """Settings of `by_rate` for a library that takes weight decay: half of those of gradient descent have one.
 
     PyTorch and TensorFlow refuse it, or step all weights by it, where gradients are sparse.
     """
@@ -82,7 +82,7 @@ the sum of the losses."""
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """What is trained on: X csr [R, D] float32, `y` as the loss of `model` takes it, width N, facts of the data.
+    """Rows to train on: X csr [R, D] float32, `y` as the loss of `model` takes it, width N, facts of the data.
 
     `settings` are those of the case as a cell of a sweep has them; libraries may use `threads` threads.
     """
@@ -147,7 +147,7 @@ class Contender:
 
     @property
     def unavailable(self) -> str:
-        """Why it cannot take part here, or ""; nothing is imported."""
+        """Reason why it cannot take part here, or ""; nothing is imported."""
         if not self.needs or importlib.util.find_spec(self.needs):
             return ""
         return f"{self.needs} is not installed: {self.install}."
@@ -166,7 +166,7 @@ def _is_end(name: str, value: Value, tried: list[dict[str, Any]]) -> bool:
 
 
 def one_number(rows: Rows) -> str:
-    """Why a contender of one number a row cannot train these rows, or ""."""
+    """Reason why a contender of one number a row cannot train these rows, or ""."""
     return "" if rows.width == 1 else f"It has one number a row; the case has {rows.width}."
 
 
@@ -175,7 +175,7 @@ register, names, get = _contenders.register, _contenders.names, _contenders.get
 
 
 def contenders_of(model: str, only: tuple[str, ...] = ()) -> list[Contender]:
-    """Those that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
+    """Contenders that train the model, ours first; with `only` those of these names (`BenchError` lists the known)."""
     able = sorted((one for one in map(get, names()) if model in one.models), key=_place)
     if not able:
         known = ", ".join(sorted({model for name in names() for model in get(name).models}))

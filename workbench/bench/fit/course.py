@@ -46,7 +46,7 @@ class Point(NamedTuple):
 
 @dataclass
 class Leave:
-    """When a training is left: after `seconds`, at the target where there is one, where nothing is gained any more."""
+    """Conditions to leave a training: after `seconds`, at a target, where nothing is gained any more."""
 
     seconds: float
     target: float | None = None

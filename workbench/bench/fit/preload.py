@@ -1,4 +1,4 @@
-"""What the fork server loads before the first training, beside what trials need: contenders, scikit-learn, PyTorch.
+"""Modules that the fork server loads before the first training, beside those of trials: contenders and libraries.
 
 PyTorch alone takes seconds to load, in every process of its contenders. No function of either runs here: a process that
 has started OpenMP's threads must not fork.

@@ -1,4 +1,4 @@
-"""How long settings are tried: all for a short time, and for longer those that may still matter, by one rule for all.
+"""Time for settings: all are tried for a short time, those that may still matter for longer, by one rule for all.
 
 Successive halving (Jamieson and Talwalkar 2016): of every contender, ours or not, all settings train for the seconds of
 the first rung; then the best few for those of the next; then the best. None goes on that has ended by itself, nor one
@@ -73,7 +73,7 @@ def may_matter(row: Row, every: Sequence[Row], seconds: float) -> bool:
 
 
 def left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
-    """What is trained on in the end, by contender: the number of its best setting, and for how long, up to `seconds`.
+    """Settings trained on in the end, by contender: the number of its best one, and for how long, up to `seconds`.
 
     It is of those that did not reach the target and were left before `LEAST` times the seconds of the soonest of their
     side.
@@ -95,7 +95,7 @@ def left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
 
 
 def _beyond(value: float, larger: bool) -> float:
-    """What is better by as much as the target may be worse."""
+    """Value that is better by as much as the target may be worse."""
     return value - (target_of(value, larger) - value)
 
 

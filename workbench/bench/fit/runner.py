@@ -53,7 +53,7 @@ Told = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class Policy:
-    """How long a setting is trained at most, rounds of the best setting, and threads of all libraries."""
+    """Limits: how long a setting is trained at most, rounds of the best setting, and threads of all libraries."""
 
     seconds: float = 20.0
     rounds: int = 4
@@ -72,7 +72,7 @@ class Policy:
 
 @dataclass(frozen=True)
 class Asked:
-    """What a process is asked for: a contender of a case, settings by number, and where there is one the target.
+    """Request to a process: a contender of a case, settings by number, and where there is one the target.
 
     `before` are the points that are known of a setting, by number, where a training is begun anew for each.
     """

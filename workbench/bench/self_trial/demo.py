@@ -119,7 +119,7 @@ def _winner(row: Mapping[str, Any]) -> str:
 
 
 def _held(own: Sequence[Mapping[str, Any]], quiet: Sequence[Mapping[str, Any]]) -> Iterator[bool]:
-    """Of each interval, whether it holds the median of the ratios of the quiet runs at its density."""
+    """Whether each interval holds the median of the ratios of the quiet runs at its density."""
     for row in own:
         others = [other["ratio"] for other in quiet if other["what"] == row["what"] and other["ratio"]]
         if row["ratio"] and others:

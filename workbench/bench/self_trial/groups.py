@@ -1,4 +1,4 @@
-"""What the self-trial measures: groups of cells alike but for the contender, and how its rows name their contenders.
+"""Groups of cells that the self-trial measures, alike but for the contender, and how its rows name their contenders.
 
 A row's `key` is the key of its cell, then a blank and the name under which the cell took part: "there", "first", ...
 """
@@ -59,5 +59,5 @@ def contender_of(row: Mapping[str, Any]) -> str:
 
 
 def group_of(row: Mapping[str, Any]) -> tuple:
-    """What the rows of one group agree in, and no others."""
+    """Settings that the rows of one group agree in, and no others."""
     return tuple(row[column] for column in (*settings.columns("group"), *settings.columns("axis"), "machine"))

@@ -47,7 +47,7 @@ def untold(request: dict) -> Iterator[dict]:
 
 
 def cells() -> dict[str, Cell]:
-    """What is measured, by what it is called."""
+    """Cells to measure, by name."""
     return {
         f"{name}, {batch_rows} rows a batch": cell_of(name, batch_rows, DENSITY)
         for batch_rows in BATCH_ROWS

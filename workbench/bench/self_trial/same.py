@@ -121,7 +121,7 @@ def _played(rounds: Sequence[list[Mapping[str, Any]]]) -> Decision:
 
 
 def outcomes(found: Mapping[str, list[Decision]]) -> Iterator[dict[str, Any]]:
-    """How many have a winner: in all, then beside each load; and how many were decided to be level."""
+    """Count those with a winner, in all, then beside each load, and those that were decided to be level."""
     every = [decision for decisions in found.values() for decision in decisions]
     what = "a contender against itself gets a winner"
     for condition, chosen in ({"all": every} | {load: own for load, own in found.items() if own}).items():

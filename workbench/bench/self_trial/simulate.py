@@ -40,7 +40,7 @@ class Added:
 
 @dataclass(frozen=True)
 class Ends:
-    """How simulated sweeps ended, arrays [sweeps]: places of both sides, counted rounds, ratio, code of the verdict."""
+    """Ends of simulated sweeps, arrays [sweeps]: places of both sides, counted rounds, ratio, code of the verdict."""
 
     sparse: np.ndarray
     dense: np.ndarray
@@ -123,7 +123,7 @@ def ends(sparse: np.ndarray, dense: np.ndarray) -> Ends:
 
 
 def _look(sparse: np.ndarray, dense: np.ndarray) -> dict[str, np.ndarray]:
-    """What `rounds.decide` sees after these rounds, for every sweep."""
+    """Decision of `rounds.decide` after these rounds, for every sweep."""
     count, rivals = sparse.shape[2], max(sparse.shape[1], dense.shape[1])
     each = np.arange(len(sparse))
     baseline = dense.mean(2).argmin(1)

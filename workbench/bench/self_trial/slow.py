@@ -57,7 +57,7 @@ def longer(call: Callable, clock: Callable[[], float] = time.perf_counter) -> Ca
 
 
 def cells() -> dict[str, Cell]:
-    """What is measured, by what it is called."""
+    """Cells to measure, by name."""
     found = {}
     for batch_rows in (64, 512):
         of_size = {name: cell_of(name, batch_rows, 0.1, shuffle=False) for name in CONTENDERS}

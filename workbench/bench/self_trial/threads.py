@@ -18,7 +18,7 @@ GRADIENTS = {"fused": {}, "dense gradient": {"gradient": "dense", "update": "sta
 
 
 def cells() -> dict[str, Cell]:
-    """What is measured, by what it is called."""
+    """Cells to measure, by name."""
     return {
         f"csr, {name}, {rows} rows a batch, density {density:g}, width {width}": cell_of(
             "csr", rows, density, width=width, model="linear"

@@ -23,7 +23,7 @@ SLOWED = 1.1
 
 
 def cells() -> dict[str, Cell]:
-    """What is measured, by what it is called."""
+    """Cells to measure, by name."""
     return {
         f"{contender}, {'one thread' if threads else 'all threads'}": cell_of(contender, 512, 0.03, threads=threads)
         for contender in ("csr", "dense")
@@ -47,7 +47,7 @@ def threshold(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> lis
 
 
 def outcomes(rows: list[Mapping[str, Any]]) -> Iterator[dict[str, Any]]:
-    """Of each cell and load the ratio loaded / quiet, and how many of its trials the check holds to be disturbed."""
+    """Ratio loaded / quiet of each cell and load, and how many of its trials the check holds to be disturbed."""
     by_cell: dict[str, dict[str, list[Mapping[str, Any]]]] = {}
     for row in rows:
         key, load = split_key(row["key"])

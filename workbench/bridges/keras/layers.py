@@ -76,7 +76,7 @@ class SparseDense(keras.layers.Layer):
         return keras.KerasTensor((inputs.shape[0], self.units), dtype=self.compute_dtype)
 
     def get_config(self) -> dict[str, Any]:
-        """What a saved model has of the layer."""
+        """Settings of the layer in a saved model."""
         own = {
             "units": self.units,
             "activation": keras.activations.serialize(self.activation),

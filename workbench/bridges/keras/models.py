@@ -1,4 +1,4 @@
-"""What makes the sparse rows of a model dense on their way, told before it is trained."""
+"""Check of a model before it is trained: what makes its sparse rows dense on their way."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
 
 
 def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Breach]:
-    """Where a model, given a SparseTensor [R, features], makes it dense, a breach for each; none is right.
+    """Check where a model, given a SparseTensor [R, features], makes it dense, a breach for each; none is right.
 
     The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
     dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`

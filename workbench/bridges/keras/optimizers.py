@@ -80,7 +80,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
             array.scatter_update(tf.IndexedSlices(values, rows))
 
     def _settings(self, learning_rate: Any, dtype: Any) -> Any:
-        """What the formula takes after the gradient, a vector; bias corrections depend on the step's number."""
+        """Numbers that the formula takes after the gradient, a vector; bias corrections depend on the step's number."""
         steps = self.iterations.value
         if tf.executing_eagerly():
             return tf.constant(self._numbers(learning_rate, steps), dtype)
@@ -91,7 +91,7 @@ class LazyOptimizer(keras.optimizers.Optimizer):
         return np.array(rule.settings(*numbers_of(rule, options, int(steps) + 1)), np.float64)
 
     def get_config(self) -> dict[str, Any]:
-        """What a saved model has of it."""
+        """Settings of the optimizer in a saved model."""
         shared = super().get_config()
         kept = {name: shared[name] for name in ("learning_rate", "global_clipnorm", "name")}
         return kept | {SPELLED.get(name, name): value for name, value in self.options.items()}

@@ -1,4 +1,4 @@
-"""What `torch.nn.EmbeddingBag` takes, of sparse rows: it is a sparse linear layer by another name."""
+"""Input of `torch.nn.EmbeddingBag` from sparse rows: it is a sparse linear layer by another name."""
 
 from typing import Any
 

@@ -108,7 +108,7 @@ class Steps:
 
 
 def _hook(steps: weakref.ref, parameter: weakref.ref) -> Any:
-    """What autograd calls with a gradient of the parameter, before it is added to `.grad`; it holds neither alive."""
+    """Hook that autograd calls with a parameter's gradient, before it is added to `.grad`; it holds neither alive."""
 
     def hook(_: torch.Tensor) -> None:
         own, tensor = steps(), parameter()

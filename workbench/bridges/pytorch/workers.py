@@ -1,4 +1,4 @@
-"""What a DataLoader's workers may do wrong without a word: rows that come twice, too many threads, unsafe starts."""
+"""Check of a DataLoader's workers for silent faults: rows that come twice, too many threads, unsafe starts."""
 
 import copy
 import os
@@ -25,12 +25,12 @@ UNSAFE = ("tensorflow", "jax")
 
 
 def init_worker(worker: int) -> None:
-    """For `DataLoader(..., worker_init_fn=init_worker)`: kernels that a worker calls run on its one thread."""
+    """Prepare a worker, as `DataLoader(..., worker_init_fn=init_worker)`: its kernels run on its one thread."""
     follow()
 
 
 def check_loader(loader: torch.utils.data.DataLoader) -> list[Breach]:
-    """What the workers of a DataLoader do wrong, a breach each; none is right. It takes two epochs of the data.
+    """Check the workers of a DataLoader, a breach for each fault; none is right. It takes two epochs of the data.
 
     One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
     error. Warnings are workers whose kernels run on so many threads that all together have more than the machine, and

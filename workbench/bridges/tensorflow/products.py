@@ -37,5 +37,5 @@ def sparse_product(x: tf.SparseTensor, w: Any, *, values_too: bool = False) -> t
 
 
 def _of_values(places: tf.Tensor, slope: tf.Tensor, table: tf.Tensor) -> tf.Tensor:
-    """For each entry the product of its row of the slope and its row of the table."""
+    """Product, for each entry, of its row of the slope and its row of the table."""
     return tf.reduce_sum(tf.gather(slope, places[:, 0]) * tf.gather(table, places[:, 1]), axis=1)

@@ -1,4 +1,4 @@
-"""What a person may want to know, an answer a file: a widget that asks for little, and a function for batch runs.
+"""Answers to what a person may want to know, one a file: a widget that asks for little, and a function for batch runs.
 
 An entry registers an `Answer`. Its `view` is made when somebody asks for it; `shown` answers without a front end.
 """
@@ -29,7 +29,7 @@ class View(Protocol):
 
 
 class Still:
-    """Of a view that changes only where its button is pressed: `paint` and `close` have nothing to do."""
+    """View that changes only where its button is pressed: `paint` and `close` have nothing to do."""
 
     def paint(self) -> None:
         """Nothing changes by itself."""
@@ -39,7 +39,7 @@ class Still:
 
 
 class Asked(traitlets.HasTraits):
-    """What the questions are about: data, model, two runs, seconds for advice. What is typed once is there for all."""
+    """Subject of the questions: data, model, two runs, seconds for advice. What is typed once is there for all."""
 
     source = traitlets.Unicode("stdlib")
     model = traitlets.Unicode()
@@ -78,7 +78,7 @@ class Answer:
 
 
 class AnswerError(LookupError):
-    """There is no such answer; the message lists those there are."""
+    """Unknown answer; the message lists those there are."""
 
 
 _answers: Registry[Answer] = Registry("answer", (__name__,), AnswerError)

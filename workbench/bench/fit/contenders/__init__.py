@@ -1,1 +1,1 @@
-"""Who trains to a held-out quality, one library or way a file; each file registers what `contract.Contender` says."""
+"""Contenders that train to a held-out quality, one library or way a file; each registers a `contract.Contender`."""

@@ -18,7 +18,7 @@ INSTALL = "pip install 'sparse-workbench[rivals]'"
 
 
 def taken(rows: Rows) -> scipy.sparse.csr_matrix:
-    """Which user took which item: ones, csr [users, items], in the class that implicit takes."""
+    """Matrix of the items that users took: ones, csr [users, items], in the class that implicit takes."""
     users, items = rows.facts["fields"]
     user, item = rows.x.indices[::2], rows.x.indices[1::2] - users
     return scipy.sparse.csr_matrix((np.ones(len(user), np.float32), (user, item)), shape=(users, items))

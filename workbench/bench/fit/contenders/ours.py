@@ -61,7 +61,7 @@ def scorer_of(run: Training) -> Scorer:
 
 
 def of_calls(model: str) -> list[dict[str, Any]]:
-    """What epochs in one call try: rates of `by_decay`, half of them with the fewer rows a batch that cost no more.
+    """Settings that epochs in one call try: rates of `by_decay`, half of them with fewer rows a batch at no more cost.
 
     Chosen on files and sets of yes or no by their held-out loss, as the page says beside the times.
     """
@@ -76,7 +76,7 @@ def of_calls(model: str) -> list[dict[str, Any]]:
 
 
 def by_strength(model: str) -> list[dict[str, Any]]:
-    """What dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows), as its contenders do."""
+    """Settings that dual ascent tries: scikit-learn's C, by which the weight decay is 1 / (C rows)."""
     return list(STRENGTHS)
 
 
