@@ -78,7 +78,8 @@ def test_faults_do_happen(tmp_path, undisturbed):
 
 
 def test_trainers_begin_again_when_those_before_have_written_their_checkpoint(tmp_path, undisturbed, monkeypatch):
-    """Seeds 71, 128, 138 and 153: it was written after it was looked from which step to go on."""
+    """Seeds 71, 128, 138 and 153: it was written after it was looked from which step to go on, here after any time."""
+    monkeypatch.setattr(team, "SECONDS_SETTLE", 0.0)
     hosts, write, written = ThreadHosts(2, [], seed=1, fates=["well"]), checkpoints.write, []
 
     def write_late(folder, manifest) -> None:
@@ -92,6 +93,28 @@ def test_trainers_begin_again_when_those_before_have_written_their_checkpoint(tm
     _, told = trained(hosts, tmp_path, trainers=2, shards=1)
     assert written[0] == 1
     assert [said["step"] for said in told if "step" in said][-9:] == list(range(4, 13))
+    assert same_bits(support.saved_state(tmp_path), undisturbed(2))
+
+
+def test_a_trainer_that_does_not_end_is_ended_with_its_process(tmp_path, undisturbed, monkeypatch):
+    """It would hold up all others for ever, or write a checkpoint while they begin again from the one before."""
+    monkeypatch.setattr(team, "SECONDS_SETTLE", 0.0)
+    hosts, write, held = ThreadHosts(2, [], seed=1, fates=["well"], are_own=True), checkpoints.write, []
+
+    def write_never(folder, manifest) -> None:
+        if held:
+            write(folder, manifest)
+            return
+        own, other = hosts.processes
+        held.append(own)
+        other.state = "killed"
+        assert own.gone.wait(SECONDS)
+        raise thread_hosts.Ended
+
+    monkeypatch.setattr(checkpoints, "write", write_never)
+    _, told = trained(hosts, tmp_path, trainers=2, shards=1)
+    assert held[0] not in hosts.processes
+    assert [said["from"] for said in told if "lost" in said] == [0]
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
 
 

@@ -55,7 +55,7 @@ def drawn(seed: int, trainers: int, processes: int, messages: int) -> list[Strik
     return [Strike(*place, made.randrange(processes), made.choice(HOW)) for place in places]
 
 
-class _Ended(BaseException):
+class Ended(BaseException):
     """The process of this thread is gone: nothing that it does is seen any more."""
 
 
@@ -71,7 +71,7 @@ class _Process:
         if self.state == "halted":
             self.gone.wait(SECONDS)
         if self.state != "runs":
-            raise _Ended
+            raise Ended
 
 
 class _Run:
@@ -81,11 +81,22 @@ class _Run:
 
 
 class ThreadHosts:
-    """What `Team` asks of its processes; `strikes` happen once each, messages have the fates of a seed."""
+    """What `Team` asks of its processes; `strikes` happen once each, messages have the fates of a seed.
+
+    Those that are not `own` are as workers of others, which nobody here can end.
+    """
 
     seconds_silent = SECONDS
 
-    def __init__(self, processes: int, strikes: Sequence[Strike], seed: int, fates: Sequence[str] = Faulty.FATES):
+    def __init__(
+        self,
+        processes: int,
+        strikes: Sequence[Strike],
+        seed: int,
+        fates: Sequence[str] = Faulty.FATES,
+        are_own: bool = False,
+    ):
+        self.are_own = are_own
         self.strikes, self.seed, self.fates = list(strikes), seed, fates
         self.lock, self.struck, self.seen = threading.Lock(), list[Strike](), list[str]()
         self.counts: dict[int, int] = {}
@@ -108,6 +119,10 @@ class ThreadHosts:
             if one.address in gone:
                 one.state = "killed"
                 one.gone.set()
+
+    def kill(self, late: Sequence[str]) -> None:
+        if self.are_own:
+            self.end(late)
 
     def renew(self) -> str:
         self.processes = [one if one.state == "runs" else _Process(one.number) for one in self.processes]
@@ -132,7 +147,7 @@ class ThreadHosts:
             try:
                 line = _Line(self, run, process, trainer)
                 future.set_result(remote.answer(work, line, trainer, json.dumps(request), run.hear))
-            except _Ended:
+            except Ended:
                 future.set_exception(OSError("the process is gone"))
 
         threading.Thread(target=act, daemon=True).start()

@@ -28,7 +28,7 @@ SECONDS_REASON = 5.0
 OF_ALL = ("bytes_peak", "bytes_grown", "bytes_resident", "bytes_asked")
 """What is told of each trainer's process."""
 SECONDS_SETTLE = 3.0
-"""How long trainers may take to end after their shards are gone."""
+"""After so long a trainer whose shards are gone is ended with its process, where that was started here."""
 MOST_LOSSES = 5
 """Losses without a step more that was saved, after which the training fails."""
 
@@ -63,8 +63,8 @@ class Team:
         self.grown: dict[int, int] = {}
         """Bytes of each trainer's process above its start, as it told them last."""
         self.attempt = 0
-        self.futures: list[Future] = []
-        """The answers of the trainers of the last attempt."""
+        self.trainers: list[tuple[str, Future]] = []
+        """The process of each trainer of the last attempt, and its answer."""
 
     def run(self) -> dict[str, Any] | None:
         """Train to the end, through losses; `TeamError` where that cannot be."""
@@ -120,7 +120,19 @@ class Team:
             return lost if lost or self.is_asked_to_stop.is_set() else self._trained(run, workers, step)
         finally:
             self.processes.remove(run)
-            wait(self.futures, SECONDS_SETTLE)  # one that still writes a checkpoint changes what the others begin from
+            self._settle()
+
+    def _settle(self) -> None:
+        """Wait until no trainer of the last attempt is at work: each has answered, or its process is gone.
+
+        One that still writes a checkpoint would change what the others begin from, however long it takes.
+        """
+        wait([future for _, future in self.trainers], SECONDS_SETTLE)
+        while late := [address for address, future in self.trainers if not future.done()]:
+            self.processes.kill(late)
+            gone = {one.address for one in self._gone()}
+            self.trainers = [(address, future) for address, future in self.trainers if address not in gone]
+            time.sleep(SECONDS_LOOK)
 
     def _placed(self, placed: Future) -> list[Lost]:
         """Wait until the shards are there, a stop or a loss; who was lost."""
@@ -152,10 +164,11 @@ class Team:
         self.processes.listen(run, lambda said: self._hear(attempt, said))
         request = replace(self.job, resumes=step > 0).about
         where = [workers[number % len(workers)] for number in range(self.job.trainers)]
-        self.futures = [
+        futures = [
             self.processes.start(run, address, number, self.work, request) for number, address in enumerate(where)
         ]
-        return self._watched(self.futures, where)
+        self.trainers = list(zip(where, futures, strict=True))
+        return self._watched(futures, where)
 
     def _watched(self, futures: list[Future], where: list[str]) -> list[Lost]:
         cut_off, answers = 0.0, dict[int, dict[str, Any]]()
