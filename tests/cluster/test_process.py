@@ -6,6 +6,7 @@ import pytest
 
 from workbench.cluster.process import Process
 from workbench.kvstore import StoreError
+from workbench.sweep import reaching
 from workbench.sweep.places import Place
 
 
@@ -27,6 +28,14 @@ def test_a_shell_that_greets_is_not_taken_for_the_process(tmp_path):
     one.join(60)
     assert one.address == "here"
     one.kill()
+
+
+def test_a_process_that_does_not_reach_this_machine_is_told_with_what_to_do(tmp_path):
+    one = started(tmp_path, 'print(\'{"unreached": "it: refused."}\', flush=True); input()')
+    with pytest.raises(StoreError) as told:
+        one.join(60)
+    assert str(told.value) == f"node 1 does not reach it: refused. {reaching.ADVICE}"
+    assert one.process.returncode
 
 
 def test_a_program_that_is_not_there_is_told(tmp_path):

@@ -4,6 +4,7 @@ import json
 import os
 import random
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -17,12 +18,14 @@ pytest.importorskip("distributed")
 from distributed import Client
 
 from workbench import store
-from workbench.cluster import trial
+from workbench.cluster import dask_hosts, trial, worker
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.process import Process
 from workbench.cluster.team import Team, TeamError
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
+from workbench.sweep import reaching
+from workbench.sweep.places import Place
 from workbench.sweep.spec import Measure
 
 HELPERS = "tests.support.shared_training"
@@ -95,6 +98,18 @@ def test_a_process_that_cannot_be_started_again_is_left_out_until_it_can(hosts, 
     assert hosts.lost() == []
 
 
+def test_a_process_that_joins_and_is_not_reached_is_refused_with_what_to_do(hosts, monkeypatch):
+    """Messages to it would time out, and the training would begin again and again."""
+    monkeypatch.setattr(dask_hosts, "SECONDS_REACH", 0.2)
+    command = [sys.executable, "-S", "-c", 'print(\'{"address": "tcp://127.0.0.1:9"}\', flush=True); input()']
+    monkeypatch.setattr(hosts, "places", [Place("node 1", command)])
+    monkeypatch.setattr(hosts, "own", [])
+    with pytest.raises(StoreError) as told:
+        hosts.renew()
+    assert str(told.value).startswith("node 1 has joined, but this machine does not reach it at tcp://127.0.0.1:9: ")
+    assert str(told.value).endswith(reaching.ADVICE)
+
+
 def test_while_nobody_looks_nobody_is_silent(hosts):
     """The process that looks after all was halted itself, or was starting others."""
     assert hosts.lost() == []
@@ -149,11 +164,11 @@ def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undistu
     """What stands for ssh runs its last argument here, as ssh does elsewhere."""
     ssh = tmp_path / "bin" / "ssh"
     ssh.parent.mkdir()
-    ssh.write_text('#!/bin/sh\nfor last; do :; done\nexec sh -c "$last"\n')
+    ssh.write_text('#!/bin/sh\n[ "$1" = -G ] && exit 1\nfor last; do :; done\nexec sh -c "$last"\n')
     ssh.chmod(0o755)
     monkeypatch.setenv("PATH", f"{ssh.parent}:{os.environ['PATH']}")
-    with Hosts("ssh:one,two", tmp_path / "hosts") as made:
-        assert all(address.startswith("tls://") for address in made.addresses())
+    with Hosts("ssh:one,two", tmp_path / "hosts", address="127.0.0.1") as made:
+        assert all(address.startswith("tls://127.0.0.1:") for address in made.addresses())
         assert (tmp_path / "hosts" / "tls").stat().st_mode & 0o077 == 0
         team(made, tmp_path / "run", []).run()
         with pytest.raises((OSError, TimeoutError, ValueError)):
@@ -162,7 +177,13 @@ def test_processes_behind_ssh_are_encrypted_and_train_the_same(tmp_path, undistu
 
 
 def test_a_process_whose_starter_is_gone_ends():
-    command = [sys.executable, "-m", "workbench.cluster.worker", "tcp://127.0.0.1:9"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as started:
-        started.stdin.close()
-        assert started.wait(SECONDS) == 0
+    with socket.create_server(("127.0.0.1", 0)) as scheduler:  # which never answers
+        address = f"tcp://127.0.0.1:{scheduler.getsockname()[1]}"
+        command = [sys.executable, "-m", "workbench.cluster.worker", address]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stderr=subprocess.DEVNULL) as started:
+            started.stdin.close()
+            assert started.wait(SECONDS) == 0
+        assert worker.why_unreached(address) == ""
+    why = worker.why_unreached(address)
+    assert why.startswith(f"the machine that started it at {address}: ")
+    assert "Connection refused" in why

@@ -77,6 +77,14 @@ def test_places_are_said_before_anything_is_started(told):
     assert code == 0
     assert "me@n2: ssh -o BatchMode=yes" in shown
     assert shown.count("workbench.cluster.worker SCHEDULER") == 2
+    assert "They reach this machine at " in shown
+
+
+def test_an_address_goes_along_and_one_of_another_machine_is_refused(told):
+    code, shown = told([], "--cluster", "ssh:n1", "--address", "203.0.113.77", "--dry-run")
+    assert (code, "'203.0.113.77' is no address and no interface of this machine" in shown) == (1, True)
+    code, shown = told([], "--cluster", "ssh:localhost", "--address", "127.0.0.1", "--dry-run")
+    assert (code, "They reach this machine at 127.0.0.1; it has " in shown) == (0, True)
 
 
 def test_there_are_as_many_trainers_as_processes_where_one_number_is_given():

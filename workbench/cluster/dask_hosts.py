@@ -22,7 +22,6 @@ try:
     import dask
     from distributed import Client, LocalCluster
     from distributed.client import ClosedClientError
-    from distributed.utils import get_ip
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
 
@@ -32,6 +31,7 @@ from workbench.cluster.dask_transport import Run
 from workbench.cluster.process import Lost, Process
 from workbench.cluster.security import check_certificates, check_encrypted
 from workbench.kvstore import StoreError
+from workbench.sweep import reaching
 from workbench.sweep.places import AGENT, Place, places, refuse_unallocated
 
 SECONDS_SILENT = 30.0
@@ -40,6 +40,8 @@ SECONDS_BETWEEN = 1.0
 SECONDS_REMOVE = 10.0
 SECONDS_ANSWER = 30.0
 """How long a scheduler may take to answer; it may be stopped, or gone."""
+SECONDS_REACH = 20.0
+"""How long a process that has joined may take to answer the first time."""
 FAILURES = (OSError, TimeoutError, ValueError, RuntimeError, AttributeError, CancelledError, ClosedClientError)
 """What comes of asking somebody who is gone, some of it of a client that has closed itself then."""
 PROGRAM = (*AGENT[:-1], "workbench.cluster.worker")
@@ -47,12 +49,15 @@ PROGRAM = (*AGENT[:-1], "workbench.cluster.worker")
 
 @final
 class Hosts:
-    """The workers of a cluster: a context that ends what it started. `folder` is for logs and certificates."""
+    """The workers of a cluster: a context that ends what it started. `folder` is for logs and certificates.
 
-    def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT) -> None:
+    Processes on other machines come to this one at `address` (`workbench.sweep.reaching`), "" for one on the way.
+    """
+
+    def __init__(self, where: str, folder: Path, seconds_silent: float = SECONDS_SILENT, *, address: str = "") -> None:
         self.where, self.folder, self.seconds_silent = where, Path(folder), seconds_silent
         self.folder.mkdir(parents=True, exist_ok=True)
-        self.own: list[Process] = []
+        self.own, self.places = list[Process](), list[Place]()
         self.cluster: LocalCluster | None = None
         self.heard: dict[str, float] = {}
         """When each last answered; of those that are not asked yet, when they were first looked after."""
@@ -63,9 +68,10 @@ class Hosts:
         """Workers that a scheduler of yours has, as far as it was asked since the last shards were placed."""
         self.left_out: set[str] = set()
         self.topics: set[str] = set()
-        self.is_own = "://" not in where
+        self.is_own, reached = "://" not in where, reaching.here(where, address)
         with dask.config.set(settings()):
-            self.client = self._started(where) if self.is_own else self._joined(where)
+            self.client = self._started(where, reached) if self.is_own else self._joined(where)
+            self._begin()
 
     def __enter__(self) -> "Hosts":
         return self
@@ -88,24 +94,24 @@ class Hosts:
         client.wait_for_workers(1, timeout=SECONDS_JOIN)
         return client
 
-    def _started(self, where: str) -> Client:
+    def _started(self, where: str, reached: str) -> Client:
         is_here = where.startswith("local:")
-        places(where)  # what is wrong with it is told before anything is started
         refuse_unallocated(where)
         self.certificates = "" if is_here else str(Path(certificates.made(self.folder / "tls").key).parent.resolve())
-        how = {"protocol": "tcp", "host": "127.0.0.1"} if is_here else {"protocol": "tls", "host": get_ip()}
+        how = {"protocol": "tcp" if is_here else "tls", "host": reached}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
             n_workers=0, processes=False, dashboard_address=PAGES, silence_logs=50, security=security, **how
         )
         program = (*PROGRAM, self.cluster.scheduler_address, *filter(None, [self.certificates]))
         self.places = places(where, program)
-        if failures := self._start(self.places):
-            for process in self.own:
-                process.kill()
-            self.cluster.close(timeout=SECONDS_REMOVE)
-            raise failures[0]
         return Client(self.cluster, set_as_default=False)
+
+    def _begin(self) -> None:
+        """Start the processes of one's own, all of which have to come."""
+        if failures := self._start(self.places):
+            self.__exit__()
+            raise failures[0]
 
     def _start(self, wanted: Sequence[Place]) -> list[StoreError]:
         """Start processes and wait until they have joined; the errors of those that did not."""
@@ -118,11 +124,26 @@ class Hosts:
         for process in begun:
             try:
                 process.join(SECONDS_JOIN)
+                self._check_reached(process)
                 self.own.append(process)
             except StoreError as error:
                 failures.append(error)
         self.own.sort(key=lambda process: self.places.index(process.place))
         return failures
+
+    def _check_reached(self, process: Process) -> None:
+        """Refuse a process that has come here, and that nothing from here comes to (`StoreError`)."""
+        asked = self._later(partial(self._identity, process.address))
+        try:
+            asked.result(SECONDS_REACH)
+        except FAILURES as error:
+            asked.cancel()
+            process.kill()
+            raise StoreError(
+                f"{process.place.name} has joined, but this machine does not reach it at {process.address}: "
+                f"{str(error) or type(error).__name__}. All machines of a training reach each other, at any port: a "
+                f"firewall has to let them. {reaching.ADVICE}"
+            ) from None
 
     # Who is there
 
@@ -199,12 +220,16 @@ class Hosts:
     def end(self, gone: Sequence[str]) -> None:
         """See that these are gone, also those that are stopped; workers of others are left out from now on."""
         self.left_out.update(gone)
-        for process in self.own:
-            if process.address in gone:
-                process.kill()
+        self.kill(gone)
         for address in gone:
             self.pings.pop(address, None)
             self._wait(partial(self._unregister, address))
+
+    def kill(self, late: Sequence[str]) -> None:
+        """End those of these that were started here; workers of others end their work by themselves."""
+        for process in self.own:
+            if process.address in late:
+                process.kill()
 
     async def _unregister(self, address: str) -> None:
         await self.client.scheduler.unregister(address=address, stimulus_id="workbench-lost")

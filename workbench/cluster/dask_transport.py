@@ -207,24 +207,24 @@ class DaskTransport(Transport):
         return len(self.run.addresses)
 
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
-        """All at once. What a worker does not answer is lost; one that has no such shard is a `StoreError`."""
+        """All at once. Of a worker that does not answer it says so; one that has no such shard is a `StoreError`."""
         if self.served is not None and self.run.operation not in self.served:  # else one that is gone is asked in vain
             raise GoneError("The shards of this run were removed.")
         return sync(self.loop, self._call, messages, seconds)
 
     async def _call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
         sent = [self._sent(shard, message.frames(), seconds) for shard, message in messages.items()]
-        replies = await asyncio.gather(*sent)
-        return {shard: reply for shard, reply in zip(messages, replies, strict=True) if reply is not None}
+        return dict(zip(messages, await asyncio.gather(*sent), strict=True))
 
-    async def _sent(self, shard: int, frames: list[bytes], seconds: float) -> Message | None:
+    async def _sent(self, shard: int, frames: list[bytes], seconds: float) -> Message:
         address = self.run.addresses[shard]
         send = getattr(self.rpc(address), self.run.operation)
         try:
             reply = await asyncio.wait_for(send(shard=shard, frames=frames, seconds=seconds), seconds + SECONDS_GRACE)
-        except (OSError, TimeoutError):  # the worker is gone, or silent: it is sent again while there is time
+        except (OSError, TimeoutError) as error:  # the worker is gone, or silent: sent again while there is time
             await asyncio.sleep(min(SECONDS_PAUSE, seconds))
-            return None
+            why = str(error) or "it is silent"
+            return Message("wait", {"text": f"the worker {address} does not answer where this trainer is: {why}"})
         if reply is None:
             raise GoneError(f"The worker {address} has no shard {shard} of this run: it was started anew, or removed.")
         return Message.from_frames(reply)

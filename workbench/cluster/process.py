@@ -13,6 +13,7 @@ import psutil
 
 from workbench.kvstore import StoreError
 from workbench.measure import blas
+from workbench.sweep import reaching
 from workbench.sweep.places import Place
 
 LINES_TOLD = 12
@@ -43,7 +44,10 @@ class Process:
                 raise StoreError(f"{place.name} cannot be started: {error}.") from None
 
     def join(self, seconds: float) -> None:
-        """Wait until it has said its address; a shell may greet before, where it is started through one."""
+        """Wait until it has said its address; a shell may greet before, where it is started through one.
+
+        `StoreError` where it says that it does not reach the scheduler, and where it says nothing.
+        """
         assert self.process.stdout is not None
         said, end = b"", time.monotonic() + seconds
         with selectors.DefaultSelector() as waits:
@@ -52,7 +56,11 @@ class Process:
                 if not (read := os.read(self.process.stdout.fileno(), 2**12)):
                     break
                 said += read
-                self.address = next(filter(None, map(_address, said.split(b"\n")[:-1])), "")
+                lines = said.split(b"\n")[:-1]
+                self.address = next(filter(None, (_said(line, "address") for line in lines)), "")
+                if why := next(filter(None, (_said(line, "unreached") for line in lines)), ""):
+                    self.kill()
+                    raise StoreError(f"{self.place.name} does not reach {why} {reaching.ADVICE}")
         if not self.address:
             self.kill()
             told = f" It said {said[-80:]!r}." if said else ""
@@ -88,9 +96,9 @@ class Process:
                 pipe.close()
 
 
-def _address(line: bytes) -> str:
-    """Address that a line of JSON says; "" where it says none."""
+def _said(line: bytes, what: str) -> str:
+    """Text that a line of JSON has of that; "" where it has none."""
     try:
-        return str(json.loads(line)["address"])
+        return str(json.loads(line)[what])
     except (ValueError, LookupError, TypeError):
         return ""

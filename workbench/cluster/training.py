@@ -36,6 +36,7 @@ def train(
     folder: str | os.PathLike = "runs/train",
     *,
     shards: int | None = None,
+    address: str = "",
     tell: Say = lambda said: None,
     begun: Callable[[Team], None] = lambda team: None,
     work: str = remote.WORK,
@@ -45,8 +46,9 @@ def train(
 
     `settings` are those of `workbench train` by name; `options` are those of `Job`, such as `steps_saved`. Logs and
     checkpoints are in `folder`, from which a training of the same settings goes on; with `steps_saved=0` there are no
-    checkpoints. `tell` gets what happens (`Team`),
-    on a thread of its own; `begun` the team, whose `stop` ends it.
+    checkpoints. `address` is that at which other machines reach this one, "" for one on the way to them
+    (`workbench.sweep.reaching`). `tell` gets what happens (`Team`), on a thread of its own; `begun` the team, whose
+    `stop` ends it.
     """
     try:
         from workbench.cluster.dask_hosts import Hosts
@@ -58,7 +60,7 @@ def train(
     folder = Path(folder).resolve()
     kept = str(folder) if options.get("steps_saved", 1) else ""
     job = Job(cell.model_dump(mode="json"), trainers, kept, code=code.described(), **options)
-    with Hosts(where, folder) as hosts:
+    with Hosts(where, folder, address=address) as hosts:
         addresses = hosts.addresses()
         tell({"processes": [hosts.name(address) for address in addresses]})
         if hosts.own and where.startswith("local:") and job.threads is None:

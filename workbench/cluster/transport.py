@@ -22,8 +22,9 @@ class Transport(ABC):
     def call(self, messages: Mapping[int, Message], seconds: float) -> dict[int, Message]:
         """Send to each shard its message, to all at once; the answers that came, by shard.
 
-        An answer `wait` is given back when it still stands after `seconds`. A shard from which no answer came is not in
-        the result: whether it had the message is not known then, and sending it again does no harm.
+        An answer `wait` is given back when it still stands after `seconds`. A shard from which no answer came is not
+        in the result, or is there with a `wait` that says why: whether it had the message is not known then, and
+        sending it again does no harm.
         """
 
 

@@ -1,15 +1,17 @@
 """A process that holds shards and runs trainers: `python -m workbench.cluster.worker SCHEDULER [CERTIFICATES]`.
 
-It says its address in a line of JSON, and ends with its input: whoever started it and is gone leaves nothing behind.
-What it prints besides goes to standard error.
+It says its address in a line of JSON, or that the scheduler is "unreached" and why, and ends with its input: whoever
+started it and is gone leaves nothing behind. What it prints besides goes to standard error.
 """
 
 import asyncio
 import json
 import os
+import socket
 import sys
 import threading
 from typing import Any
+from urllib.parse import urlsplit
 
 from workbench.cluster.dask_settings import PAGES, SECONDS_JOIN, security_of, settings
 from workbench.cluster.security import is_local
@@ -19,6 +21,20 @@ try:
     from distributed import Worker
 except ImportError as error:
     raise ImportError("A cluster needs Dask: pip install 'sparse-workbench[cluster]'.") from error
+
+
+SECONDS_REACH = 20.0
+"""How long the scheduler, which was there before, may take to let this process in."""
+
+
+def why_unreached(scheduler: str) -> str:
+    """Reason why nothing listens there for this process, "" where something does."""
+    parts = urlsplit(scheduler)
+    try:
+        socket.create_connection((parts.hostname, parts.port), SECONDS_REACH).close()
+    except OSError as error:
+        return f"the machine that started it at {scheduler}: {error}. A firewall has to let it."
+    return ""
 
 
 async def serve(scheduler: str, certificates: str) -> None:
@@ -42,6 +58,9 @@ def _end_with_input() -> None:
 def main() -> None:
     """Serve; the second argument is left out where nothing is encrypted."""
     threading.Thread(target=_end_with_input, daemon=True).start()
+    if why := why_unreached(sys.argv[1]):
+        print(json.dumps({"unreached": why}), flush=True)
+        os._exit(1)
     asyncio.run(serve(sys.argv[1], sys.argv[2] if len(sys.argv) > 2 else ""))
     os._exit(0)
 

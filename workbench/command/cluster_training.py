@@ -14,6 +14,7 @@ from rich.table import Table
 from workbench.command.terminal import console
 from workbench.command.training import EPOCHS_SHOWN, cell_of
 from workbench.measure import blas
+from workbench.sweep import reaching
 from workbench.sweep.places import places
 
 PROGRAM = (sys.executable, "-m", "workbench.cluster.training")
@@ -24,14 +25,19 @@ class TrainingFailedError(RuntimeError):
     """The training failed; the message has its reason and the end of the log."""
 
 
-def train(settings: dict[str, Any], where: str, trainers: int, folder: Path, dry_run: bool = False) -> bool:
-    """Train by so many trainers on the cluster `where`, and show how it goes; False where Ctrl-C stopped it."""
+def train(
+    settings: dict[str, Any], where: str, trainers: int, folder: Path, dry_run: bool = False, address: str = ""
+) -> bool:
+    """Train by so many trainers on the cluster `where`, and show how it goes; False where Ctrl-C stopped it.
+
+    Other machines reach this one at `address`, "" for one on the way to them.
+    """
     cell = cell_of({**settings, "launch": "kernels"}, several=True)
     if dry_run:
-        tell_plan(where)
+        tell_plan(where, address)
         return True
     known = {name: value for name, value in cell.model_dump(mode="json").items() if value is not None}
-    request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder)}
+    request = {"where": where, "settings": known, "trainers": trainers, "folder": str(folder), "address": address}
     process = subprocess.Popen(
         PROGRAM, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=blas.own_environment()
     )
@@ -68,7 +74,7 @@ def _end(process: subprocess.Popen) -> None:
     process.stdout.close()
 
 
-def tell_plan(where: str) -> None:
+def tell_plan(where: str, address: str = "") -> None:
     """Print the command that starts each process; the scheduler's address stands for that of the start."""
     if "://" in where:
         console.print(f"Trainers and shards go to the workers of the scheduler {where}.", markup=False)
@@ -76,6 +82,8 @@ def tell_plan(where: str) -> None:
     program = (sys.executable, "-m", "workbench.cluster.worker", "SCHEDULER")
     for place in places(where, program):
         console.print(f"{place.name}: {shlex.join(place.command)}", markup=False, highlight=False, soft_wrap=True)
+    reached = f"They reach this machine at {reaching.here(where, address)}; it has {reaching.listed()}."
+    console.print(reached, markup=False, highlight=False, soft_wrap=True)
 
 
 def show(lines: Iterator[dict[str, Any]], epochs: int) -> dict[str, Any]:

@@ -19,6 +19,10 @@ def train(
     checkpoints: Annotated[
         Path, typer.Option(help="Folder of checkpoints and logs of several trainers, which goes on from what is there.")
     ] = Path("runs/train"),
+    address: Annotated[
+        str,
+        typer.Option(help="Address or interface here at which other machines reach this one; else one on the way."),
+    ] = "",
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say how the processes of --cluster are started; start nothing.")
     ] = False,
@@ -35,5 +39,5 @@ def train(
     from workbench.command import cluster_training
 
     where, count = cluster_training.where_of(cluster, trainers)
-    if not cluster_training.train(settings, where, count, checkpoints, dry_run):
+    if not cluster_training.train(settings, where, count, checkpoints, dry_run, address):
         exits.interrupted(ctx, "Stopped")

@@ -90,13 +90,23 @@ def _count(where: str) -> int:
 
 def _by_ssh(where: str, host: str, program: Sequence[str]) -> tuple[str, ...]:
     """The command that starts a program on a host, me@host, or me@host:port."""
-    name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
+    name, port = split_host(host)
     is_port = port.isdecimal() and 1 <= int(port) <= MOST_PORT
     if not HOST.fullmatch(name) or (":" in host and not is_port):
         raise SpecError(f"{where!r} has {host!r}, which is no host: ssh:node1,me@node2,node3:2222.")
     given = [f"{variable}={_absolute(os.environ[variable])}" for variable in CARRIED if os.environ.get(variable)]
     carried = ("env", *given) if given else ()
     return (*SSH, *(("-p", port) if name != host else ()), name, shlex.join((*carried, *program)))
+
+
+def split_host(host: str) -> tuple[str, str]:
+    """Name and port of a host; 22 where there is none.
+
+    >>> split_host("me@n2:2222"), split_host("fd00::2")
+    (('me@n2', '2222'), ('fd00::2', '22'))
+    """
+    name, _, port = host.partition(":") if host.count(":") == 1 else (host, "", "22")
+    return name, port
 
 
 def _absolute(paths: str) -> str:
