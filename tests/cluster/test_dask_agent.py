@@ -11,7 +11,7 @@ import pytest
 distributed = pytest.importorskip("distributed")
 
 from tests.cluster.test_agents import COMPARISONS, agent, run, whole  # noqa: E402 - after the skip
-from tests.support.clocks import SECONDS  # noqa: E402
+from tests.support.clocks import SECONDS, until  # noqa: E402
 from workbench.cluster import dask_agent  # noqa: E402
 from workbench.cluster.dask_agent import Carrier, machines  # noqa: E402
 from workbench.sweep import places  # noqa: E402
@@ -77,7 +77,32 @@ def test_an_agent_that_nobody_talks_to_is_ended(client, monkeypatch):
     monkeypatch.setattr(dask_agent, "AGENT", (sys.executable, "-S", "-c", ECHO))
     carrier = Carrier(client, *machines(client))
     assert carrier.task.result(SECONDS) is None
-    assert carrier.said.qsize() == 3, "what it printed at its begin and at its end, and that it ended"
+    assert carrier.said.qsize() == 4, "that it began, what it printed at its begin and at its end, and that it ended"
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+def test_an_agent_whose_worker_another_sweep_has_says_so_and_is_not_lost(client, monkeypatch, is_stopped):
+    """The second of two sweeps on one scheduler waits for the first; a stop is not kept waiting for it."""
+    monkeypatch.setattr(dask_agent, "SECONDS_PING", 0.02)
+    monkeypatch.setattr(dask_agent, "AGENT", (sys.executable, "-S", "-c", ECHO))
+    (worker,), over = machines(client), distributed.Event("the first is over", client)
+    first = client.submit(lambda: distributed.Event("the first is over").wait(SECONDS), resources={"machine": 1})
+    carrier, out, ended = Carrier(client, worker), io.StringIO(), []
+    receiver = threading.Thread(target=lambda: ended.append(carrier.receive(out, io.StringIO())), daemon=True)
+    receiver.start()
+    until(lambda: json.dumps({"beat": dask_agent.WAITING}) in out.getvalue())
+    if not is_stopped:
+        over.set()
+        assert first.result(SECONDS)
+        until(lambda: carrier.has_begun)
+    carrier.send(["line\n"])
+    receiver.join(SECONDS)
+    over.set()
+    assert ended == [""]
+    assert ("enil" in out.getvalue()) != is_stopped
+    first.result(SECONDS)
+    over.clear()
+    carrier.task.cancel()
 
 
 def test_a_task_that_dask_runs_again_does_nothing(client):

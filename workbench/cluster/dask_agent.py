@@ -39,6 +39,7 @@ SECONDS_LOOK = 5.0
 """How long nothing must have come before it is looked whether worker and task are there."""
 FIRST = {"begin": "agent"}
 """What the task takes before all else: where Dask runs it again after a loss, it finds something else, and ends."""
+WAITING = "waiting for the machine: another sweep or task has its worker"
 WATCHING = ("profile", "profile-cycle", "memory_monitor", "monitor")
 """What a worker does again and again to watch itself, the first every 10 ms."""
 
@@ -85,6 +86,7 @@ class Carrier:
         self.client, self.worker, name = client, worker, f"workbench-agent-{uuid.uuid4().hex}"
         self.given, self.said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
         self.end_by: float | None = None
+        self.has_begun = False
         self.given.put(FIRST)
         placed = {"workers": [worker], "allow_other_workers": False, "resources": {MACHINE: 1}}
         self.task = client.submit(serve, name, key=name, pure=False, retries=0, **placed)
@@ -104,14 +106,20 @@ class Carrier:
             self.given.put({"end": True})
 
     def receive(self, out: IO[str], log: IO[str]) -> str:
-        """Take what the agent says and prints until it has ended; why, where it does not say so itself."""
+        """Take what the agent says and prints until it has ended; why, where it does not say so itself.
+
+        As long as other work has the worker, that is what is said, so that nobody takes the agent for lost.
+        """
         while True:
             try:
-                message = self.said.get(timeout=SECONDS_LOOK)
+                message = self.said.get(timeout=SECONDS_LOOK if self.has_begun else SECONDS_PING)
             except TimeoutError:
                 if (why := self._why_ended()) is not None:
                     return why
+                if not self.has_begun:
+                    print(json.dumps({"beat": WAITING}), file=out, flush=True)
                 continue
+            self.has_begun = True
             if "ended" in message:
                 return ""
             for file, text in ((out, message.get("line", "")), (log, message.get("log", ""))):
@@ -123,6 +131,8 @@ class Carrier:
             return "" if self.task.status == "finished" else f"Its task ended: {self.task.exception(SECONDS_END)!r}"
         if self.worker not in self.client.nthreads():
             return f"The worker {self.worker} is gone."
+        if self.end_by is not None and not self.has_begun:
+            return ""
         return "It did not end in time." if self.end_by is not None and time.monotonic() > self.end_by else None
 
 
@@ -135,6 +145,7 @@ def serve(name: str) -> None:
     given, said = Queue(f"{name}-given", client), Queue(f"{name}-said", client)
     if given.get(timeout=SECONDS_SILENT) != FIRST:
         return
+    said.put({"begun": True})
     with unwatched(get_worker()) as stopped:
         environment, pipe = blas.own_environment(stopped=stopped), subprocess.PIPE
         process = subprocess.Popen(AGENT, stdin=pipe, stdout=pipe, stderr=pipe, env=environment, start_new_session=True)
