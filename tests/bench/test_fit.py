@@ -256,6 +256,21 @@ def test_a_file_is_a_case_and_another_file_is_held_out(tmp_path):
     assert (share.rows.x.shape[0], share.x.shape[0]) == (30, 10)
 
 
+def test_what_is_guessed_of_a_file_may_be_said_too(tmp_path, capsys):
+    file = tmp_path / "letters"
+    file.write_text("spam\tbuy this now\nham\tsee you soon\n" * 9)
+    case = command.case_of(str(file), "0.2", model="logistic", reading="label=first, hashed=64")
+    assert case.settings["reading"] == "hashed=64, label=first"
+    assert "is read by the data set text" in capsys.readouterr().err
+
+
+def test_held_out_rows_may_be_below_the_home_folder(tmp_path, monkeypatch):
+    monkeypatch.setenv("HOME", str(tmp_path))
+    (tmp_path / "later").touch()
+    case = cases.case_of({"dataset": "svmlight", "path": "train", "model": "logistic"}, "~/later")
+    assert case.held_out == str(tmp_path / "later")
+
+
 @pytest.mark.parametrize("held_out", ["1.5", "no-file"])
 def test_held_out_that_is_neither_share_nor_file_is_refused(held_out):
     with pytest.raises(BenchError, match="share"):

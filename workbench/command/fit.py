@@ -9,7 +9,8 @@ from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
-from workbench import data, option_text, store
+from workbench import store
+from workbench.advise.source import settings_of
 from workbench.analysis import fit as analysis
 from workbench.bench import screen
 from workbench.bench.fit import cases
@@ -20,27 +21,15 @@ from workbench.reports import fit as reports
 console = Console()
 
 
-def case_of(source: str, held_out: str, **settings: Any) -> cases.Case:
-    """The case of a file or data set: its reader is guessed where `dataset` names none, and told."""
-    path, given = Path(source).expanduser(), {name: value for name, value in settings.items() if value is not None}
-    if "dataset" in given or source not in data.names():
-        given = _with_reader(path, given)
-    else:
-        given["dataset"] = source
+def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> cases.Case:
+    """The case of a file or data set, trained with these settings; a reader that is guessed is told."""
+    of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
+    given, why = settings_of(source, dataset, reading, **of_data)
+    if why:
+        typer.echo(f"{source} is read by the data set {given['dataset']}: {why}.", err=True)
+    given |= settings
     settled = training.cell_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
-
-
-def _with_reader(path: Path, given: dict[str, Any]) -> dict[str, Any]:
-    if not path.exists():
-        names = ", ".join(data.names())
-        raise data.DataError(f"There is no file and no data set {str(path)!r}. Data sets: {names}; or give a path.")
-    if "dataset" not in given:
-        given["dataset"], options, why = data.guess(path)
-        typer.echo(f"{path} is read by the data set {given['dataset']}: {why}.", err=True)
-        if options:
-            given["reading"] = ", ".join(filter(None, (option_text.written(options), given.get("reading"))))
-    return {**given, "path": str(path)}
 
 
 def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, policy: Policy, command: str) -> bool:

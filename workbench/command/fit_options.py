@@ -17,6 +17,7 @@ def bench_fit(
     ] = "0.2",
     dataset: data_commands.Dataset = "",
     labels: data_commands.Labels = "",
+    columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
     reading: data_commands.Reading = "",
     positive: Annotated[str, typer.Option(help="Class that means yes, for --data.")] = "",
@@ -40,9 +41,10 @@ def bench_fit(
 
     chosen = cases.chosen(tuple(case or ()), quick)
     if data:
-        given = {"dataset": dataset, "labels": labels, "kind": kind, "reading": reading, "positive": positive}
+        given = {"labels": labels, "columns": columns, "kind": kind, "positive": positive}
         more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
-        chosen = [fit.case_of(data, held_out, **{name: value for name, value in (given | more).items() if value})]
+        settings = {name: value for name, value in (given | more).items() if value}
+        chosen = [fit.case_of(data, held_out, dataset, reading, **settings)]
     policy = Policy(seconds, rounds, threads)
     if not fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx)):
         exits.interrupted(ctx, "Stopped")

@@ -81,9 +81,10 @@ def case_of(settings: Mapping[str, Any], held_out: str) -> Case:
     try:
         share = float(held_out)
     except ValueError:
-        if not os.path.exists(held_out):
+        file = os.path.expanduser(held_out)
+        if not os.path.exists(file):
             raise BenchError(f"held-out is {held_out!r}; it is a share of the rows, or a file that exists.") from None
-        return Case(name, settings, os.path.expanduser(held_out))
+        return Case(name, settings, file)
     if not 0 < share < 1:
         raise BenchError(f"held-out is {held_out}; a share is above 0 and below 1, such as 0.2.")
     return Case(name, settings, share)
