@@ -157,3 +157,18 @@ def test_the_reports_say_goals_charts_and_what_has_no_time(tmp_path):
     text = bench_report.write(tmp_path, markdown=True).read_text()
     assert "| CSR @ dense against SciPy, geometric mean | ≥ 6 x | 8 x over 3 cells | met |" in text
     assert bench_report.write(tmp_path, tmp_path / "other.html").name == "other.html"
+
+
+def test_a_report_has_the_goals_of_its_suite_alone_and_a_file_of_rows_its_machine(tmp_path):
+    (tmp_path / "machine.json").write_text('{"id": "here"}')
+    for row in maker.steps():
+        store.BENCH.append(tmp_path / "loops.jsonl", row | {"suite": "pytorch"})
+        store.BENCH.append(tmp_path / "steps.jsonl", row | {"suite": "step"})
+    text = bench_report.write(tmp_path / "loops.jsonl", markdown=True).read_text()
+    assert text.startswith("# Training loops of PyTorch")
+    assert "No goals are set for these rows." in text
+    assert "## Goals" not in text
+    assert "| id | here |" in text
+    text = bench_report.write(tmp_path / "steps.jsonl", tmp_path / "steps.md").read_text()
+    assert "whole step, a new batch each" in text
+    assert "CSR @ dense against" not in text

@@ -16,12 +16,12 @@ ONCE = ("import kernels", "start of Numba")
 
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
-    """The tables of goals for benchmark rows, in a fixed order: of the CPU, and of a CUDA device where one has rows."""
+    """Goals of the suites that have rows, in a fixed order: of the CPU, then of a CUDA device; all without any row."""
     frame = latest(frame)
     is_there = frame["device"] == "cuda"
     there, here = frame[is_there], frame[~is_there]
-    parts = () if here.empty and len(there) else (_product, _gradient, _vectors, _step, _share, _overhead, _start)
-    lines = [goal for part in parts for goal in part(here)]
+    suites = set(here["suite"]) if len(frame) else set(OF_SUITE)
+    lines = [goal for suite, parts in OF_SUITE.items() if suite in suites for part in parts for goal in part(here)]
     return [*lines, *(goals_cuda.goals(there) if len(there) else [])]
 
 
@@ -154,3 +154,7 @@ def _most(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
     above = sum(value > wanted for value in seconds.values())
     more = f"; {above} of {len(seconds)} are above" if above else ""
     return [Goal(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)]
+
+
+OF_SUITE = {"kernels": (_product, _gradient, _vectors, _share, _overhead, _start), "step": (_step,)}
+"""Functions that judge the goals of a suite; others have no goals."""

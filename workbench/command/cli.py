@@ -199,7 +199,7 @@ def bench_pytorch(
 
 @bench.command("report")
 def bench_report(
-    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark.")],
+    run: Annotated[Path, typer.Argument(help="A run folder of the benchmark, or a file of rows.")],
     out: Out = None,
     markdown: Markdown = False,
 ) -> None:

@@ -20,17 +20,24 @@ from workbench.reports.texts import written, written_frame
 FIGURE_INCHES = (9.0, 6.5)
 MOST_ROWS = 400
 """Rows of a table in the Markdown form."""
+TITLES = {
+    "kernels": "Sparse kernels against their rivals",
+    "step": "Training steps against those of other libraries",
+    "pytorch": "Training loops of PyTorch, and the same with two lines changed",
+}
+SEVERAL = "Sparse kernels and training steps against their rivals"
 
 
 def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool = False, command: str = "") -> Path:
-    """Write the report of a run folder of the benchmark, beside its rows unless `out` says where; returns its path.
+    """Write the report of a run folder, or a file of rows, beside the rows unless `out` says where; returns its path.
 
     HTML, unless `markdown` or a file .md.
     """
-    folder, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
-    frame = written_frame(store.BENCH.frame(store.BENCH.read(folder)))
+    source, markdown = Path(folder), markdown or Path(out or "").suffix == ".md"
+    frame = written_frame(store.BENCH.frame(store.BENCH.read(source)))
+    folder = source if source.is_dir() else source.parent
     known = written(page.record(folder / "machine.json"))
-    content = _content(frame, known, command or f"workbench bench report {folder}", MOST_ROWS if markdown else None)
+    content = _content(frame, known, command or f"workbench bench report {source}", MOST_ROWS if markdown else None)
     kind = "md.jinja" if markdown else "html"
     path = Path(out) if out else folder / ("report.md" if markdown else "report.html")
     charts = [] if markdown else _charts(frame)
@@ -41,7 +48,6 @@ def write(folder: str | Path, out: str | Path | None = None, *, markdown: bool =
 
 def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: int | None) -> dict[str, Any]:
     reached = goals.goals(frame)
-    met = [goal.met for goal in reached if goal.met is not None]
     lost = Counter(
         (row["contender"], row["task"], row["reason"])
         for row in bench.records(bench.latest(frame))
@@ -49,8 +55,8 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
     )
     outcome = {True: "met", False: "missed", None: "not measured"}
     return {
-        "title": "Sparse kernels against their rivals",
-        "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
+        "title": _title(set(frame["suite"])),
+        "verdict": _verdict([goal.met for goal in reached]),
         "goals": page.table_of(
             ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, outcome[g.met]] for g in reached)
         ),
@@ -66,6 +72,18 @@ def _content(frame: pd.DataFrame, machine: dict[str, Any], command: str, most: i
         "command": command,
         "rows": len(frame),
     }
+
+
+def _title(suites: set[str]) -> str:
+    return TITLES.get(" ".join(suites), SEVERAL)
+
+
+def _verdict(met: list[bool | None]) -> str:
+    """Count of the goals that are met, of those that were measured."""
+    measured = [each for each in met if each is not None]
+    if not measured:
+        return "None of the goals was measured." if met else "No goals are set for these rows."
+    return f"{sum(measured)} of {len(measured)} goals that were measured are met."
 
 
 def _cut(table: pd.DataFrame, most: int | None) -> page.Table:
