@@ -1,17 +1,19 @@
-"""README: its commands are known, its spec has cells, its Python runs, the files that it names are there."""
+"""README: commands are known, numbers are those of the rows, the spec has cells, Python runs, named files are there."""
 
 import re
 import shlex
+from datetime import datetime
 from pathlib import Path
 
 import pytest
 import typer
 
-from workbench import data
+from workbench import data, store
 from workbench.command import cli
 from workbench.sweep import grid, spec
 
 ROOT = Path(__file__).parents[2]
+RESULTS = ROOT / "results" / "amd-epyc-2-cores-0c50"
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
 
 
@@ -60,3 +62,19 @@ def test_make_has_the_targets_that_are_named():
     targets = re.findall(r"^(\w+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE)
     named = re.findall(r"(?:^|`)make (\w+)", TEXT, re.MULTILINE)
     assert {"demo", "test", "lab"} <= set(named) <= set(targets)
+
+
+def claims(text: str) -> list[str]:
+    """Numbers and spans before "times", those of the caption of the chart and of the report alike."""
+    return re.findall(r"(\d[\d.]*(?: to \d[\d.]*)?) times", re.sub(r"\s+", " ", text))
+
+
+def test_numbers_under_the_chart_are_those_of_the_report():
+    [caption] = re.findall(r"^\*From .*?\*$", TEXT, re.DOTALL | re.MULTILINE)
+    report = (RESULTS / "full-density-report.md").read_text(encoding="utf-8")
+    own = "\n".join(line for line in report.splitlines() if line.startswith("- Width 16:"))
+    assert len(claims(caption)) == 6
+    assert set(claims(caption)) <= set(claims(own))
+    [minutes] = re.findall(r"(\d+) minutes", caption)
+    times = [datetime.fromisoformat(row["time"]) for row in store.read(RESULTS / "full-density.jsonl")]
+    assert abs((max(times) - min(times)).total_seconds() / 60 - int(minutes)) < 1
