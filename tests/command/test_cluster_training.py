@@ -6,8 +6,9 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from workbench.command import cli, cluster_training
+from workbench.command import bench_cluster, cli, cluster_training, exits
 from workbench.command.cluster_training import where_of
+from workbench.sweep.run_folder import RunError
 
 SETTINGS = ["--dataset", "uniform", "--rows", "200", "--features", "50", "--width", "4", "--batch-rows", "40"]
 TELLS = """
@@ -92,3 +93,10 @@ def test_there_are_as_many_trainers_as_processes_where_one_number_is_given():
     assert where_of("ssh:a,b", 1) == ("ssh:a,b", 2)
     assert where_of("slurm:4", 8) == ("slurm:4", 8)
     assert where_of("tls://host:1", 1) == ("tls://host:1", 1)
+
+
+def test_a_suite_whose_process_fails_is_a_failure_with_the_place_of_its_logs_and_no_defect(tmp_path, monkeypatch):
+    monkeypatch.setattr(bench_cluster, "PROGRAM", (sys.executable, "-S", "-c", "raise SystemExit(3)"))
+    with pytest.raises(RunError, match="status 3; its logs are in") as raised:
+        bench_cluster.run(tmp_path, tmp_path / "runs", quick=True, streamed=None)
+    assert exits.status_of(raised.value) == exits.FAILURE

@@ -14,6 +14,7 @@ from workbench.analysis import cluster as analysis
 from workbench.bench import screen
 from workbench.measure import blas
 from workbench.reports import cluster as reports
+from workbench.sweep import run_folder
 
 console = Console()
 PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
@@ -27,7 +28,7 @@ def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: st
         for line in process.stdout:
             console.print(told(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
     if process.returncode:
-        raise RuntimeError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
+        raise run_folder.RunError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
     screen.console.print(screen.goals_table(analysis.goals(store.CLUSTER.frame(store.CLUSTER.read(folder)))))
     typer.echo(f"Page: {reports.write(folder, command)}")
 
