@@ -137,7 +137,7 @@ def _mean(values: list[float]) -> float:
 
 
 def levels(curves: pd.DataFrame, measure: str, side: str | None = None) -> dict[str, float]:
-    """The means over the repeats of what is no training: references and bounds, or those of one side."""
+    """Means over the repeats of references and bounds, which are no trainings, or those of one side."""
     of_measure = curves[(curves["measure"] == measure) & ~curves["side"].isin(TRAINED)]
     of_side = of_measure if side is None else of_measure[of_measure["side"] == side]
     return {str(who): float(value) for who, value in of_side.groupby("who", sort=False)["value"].mean().items()}

@@ -89,7 +89,7 @@ def _opening(even: _Crossing, group: cells.Group, measure: str, until: float) ->
 
 
 def _keys(ends: Sequence[Contest], group: cells.Group, measure: str) -> tuple[str, ...]:
-    """Keys of what crosses, of what may be the best at an end of a gap, and of dense."""
+    """Keys of the configurations that cross, that may be the best at an end of a gap, and of dense."""
     keys: list[str] = []
     for one in ends:
         crossing, _, _ = one.known

@@ -67,7 +67,7 @@ def _at(some: Sequence[Contest], all_: Sequence[Contest]) -> str:
 
 
 def _remedy(contests: Sequence[Contest]) -> str:
-    """Remedy for the most frequent reason of what is undecided."""
+    """Remedy for the most frequent reason why contests are undecided."""
     reasons = Counter(one.why for one in contests if one.why)
     return f". To decide it: {REMEDY[reasons.most_common(1)[0][0]]}" if reasons else ""
 

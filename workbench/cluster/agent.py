@@ -44,7 +44,7 @@ class Agent:
         self.doing = "starting"
 
     def say(self, message: dict[str, Any]) -> None:
-        """One line out; whoever is gone cannot be told."""
+        """Write one line; a reader that is gone cannot be told."""
         try:
             with self.lock:
                 self.out.write(json.dumps(message) + "\n")

@@ -42,7 +42,7 @@ class Source(NamedTuple):
 
 
 def sources(listed: Sequence[Sequence[Any]], spread: str, shard: int, shards: int) -> dict[Key, Source]:
-    """By key, of what is drawn as `[key, Drawn.about]`; none where the shard has no row of it."""
+    """Sources by key, from `[key, Drawn.about]` of each drawn value; none where the shard has no row of it."""
     made = {key: Source(drawn, Partition(drawn.shape[0], shards, spread), shard) for key, drawn in _read(listed)}
     return {key: source for key, source in made.items() if source.partition.count(shard)}
 

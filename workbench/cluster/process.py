@@ -67,7 +67,7 @@ class Process:
             raise StoreError(f"{self.place.name} did not join the cluster.{told} {self.tail()}")
 
     def tail(self) -> str:
-        """The end of what it printed, for a message."""
+        """The last lines that it printed, for a message."""
         printed = self.log.read_bytes()[self.log_start :].decode(errors="replace")
         lines = printed.strip().splitlines()[-LINES_TOLD:]
         return f"Its log {self.log} ends with:\n" + "\n".join(lines) if lines else f"Its log {self.log} is empty."

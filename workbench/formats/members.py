@@ -1,4 +1,4 @@
-"""NumPy arrays in files of anyone's, looked at before they are read: what they claim to hold must be there.
+"""NumPy arrays in untrusted files, whose headers are checked before they are read: what they claim must be there.
 
 NumPy takes memory for what a header claims, and reads afterwards; a few bytes can claim more than any machine has.
 """

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
 
 
 class GraphError(ValueError):
-    """A graph does not fit together, or not to what was given for it; the message names node, allowed and remedy."""
+    """A graph that does not fit together, or not to its arguments; the message names node, allowed and remedy."""
 
 
 def ordered(heads: Iterable["Symbol"]) -> list["Symbol"]:

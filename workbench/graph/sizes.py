@@ -10,7 +10,7 @@ from workbench import formats
 
 
 class Size(NamedTuple):
-    """Bytes of a value, of what `kind` they are (exact, estimated, at most, unknown), and the density they follow."""
+    """Bytes of a value, how well known (`kind`: exact, estimated, at most, unknown), and the density they follow."""
 
     bytes: int | None
     kind: str

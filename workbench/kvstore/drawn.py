@@ -1,6 +1,6 @@
 """First values that are drawn row by row: each row from the seed, the name and its number alone.
 
-So a table of any height costs nothing before its rows are touched, and whoever draws a row gets the same bits. The
+So a table of any height costs nothing before its rows are touched, and all who draw a row get the same bits. The
 random numbers are those of SplitMix64 (Steele, Lea, Flood 2014) at a place that the row and the column fix; differs:
 the state is not advanced but looked up. Normal ones are made of two of them (Box and Muller 1958).
 """

@@ -1,4 +1,4 @@
-"""Settings of an updater as plain values for JSON, and an updater from them, also from a file of anyone's."""
+"""Settings of an updater as plain values for JSON, and an updater from them, also from an untrusted file."""
 
 import dataclasses
 import math

@@ -1,4 +1,4 @@
-"""The state of whoever looks at a stored run: what is left after filters, which density and which cell is looked at.
+"""State of looking at a stored run: the rows left by filters, the density and the cell that are looked at.
 
 It knows folders and files of rows, and no Jupyter. What varies in the rows may be filtered by; the dense baseline stays
 whatever configuration is chosen, since without it there is nothing to compare with.

@@ -42,7 +42,7 @@ TOLD = (ChoiceError, CompareError, DataError, FormatError, ModelError, RowError,
 
 
 class Trouble(NamedTuple):
-    """Something that went wrong: what, in a sentence, and the traceback for whoever wants it; "" where none is due."""
+    """Something that went wrong: what, in a sentence, and the traceback for those who want it; "" where none is due."""
 
     summary: str
     details: str

@@ -101,7 +101,7 @@ def _finding(found: Found) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """The contenders of a case: seconds, best value, the setting, whether it is at an end of what was tried."""
+    """The contenders of a case: seconds, best value, the setting, whether it has the least or largest number tried."""
     found = _of(frame, case)
     columns = ("contender", "seconds to the target", f"best {found.row['measure']}", "setting", "at an end")
     return pd.DataFrame([_line(entry) for entry in found.entries], columns=columns)

@@ -140,7 +140,7 @@ def finish(figure: Figure, axes: Axes, title: str, group: cells.Group, more: str
 
 
 def framed(figure: Figure, axes: Axes, title: str, below: str, **change: Any) -> None:
-    """The same of what is in no group: a title, what stands below it, grid, ticks, the legend."""
+    """Finish a chart whose rows are in no group: title, subtitle, grid, ticks, the legend."""
     width = figure.get_figwidth()
     figure.suptitle(wrapped(title, int(10 * width)), x=0.01, ha="left", fontsize=LARGE, fontweight="bold")
     below = wrapped(below, int(13 * width * change.get("room", 1.0)))

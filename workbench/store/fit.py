@@ -22,7 +22,7 @@ _TABLE = {
         is_dense flag whether it is the dense baseline of ours
         stage text settings (each is tried) or rounds (the best is run again)
         setting mapping the numbers that this training was run with
-        is_at_end flag whether the first of them is at an end of what was tried
+        is_at_end flag whether the first of them is the least or the largest that was tried
         tried integer settings that were tried of this contender
         round integer number of the round, of rounds alone
         seconds_limit number seconds of training after which a setting is left at the latest

@@ -30,7 +30,7 @@ class RowError(ValueError):
 
 
 class TornLineWarning(UserWarning):
-    """A writer was killed in the middle of a line; that line is left out of what was read."""
+    """A writer was killed in the middle of a line; that line is left out."""
 
 
 class Column(NamedTuple):

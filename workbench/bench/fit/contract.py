@@ -153,7 +153,7 @@ class Contender:
         return f"{self.needs} is not installed: {self.install}."
 
     def is_at_end(self, model: str, value: Value) -> bool:
-        """Whether a number of the setting is at an end of what was tried: a better one may lie beyond.
+        """Whether a number of the setting is the least or the largest that was tried: a better one may lie beyond.
 
         Told is of numbers that were tried at three values or more, all else being equal.
         """

@@ -115,7 +115,7 @@ def panel(folder: Path, budget: trials.Budget, most: int = LOOKS[-1]) -> list[di
 
 
 def begun(measured: trials.Trials) -> Path:
-    """The run folder of what measures, as a panel finds that of a sweep at work."""
+    """The run folder of the measuring process, as a panel finds that of a sweep at work."""
     supervisor = measured.supervisor
     run_folder.replace_file(supervisor.folder / run_folder.SPEC, dump(spec()))
     supervisor.state.state = "running"

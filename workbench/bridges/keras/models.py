@@ -13,7 +13,7 @@ DENSIFYING = ("SparseToDense", "SparseTensorDenseAdd")
 
 
 def check_model(model: Any, features: int, *, batch_rows: int = 256) -> list[Breach]:
-    """Check where a model, given a SparseTensor [R, features], makes it dense, a breach for each; none is right.
+    """Check where a model, given a SparseTensor [R, features], makes it dense: a breach for each place.
 
     The model is traced once, not run: its graph names the layer, also within nested models. Keras says nothing of it: a
     dense Input, a Sequential without one, or a model nested as such make a copy of R x features numbers. `batch_rows`

@@ -30,7 +30,7 @@ def init_worker(worker: int) -> None:
 
 
 def check_loader(loader: torch.utils.data.DataLoader) -> list[Breach]:
-    """Check the workers of a DataLoader, a breach for each fault; none is right. It takes two epochs of the data.
+    """Check the workers of a DataLoader, a breach for each fault. It takes two epochs of the data.
 
     One is that of the workers, the other the same without any: rows that come more often than there, or never, are an
     error. Warnings are workers whose kernels run on so many threads that all together have more than the machine, and

@@ -21,8 +21,8 @@ LONGEST = 200
 def read_label_file(path: str | os.PathLike) -> tuple[np.ndarray, Place]:
     """Labels [rows], or [rows, N] of an array, as they stand in the file, and where each stands.
 
-    A Matrix Market vector may lie. Malformed files, Python objects and labels of more than `LONGEST` characters are
-    refused (`DataError`).
+    A Matrix Market vector may be a row or a column. Malformed files, Python objects and labels of more than `LONGEST`
+    characters are refused (`DataError`).
     """
     with reading(path, "labels (.npy, .mtx, or text with a label a line)"):
         if starts_with(path, b"\x93NUMPY"):

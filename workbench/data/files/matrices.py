@@ -1,4 +1,4 @@
-"""A mere matrix in a file, whatever kind of file it is: saved by SciPy, or Matrix Market text."""
+"""Matrices without labels in files of any kind: saved by SciPy, or Matrix Market text."""
 
 import os
 from collections.abc import Iterator
@@ -23,7 +23,7 @@ WHAT = "a matrix (.npz by scipy.sparse.save_npz, or Matrix Market .mtx)"
 def read_matrix(path: str | os.PathLike) -> Any:
     """The matrix, in the format that it is stored in, duplicates and explicit zeros kept (`DataError`).
 
-    Its indices are as the file has them: whoever takes it in checks them (`formats.enter`, `dataset.canonical`).
+    Its indices are as the file has them: the caller checks them (`formats.enter`, `dataset.canonical`).
     """
     with reading(path, WHAT):
         if starts_with(path, ZIP):

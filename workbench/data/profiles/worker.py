@@ -1,4 +1,4 @@
-"""The profile of a data set from a process of its own: whoever asks goes on meanwhile, and may end it at any time.
+"""The profile of a data set from a process of its own: the caller goes on meanwhile, and may end it at any time.
 
 `python -m workbench.data.profiles.worker '{"dataset": "svmlight", "parameters": {"path": "train.txt"}}'` prints it as
 JSON, or `{"error": "..."}` where the data cannot be read. What is read is kept in the cache, where trials find it.

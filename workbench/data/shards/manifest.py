@@ -203,7 +203,7 @@ def _fault(manifest: Manifest, table: dict[str, Any]) -> str:
 
 
 def _wrong_types(manifest: Manifest) -> list[str]:
-    """Names of what is told in words, or about labels, and is of another type than it is written with."""
+    """Names of fields about labels or in words whose types are not those that are written."""
     labels, span = manifest.labels, manifest.labels.span
     texts = {name: getattr(manifest, name) for name in ("name", "source", "licence", "origin_sha256")}
     wrong = [name for name, value in {**texts, "guess": labels.guess}.items() if not isinstance(value, str)]

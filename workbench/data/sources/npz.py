@@ -43,7 +43,7 @@ def make(
 
 
 def stored(path: str | os.PathLike, labels: str | os.PathLike | None = None) -> tuple[Parts, np.ndarray | None]:
-    """The arrays of the matrix in `path` as they stand, be they right or not, and the labels (`DataError`)."""
+    """The arrays of the matrix in `path` as stored, unchecked, and the labels (`DataError`)."""
     y = None if labels is None else _labels(labels)
     with reading(path, SAVED):
         _refuse_other(path, SAVED, ZIP, ".npz archive")
