@@ -32,7 +32,8 @@ STEPS = [step(1, 4e-3), step(2, 3e-3), step(4, 6e-3), step(2, 5e-3, "predicted h
 BYTES = {"part": "bytes", "features": 10**6, "touched": 100.0, "bytes_moved": 13700.0, "bytes_least": 13600.0}
 BYTES |= {"ratio": 13700 / 13600, "rows_made": 500}
 ROWS = {"part": "rows", "bytes_data": 2 * 2**30, "bytes_limit": 2**30, "seconds_made": 60.0, "seconds_all": 90.0}
-STREAMED = ROWS | {"what": "s", "is_held": False, "bytes_resident": 2**29, "bytes_asked": 2**29, "rows_trained": 800}
+STREAMED = ROWS | {"what": "10000000 rows streamed", "is_held": False, "rows_trained": 800}
+STREAMED |= {"bytes_resident": 2**29, "bytes_asked": 2**29}
 HELD = ROWS | {"what": "h", "is_held": True, "status": "memory", "reason": "MemoryError: no"}
 
 
@@ -74,6 +75,7 @@ def test_the_page_says_what_was_wanted_and_whether_it_came(tmp_path, rows, met):
     goals = text.split("##")[0]
     assert (goals.count("| met |"), goals.count("| missed |")) == (met.count(True), met.count(False))
     assert "Checked on one machine: measured / predicted is 1.2 with 2 processes." in text
+    assert text.count("10,000,000 rows streamed") == sum(row["what"] == STREAMED["what"] for row in rows)
     assert (tmp_path / reports.CHART).exists()
 
 

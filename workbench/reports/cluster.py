@@ -1,5 +1,6 @@
 """The page of what training on several machines moves and takes: goals, the chart, every number, from rows alone."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -84,7 +85,8 @@ def _of_rows(row: Row) -> list[str]:
     seconds = ", ".join(words.seconds(row[name]) for name in ("seconds_made", "seconds_all"))
     quality = "" if row["quality"] is None else f"{row['quality']:.4f}"
     told = ["" if row[name] is None else f"{row[name] / 2**20:,.0f} MiB" for name in sizes]
-    return [row["what"], *told, quality, seconds, row["reason"]]
+    named = re.sub(r"\d{5,}", lambda count: f"{int(count[0]):,}", row["what"])
+    return [named, *told, quality, seconds, row["reason"]]
 
 
 def _machine(rows: list[Row]) -> dict[str, Any]:
