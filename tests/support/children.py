@@ -17,6 +17,19 @@ def a_stage_alone(request):
     yield {"stage": "preparing data"}
 
 
+def compiles_long(request):
+    yield {"stage": "compiling"}
+    time.sleep(0.5)
+    yield {"status": "ok", "reason": "compiled", "seconds_compiled": 0.5}
+
+
+def waits_after_compiling(request):
+    yield {"stage": "compiling"}
+    yield {"stage": "measuring"}
+    time.sleep(SECONDS)
+    yield {"status": "ok"}
+
+
 def two(request):
     print("printed by the child")
     yield {"number": 1}

@@ -56,11 +56,26 @@ def test_stages_are_told_as_they_begin_and_a_trial_that_ends_in_one_has_failed(t
     monkeypatch.setattr(runner.Supervisor, "enter", heard)
     state = swept(spec_of(contenders=({},), density=[0.1]), tmp_path / "run")
     line = "CSR ours · row_sparse gradient · lazy"
-    assert told == [f"compiling: {line}", f"preparing data: {line}", f"measuring round 1 of 1: {line}"]
+    assert told == [
+        f"starting: {line}",
+        f"compiling: {line}",
+        f"preparing data: {line}",
+        f"measuring round 1 of 1: {line}",
+    ]
     assert (state.state, state.now) == ("finished", "")
     cut = runner.Supervisor(spec_of(), tmp_path / "run", work="tests.support.children:a_stage_alone")
     row = cut.try_once(Task(Cell(**TINY), "key", 0))
     assert (row["status"], row["reason"]) == ("failed", "The process ended with status 0 before it had answered.")
+
+
+def test_a_trial_is_not_ended_while_it_compiles_and_what_that_took_is_apart(tmp_path):
+    spec = spec_of(limits={"seconds_cell": 0.2})
+    supervisor = runner.Supervisor(spec, tmp_path, work="tests.support.children:compiles_long")
+    row = supervisor.try_once(Task(Cell(**TINY), "key", 0))
+    assert (row["status"], row["reason"]) == ("ok", "compiled")
+    assert supervisor.state.seconds_compiled == 0.5
+    waits = runner.Supervisor(spec, tmp_path, work="tests.support.children:waits_after_compiling")
+    assert waits.try_once(Task(Cell(**TINY), "key", 0))["reason"] == "It took longer than seconds_cell = 0.2 s."
 
 
 FULL_DISK = """

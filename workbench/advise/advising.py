@@ -40,7 +40,7 @@ SECONDS_TRIAL = 0.6
 FIRST_ROUND = 0.5
 """Of its time that the first round of a race is to take at most: those that may win are to meet again."""
 SECONDS_CELL = 10.0
-"""What a trial may take at least: the first one of a configuration on a machine compiles its kernels."""
+"""What a trial may take at least, beside compiling."""
 LARGER_BATCH = 4
 """A larger batch has so many times the rows."""
 DENSER = 8.0
@@ -186,7 +186,7 @@ class _Advising:
         self.before = len(run_folder.rows(folder)) if (folder / run_folder.SPEC).exists() else 0
         self.spec = self._spec(self.contenders, 0.0)
         self.by_key: dict[str, Cell] = {}
-        self.is_stopped = False
+        self.is_stopped, self.seconds_compiled = False, 0.0
 
     def race(self) -> None:
         """All contenders on the data as it is."""
@@ -252,6 +252,7 @@ class _Advising:
         if state.state == "failed":
             raise run_folder.RunError(f"The sweep in {self.folder} failed: {state.message}")
         self.is_stopped = state.state == "stopped"
+        self.seconds_compiled += state.seconds_compiled
 
     def _spec(self, able: list[dict[str, Any]], seconds: float) -> Spec:
         seconds_cell = max(self.clock.budget / 3, SECONDS_CELL)
@@ -286,6 +287,7 @@ class _Advising:
             self.clock.budget,
             len(run_folder.rows(self.folder)) - self.before,
             self.is_stopped,
+            self.seconds_compiled,
         )
 
 

@@ -17,6 +17,7 @@ class Answer:
     `recommendation` has the sentences, each with the keys of its cells in `folder`; `command` trains what is
     recommended, empty where nothing ran. `settings` are those of the data, the model and the optimizer. `seconds` is
     how long it took, of `seconds_budget`; `trials` were measured, `is_stopped` tells that somebody ended it early.
+    `seconds_compiled` of them went into code that this machine had not kept.
     """
 
     recommendation: Recommendation
@@ -28,6 +29,7 @@ class Answer:
     seconds_budget: float
     trials: int
     is_stopped: bool = False
+    seconds_compiled: float = 0.0
 
     def __str__(self) -> str:
         lines = [str(self.recommendation)]
@@ -39,7 +41,8 @@ class Answer:
         """Text on how much was measured, and where its rows are."""
         stopped = "stopped early; " if self.is_stopped else ""
         took = f"{self.trials} trials in {self.seconds:.0f} of {self.seconds_budget:.0f} s"
-        return f"{stopped}{took}. Rows: {self.folder}"
+        once = f", {self.seconds_compiled:.0f} s of them compiling, which is kept" if self.seconds_compiled >= 1 else ""
+        return f"{stopped}{took}{once}. Rows: {self.folder}"
 
     def as_json(self) -> dict[str, Any]:
         """Numbers, sentences with their keys, command and profile, for JSON."""

@@ -1,10 +1,15 @@
 """Budget of a sweep: what it has taken, and whether a trial still ends in time."""
 
 import time
-from typing import final
+from typing import Any, final
 
+from workbench.measure import child
 from workbench.sweep.spec import Spec
 
+COMPILING = "compiling"
+"""The stage of a trial in which its code is loaded, or compiled where this machine never ran it."""
+SECONDS_COMPILE = 900.0
+"""What compiling the code of a trial may take; it is kept when it is done, and would be lost if that were ended."""
 LEAST_OF_RACE = 2
 """Trials of a race that are done whatever they take: one of each side."""
 
@@ -42,3 +47,27 @@ class Budget:
             return False
         later = list(self._lasted.values())[1:]  # the very first one waits for libraries
         return self.spent + self._lasted.get(key, sum(later) / len(later)) > self.most
+
+
+@final
+class TrialClock:
+    """The seconds of one trial against what it may take, `most`; those of compiling are apart."""
+
+    def __init__(self, most: float) -> None:
+        self.most, self.started = most, time.monotonic()
+        self.compiling = 0.0
+        self._since: float | None = None
+
+    def enter(self, stage: str) -> None:
+        """The trial is in this stage from now on."""
+        now = time.monotonic()
+        if self._since is not None:
+            self.compiling += now - self._since
+        self._since = now if stage == COMPILING else None
+
+    @property
+    def why_end(self) -> dict[str, Any]:
+        """The columns of an end for time, or nothing."""
+        if self._since is not None:
+            return child.why_too_long(self._since, SECONDS_COMPILE, "the limit of compiling")
+        return child.why_too_long(self.started + self.compiling, self.most, "seconds_cell")

@@ -10,6 +10,8 @@ SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says."""
 SECONDS_TOLD = 2.0
 """A stage that takes longer says how long it takes by now."""
+TIMED = ("preparing data", "measuring", "training")
+"""Stages of a trial whose clock runs, or is about to."""
 SECONDS_START = 60.0
 """A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
@@ -24,7 +26,8 @@ class Progress:
     `waiting` how many comparisons no agent has.
 
     `total` trials are due up to the next look at each comparison, `total_most` where none decides anything before its
-    last round. `seconds_budget` is what the sweep may take, None for as long as it takes.
+    last round. `seconds_budget` is what the sweep may take, None for as long as it takes; `seconds_compiled` of
+    `seconds` went into code that this machine had not kept.
     """
 
     name: str
@@ -45,6 +48,7 @@ class Progress:
     agents: dict[str, str] = field(default_factory=dict)
     waiting: int = 0
     seconds: float = 0.0
+    seconds_compiled: float = 0.0
     seconds_left: float | None = None
     seconds_left_most: float | None = None
     seconds_budget: float | None = None
@@ -58,6 +62,11 @@ class Progress:
         silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
         is_here = self.pid > 0 and self.host == platform.node()
         return time.time() - self.heartbeat < silent and not (is_here and _has_ended(self.pid))
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether a trial's clock runs or is about to: what computes beside it now would be in its times."""
+        return self.alive and self.stage in TIMED
 
     @property
     def now(self) -> str:

@@ -25,7 +25,7 @@ from workbench.measure import child, ends, machine, memory
 from workbench.measure.rounds import LOOKS
 from workbench.sweep import grid, run_folder
 from workbench.sweep.bounds import Bounds
-from workbench.sweep.budget import Budget
+from workbench.sweep.budget import Budget, TrialClock
 from workbench.sweep.progress import Progress
 from workbench.sweep.refine import MOST_ADDED, added
 from workbench.sweep.schedule import Schedule, Task
@@ -242,21 +242,22 @@ class Supervisor:
         """The row of one trial, done in a child, which trains no epochs where other programs took more of the cores."""
         self.state.current, self.state.current_key = grid.describe(task.cell), task.key
         self.state.contender = words.short_line(task.cell.model_dump())
-        self.state.stage, self.state.stage_since = "starting", time.time()
-        self.beat()
+        self.enter("starting")
         settings = {
             "cell": task.cell.model_dump(mode="json"),
             "measure": self.spec.measure.model_dump(),
             "bytes_limit": self.bytes_limit,
             "busy_most": busy_most,
             "seconds_limit": self.spec.limits.seconds_cell,
-            "started": (started := time.monotonic()),
+            "started": (clock := TrialClock(self.spec.limits.seconds_cell)).started,
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         process, connection = child.start(self.context, work_of(task.cell, self.work), settings)
-        row = settings_of(task.cell) | self.await_row(process, connection, started)
-        self.budget.lasted(task.key, seconds := time.monotonic() - started)
+        row = settings_of(task.cell) | self.await_row(process, connection, clock)
+        seconds, compiled = time.monotonic() - clock.started, row.pop("seconds_compiled", 0.0)
+        self.budget.lasted(task.key, seconds - compiled)
+        self.state.seconds_compiled += compiled
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
         row |= {"source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}
@@ -264,25 +265,25 @@ class Supervisor:
             row["seconds_overhead"] = seconds - measured
         return store.new_row(**row)
 
-    def await_row(self, process: BaseProcess, connection: Connection, started: float) -> dict:
+    def await_row(self, process: BaseProcess, connection: Connection, clock: TrialClock) -> dict:
         """The row the child sends, or one that says why none came: time, memory, a stop, a crash."""
         with child.Child(process, connection) as trial:
-            return self.receive(trial, started)
+            return self.receive(trial, clock)
 
-    def receive(self, trial: child.Child, started: float) -> dict:
+    def receive(self, trial: child.Child, clock: TrialClock) -> dict:
         """The child's own row, or that of its end; what it says of its stages is told meanwhile."""
         try:
-            for answer in trial.answers(lambda: self.why_end(trial, started), self.beat):
+            for answer in trial.answers(lambda: self.why_end(trial, clock), self.beat):
                 if "stage" not in answer:
                     return answer
+                clock.enter(answer["stage"])
                 self.enter(answer["stage"])
         except child.Ended as ended:
             return ended.row
         return ends.row_of(0, trial.watch)
 
-    def why_end(self, trial: child.Child, started: float) -> dict:
+    def why_end(self, trial: child.Child, clock: TrialClock) -> dict:
         """The status and reason to end a child for, or nothing."""
         if self.stopping:
             return {"status": "stopped", "reason": "The sweep was stopped while this trial ran."}
-        too_long = child.why_too_long(started, self.spec.limits.seconds_cell, "seconds_cell")
-        return too_long or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)
+        return clock.why_end or trial.why_too_large(self.bytes_limit, self.bytes_limit + BYTES_SLACK)

@@ -18,6 +18,7 @@ from workbench.measure.meters import Meters
 from workbench.measure.rounds import NUMBER
 from workbench.measure.sentinel import Sentinel
 from workbench.measure.stats import quantile_interval
+from workbench.sweep.budget import COMPILING
 from workbench.sweep.check import check_step
 from workbench.sweep.curves import SAMPLE_DIGITS, Curve, epochs_judged, shortened
 from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
@@ -125,10 +126,9 @@ class _Trial:
 
     def stages(self, busy_most: float) -> Iterator[str]:
         """Do the whole trial; each stage is named before it begins, and no clock runs meanwhile."""
-        yield "compiling"
-        start = time.perf_counter()
-        warm_kernels(self.cell)
-        self.row["seconds_compile"] = time.perf_counter() - start
+        yield COMPILING
+        self.row |= warm_kernels(self.cell)
+        self.started += self.row["seconds_compile"]  # a limit is for what comes after it
         yield "preparing data"
         self.rehearse()
         memory.give_back()
