@@ -106,8 +106,8 @@ def test_time_density_draws_the_numbers_and_the_break_even():
         np.testing.assert_allclose(line.get_xdata().astype(float), of["density_measured"])
         np.testing.assert_allclose(line.get_ydata().astype(float), of["seconds_step"], rtol=1e-12)
     (even,) = breakeven(store.frame(maker.sweep()))
-    assert "Sparse is faster than dense up to 3.01 %; the break-even is at" in said(figure)
-    assert "go sparse up to 3.01 % density" in sentence
+    assert "Sparse is faster than dense up to 3 %; the break-even is at" in said(figure)
+    assert "go sparse up to 3 % density" in sentence
     assert "width 16, 256 rows a batch" in said(figure)
     assert notes(figure) == [f"break-even {even.place.removesuffix(' density')}"]
     assert notes(drawn("time_density", maker.sweep(), crossings="none")[0]) == []

@@ -138,7 +138,8 @@ def test_what_other_programs_disturbed_is_called_undecided_everywhere():
     busy = re.compile(r"undecided\b.*other programs were at work", re.IGNORECASE)
     html, markdown = written("disturbed")
     verdict = next(text for _, text in Blocks(html).blocks if text.startswith("Answer."))
-    for text in (verdict, markdown.splitlines()[2], pages.verdict(store.frame(KINDS["disturbed"]))):
+    (again,) = (line for line in markdown.splitlines() if line.startswith("**Answer.** "))
+    for text in (verdict, again, pages.verdict(store.frame(KINDS["disturbed"]))):
         assert busy.search(text)
     for name in ("time_density", "phases", "loss_seconds"):
         assert busy.search(drawn(name, "disturbed")[0])
@@ -149,8 +150,9 @@ def test_how_sure_the_answer_is_stands_right_under_it(kind):
     texts = [text for _, text in Blocks(html).blocks]
     verdict = next(place for place, text in enumerate(texts) if text.startswith("Answer."))
     lines = [line for line in markdown.splitlines() if line]
-    assert texts[verdict + 1] == lines[2]
-    assert lines[2].startswith("How sure: ")
+    sure = next(lines[place + 1] for place, line in enumerate(lines) if line.startswith("**Answer.** "))
+    assert texts[verdict + 1] == sure
+    assert sure.startswith("How sure: ")
     assert '</p><p class="certainty">How sure: ' in pages.verdict(store.frame(KINDS[kind]))
 
 

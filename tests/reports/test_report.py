@@ -197,7 +197,14 @@ def test_the_same_rows_give_the_same_bytes(tmp_path, rich):
 def test_markdown_says_the_same_without_charts(tmp_path):
     path = report.markdown(store.frame(maker.rich()), tmp_path / "report.md", **GIVEN)
     text = path.read_text()
-    assert text.startswith("# Known law\n\n**For time, go sparse up to")
+    assert text.startswith("# Known law\n\n- **Time: Sparse is ")
+    order = [
+        "- **Memory: Sparse needs ",
+        "## Time a step by density",
+        "**Answer.** For time, go sparse up to",
+        "How sure: ",
+    ]
+    assert sorted(map(text.index, order)) == [*map(text.index, order)]
     assert "| CSR ours (row_sparse gradient, standard update) | time | at 6.6 to 8.8 % density |" in text
     assert "```\nworkbench run known_law.toml --out results\n```" in text
     assert "![" not in text
@@ -206,7 +213,9 @@ def test_markdown_says_the_same_without_charts(tmp_path):
 
 def test_markdown_with_pictures_links_files_beside_it(tmp_path):
     path = report.markdown(store.frame(maker.sweep()), tmp_path / "report.md", **GIVEN, pictures=True)
-    linked = re.findall(r"!\[.+?\]\((.+?)\)", path.read_text())
+    text = path.read_text()
+    linked = re.findall(r"!\[.+?\]\((.+?)\)", text)
+    assert text.index("## Peak memory by density") < text.index("![") < text.index("**Answer.**")
     assert len(linked) == 5
     for name in linked:
         assert (tmp_path / name).read_bytes().startswith(b"\x89PNG")

@@ -9,10 +9,13 @@ from workbench.analysis import by_place, cells, flags, machines, told, words
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.certainty import certainty
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
-from workbench.analysis.sentences import unsettled
+from workbench.analysis.sentences import undecided, where
 from workbench.analysis.told import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
+
+DIGITS = 2
+"""Of numbers in a verdict: tables have more."""
 
 
 @dataclass(frozen=True)
@@ -66,72 +69,93 @@ def _verdict(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[BreakEv
     group = groups[0]
     parts = [headline(group, measure, evens[measure])[1] for measure in MEASURES]
     which = f"cells {group.label}" if group.label.startswith(("on ", "with ")) else group.label
-    where = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
-    return " ".join(filter(None, (*parts, where)))
+    of_several = f"This is for {which}, the largest of {len(groups)} groups measured." if len(groups) > 1 else ""
+    return " ".join(filter(None, (*parts, of_several)))
 
 
 def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tuple[str, str]:
     """Advice about one measure, short enough for the title of a chart, and in full; `evens` are of the measure."""
-    name, verb, better = MEASURES[measure]
     compared = contests(group.rows, measure)
     won = [one for one in compared if one.verdict == "sparse"]
     lost = [one for one in compared if one.verdict == "dense"]
     if not won:
         return _without_win(compared, lost, measure)
     first = next((one for one in won if one.ratio is not None), None)
-    if first is None or first.ratio is None:
-        does = f"it runs where {told.did_not(won[0].dense)}"
-        full = f"For {name}, go sparse with {words.line(won[0].sparse)}: {does}{unsettled(compared)}."
-        return f"Sparse runs where {told.did_not(won[0].dense)}", full
-    gain = f"{verb} {words.gain(first.ratio)} {better} than {words.line(first.dense)}"
-    most = f"{words.line(first.sparse)} {gain}{told.at(first)}"
+    if first is None:
+        return _by_fitting(won[0], compared, measure)
     if not lost:
-        where = _everywhere(won, compared)
-        full = f"For {name}, go sparse: {most}, and sparse wins at {where}{_among(won, compared)}{unsettled(compared)}."
-        return f"Sparse {verb} {better} than dense at {where}", full
+        return _throughout(first, won, compared, measure)
     even = next((even for even in evens if _is_of(even, group, won[-1])), None)
     if even is None or even.status != "crossing" or won[-1].density >= lost[0].density:
-        both = f"sparse wins at {words.densities(won)}, dense at {words.densities(lost)}"
+        name, verb, better = MEASURES[measure]
+        both = f"sparse wins {where(won, compared, DIGITS)}, dense {where(lost, compared, DIGITS)}"
         return f"Which {verb} {better} changes: {both}", f"For {name} it depends on the density: {both}."
-    last = "" if _is_of(even, group, first) else f", and {words.line(won[-1].sparse)} is the last to win"
-    up_to, from_ = words.density(won[-1].density), words.density(lost[0].density)
+    return _up_to(even, "" if _is_of(even, group, first) else words.line(won[-1].sparse), compared, measure)
+
+
+def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
+    """Where no dense side that sparse wins against has a number."""
+    does = f"runs where {told.did_not(first.dense)}"
+    full = f"For {MEASURES[measure][0]}, go sparse with {words.line(first.sparse)}: it {does}."
+    return f"Sparse {does}", f"{full}{_open(compared)}"
+
+
+def _throughout(first: Contest, won: Sequence[Contest], compared: Sequence[Contest], measure: str) -> tuple[str, str]:
+    """Where sparse wins and dense never does."""
+    name, verb, better = MEASURES[measure]
+    at = where(won, compared, DIGITS)
+    gain = _gain(first, better, is_alone=len(won) == 1)
+    return f"Sparse {verb} {better} than dense {at}", f"For {name}, go sparse {at}: {gain}.{_open(compared)}"
+
+
+def _up_to(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
+    """Where sparse wins up to a break-even, which is that of the configuration `of`, "" for that of the first win."""
+    name, verb, better = MEASURES[measure]
+    won = [one for one in compared if one.verdict == "sparse"]
+    up_to = words.density(won[-1].density or 0.0, DIGITS)
+    from_ = words.density(next(one.density for one in compared if one.verdict == "dense") or 0.0, DIGITS)
+    first = next(one for one in won if one.ratio is not None)
     full = (
-        f"For {name}, go sparse up to {up_to} density: {most}{last}. From {from_} on, stay dense. "
-        f"The break-even is {even.place}{unsettled(compared)}."
+        f"For {name}, go sparse up to {up_to} density: {_gain(first, better, is_alone=False)}. "
+        f"From {from_} on, stay dense. The break-even is {even.place}{f', that of {of}' if of else ''}."
     )
-    return f"Sparse {verb} {better} than dense up to {up_to}; the break-even is {even.place}", full
+    return f"Sparse {verb} {better} than dense up to {up_to}; the break-even is {even.place}", full + _open(compared)
+
+
+def _gain(first: Contest, better: str, is_alone: bool) -> str:
+    """By how much sparse wins where it is first, and with what; the density is left out where it is the only one."""
+    sparse, dense, ratio = first.known
+    at = "" if is_alone or not first.density else f" at {words.density(first.density, DIGITS)}"
+    return f"{words.gain(ratio)} {better} than {words.line(dense)}{at}, with {words.line(sparse)}"
+
+
+def _open(compared: Sequence[Contest]) -> str:
+    """Sentences on what is undecided, with each reason, and on what is level; they follow another."""
+    said = [f"Undecided {where(some, compared, DIGITS)}: {why}." for why, some in undecided(compared).items()]
+    if level := [one for one in compared if one.verdict == "level"]:
+        said.append(f"Level, within 10 %, {where(level, compared, DIGITS)}.")
+    return "".join(f" {sentence}" for sentence in said)
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:
     name, verb, better = MEASURES[measure]
     if lost:
-        where = _everywhere(lost, compared)
-        most = f"dense wins at {where}{_among(lost, compared)}{unsettled(compared)}"
+        at = where(lost, compared, DIGITS)
+        most = f"dense wins {at}"
         if len(lost) == len(compared):
-            most = f"no sparse configuration {verb} {better} than dense at {where}{_among(lost, compared)}"
-        return f"Dense wins in {name} at {where}", f"For {name}, stay dense: {most}."
+            most = f"no sparse configuration {verb} {better} than dense {at.replace('at every', 'at any')}"
+        return f"Dense wins in {name} {at}", f"For {name}, stay dense: {most}.{_open(compared)}"
     level = [one for one in compared if one.verdict == "level"]
     if level and len(level) == len(compared):
-        same = f"within 10 % at {_everywhere(level, compared)}{_among(level, compared)}"
+        same = f"within 10 %, {where(level, compared, DIGITS)}"
         return f"Sparse and dense are level in {name}", f"For {name} sparse and dense are level, {same}."
     reasons = list(dict.fromkeys(one.why for one in compared if one.why)) or ["nothing was compared"]
     todo = "".join(f" To decide it: {REMEDY[why]}." for why in reasons[:1] if why in REMEDY)
     if not any(one.ratio for one in compared) and BUSY not in reasons:
         none = f"no density has a result from both sparse and dense ({reasons[0]})"
         return f"No comparison: {reasons[0]}", f"For {name} there is no answer yet: {none}.{todo}"
-    undecided = unsettled(compared).removeprefix("; undecided ")
-    return f"Undecided in {name}: {reasons[0]}", f"For {name} it is undecided {undecided}.{todo}"
-
-
-def _everywhere(some: Sequence[Contest], compared: Sequence[Contest]) -> str:
-    return "every density measured" if len(some) == len(compared) else words.densities(some)
-
-
-def _among(some: Sequence[Contest], compared: Sequence[Contest]) -> str:
-    """The range of the densities where these are all there are."""
-    at = [one.density for one in compared if one.density is not None]
-    all_of_several = len(some) == len(compared) and len(at) > 1
-    return f", {words.span(at[0], at[-1], words.density)}" if all_of_several else ""
+    text = _open(compared).removeprefix(" Undecided ")
+    return f"Undecided in {name}: {reasons[0]}", f"For {name} it is undecided {text}{todo}"
 
 
 def _is_of(even: BreakEven, group: cells.Group, one: Contest) -> bool:

@@ -11,18 +11,19 @@ ALIKE = 1.15
 
 
 def certainty(group: cells.Group, contests: Sequence[Contest]) -> str:
-    """The sentence that stands right under a verdict; `contests` are those in time of the group it is about."""
+    """The sentences that stand right under a verdict; `contests` are those in time of the group it is about."""
     left_out = _left_out(group)
     ratios = [one.ratio for one in contests if one.ratio is not None]
     if not ratios:
-        return f"How sure: no round has a time of both sides{left_out}."
+        return f"How sure: no round has a time of both sides.{left_out}"
     least, most = (end(ratio.rounds for ratio in ratios) for end in (min, max))
     rounds = words.plural(most, "round") if least == most else f"{least} to {most} rounds"
-    rests = f"How sure: the times rest on {rounds} of {words.plural(max(ratio.runs for ratio in ratios), 'run')}"
+    of_runs = f"{rounds} of {words.plural(max(ratio.runs for ratio in ratios), 'run')}"
     if most < LOOKS[0]:
         why = FEW if not any(one.why == BUSY for one in contests) else BUSY
-        return f"{rests}, and fewer than four decide nothing{left_out}. To decide it: {REMEDY[why]}."
-    return f"{rests}{_interval(contests)}; {visible(contests)}{left_out}."
+        return f"How sure: {of_runs}, and fewer than four decide nothing.{left_out} To decide it: {REMEDY[why]}."
+    seen = visible(contests)
+    return f"How sure: 95 % intervals from {of_runs}. {seen[:1].upper()}{seen[1:]}.{left_out}"
 
 
 def visible(contests: Sequence[Contest]) -> str:
@@ -36,22 +37,14 @@ def visible(contests: Sequence[Contest]) -> str:
     text = f"differences from {words.number(usual, 2)} times on could be told{where}"
     if not worse:
         return text
-    far = f"{words.number(worse[-1].visible or 0.0, 2)} times at {words.densities(worse[-1:])}"
+    far = f"{words.number(worse[-1].visible or 0.0, 2)} times at {words.densities(worse[-1:], 2)}"
     return f"{text.removesuffix(where)} at most densities, from {far}"
 
 
-def _interval(contests: Sequence[Contest]) -> str:
-    """The interval of the ratio at the first density that is decided, or is known at all."""
-    decided = [one for one in contests if one.ratio and one.verdict in ("sparse", "dense")]
-    first = next(iter(decided), next(one for one in contests if one.ratio))
-    at = f"at {words.densities([first])} dense takes {words.times(first.known[2])} as long as sparse"
-    return f"; {at} (95 % interval)"
-
-
 def _left_out(group: cells.Group) -> str:
-    """The share of trials that were disturbed, and left out."""
+    """A sentence on the share of trials that were disturbed, and left out; it follows another."""
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""
     share = words.density(disturbed / (disturbed + timed), 2)
-    return f"; other programs disturbed {share} of the trials, which are left out"
+    return f" Other programs disturbed {share} of the trials, which are left out."

@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from workbench.analysis import cells, words
@@ -47,23 +48,36 @@ def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str
     if len(won) == len(contests):
         towards = "from" if end == 0 else "up to"
         return f"at every density measured, {towards} {at}, where it is {words.gain(won[end].ratio)} better"
-    return f"at {words.densities(won)}, by {words.gain(won[end].ratio)} at {at}{unsettled(contests)}"
+    return f"{where(won, contests)}, by {words.gain(won[end].ratio)} at {at}{unsettled(contests)}"
 
 
 def unsettled(contests: Sequence[Contest]) -> str:
     """End of a sentence: what is undecided and why, and what is level. "" where all is decided."""
-    parts = []
-    for why in dict.fromkeys(one.why for one in contests if one.verdict == "undecided"):
-        parts.append(f"undecided {_at([one for one in contests if one.why == why], contests)} ({why})")
+    parts = [f"undecided {where(some, contests)} ({why})" for why, some in undecided(contests).items()]
     if level := [one for one in contests if one.verdict == "level"]:
-        parts.append(f"level, within 10 %, {_at(level, contests)}")
+        parts.append(f"level, within 10 %, {where(level, contests)}")
     return "".join(f"; {part}" for part in parts)
 
 
-def _at(some: Sequence[Contest], all_: Sequence[Contest]) -> str:
-    if len(some) == len(all_) and len(all_) > 1 and all_[0].density:
-        return f"at every density, {_range(all_)}"
-    return f"at {words.densities(some)}"
+def undecided(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
+    """The undecided contests by their reasons."""
+    found: dict[str, list[Contest]] = {}
+    for one in contests:
+        if one.verdict == "undecided":
+            found.setdefault(one.why, []).append(one)
+    return found
+
+
+def where(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
+    """At which densities of all `contests` some of them are, neighbours as a range, in so many digits.
+
+    It reads "from 0.1 to 3 % and at 30 %", "at every density, from 0.1 to 30 %" where these are all.
+    """
+    if len(some) == len(contests) > 1 and contests[0].density:
+        return f"at every density, {_range(contests, digits)}"
+    chosen = {id(one) for one in some}
+    stretches = [list(stretch) for is_in, stretch in groupby(contests, lambda one: id(one) in chosen) if is_in]
+    return words.join(_range(stretch, digits) for stretch in stretches)
 
 
 def _remedy(contests: Sequence[Contest]) -> str:
@@ -82,9 +96,11 @@ def _segments(compared: Sequence[Contest]) -> str:
     return words.join(f"{part[0].verdict} {_range(part)}" for part in parts)
 
 
-def _range(contests: Sequence[Contest]) -> str:
+def _range(contests: Sequence[Contest], digits: int = 3) -> str:
     low, high = contests[0].density, contests[-1].density
-    return f"at {words.density(low)}" if low == high else f"from {words.span(low, high, words.density)}"
+    if low is None or high is None or len(contests) == 1:
+        return f"at {words.densities(contests, digits)}"
+    return f"from {words.span(low, high, lambda density: words.density(density, digits))}"
 
 
 def _needs(dense: Sequence[Row]) -> str:

@@ -101,10 +101,10 @@ def place(value: float | None, low: float, high: float) -> str:
     return f"at {measured(value, low, high, density)} density"
 
 
-def densities(contests: Iterable[Any]) -> str:
+def densities(contests: Iterable[Any], digits: int = 3) -> str:
     """The densities of what has one, as a list in a sentence."""
     at = [each.density for each in contests]
-    return join("the data's own density" if one is None else density(one) for one in at)
+    return join("the data's own density" if one is None else density(one, digits) for one in at)
 
 
 def _roughly(value: float, tell: Tell) -> str:

@@ -5,14 +5,19 @@ from pathlib import Path
 
 import pandas as pd
 
+from workbench.analysis import cells
 from workbench.analysis.advisor import MEASURES, advise
 from workbench.analysis.breakeven import breakeven
+from workbench.analysis.standings import Headline, Standings, headline_of, standings
 
 
 @dataclass(frozen=True)
 class Conclusion:
-    """The verdict, how sure it is, a sentence for each break-even, warnings, and the report where one was written."""
+    """A number and a table of each measure, the verdict in words, how sure it is, a sentence for each break-even,
+    warnings, and the report where one was written."""
 
+    headlines: tuple[Headline, ...]
+    standings: tuple[Standings, ...]
     verdict: str
     certainty: str
     breakevens: tuple[str, ...]
@@ -22,6 +27,14 @@ class Conclusion:
 
 def of(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
     """The conclusion over all rows of a frame."""
-    advice = advise(frame)
-    evens = [even for measure in MEASURES for even in breakeven(frame, measure) if even.status != "too_few"]
-    return Conclusion(advice.verdict, advice.certainty, tuple(even.sentence for even in evens), advice.warnings, report)
+    advice, groups = advise(frame), cells.groups(frame)[:1]
+    evens = {measure: breakeven(frame, measure) for measure in MEASURES}
+    return Conclusion(
+        tuple(headline_of(group, measure, evens[measure]) for group in groups for measure in MEASURES),
+        tuple(standings(group, measure) for group in groups for measure in MEASURES),
+        advice.verdict,
+        advice.certainty,
+        tuple(even.sentence for each in evens.values() for even in each if even.status != "too_few"),
+        advice.warnings,
+        report,
+    )

@@ -14,12 +14,15 @@ from rich.text import Text
 
 from workbench import store
 from workbench.analysis import cells, words
+from workbench.command import verdict
 from workbench.command.conclusion import Conclusion
 from workbench.command.doctor import Finding
 from workbench.sweep import estimate, run_folder
 from workbench.sweep.progress import Progress as RunProgress
 
 console, stderr = Console(), Console(stderr=True)
+WIDTH_FRAME = 4
+"""Columns that a frame takes from what is in it."""
 
 
 def follow(heading: str, folder: Path) -> None:
@@ -122,8 +125,8 @@ def findings_table(findings: Iterable[Finding]) -> Table:
 
 def conclude(ended: Conclusion) -> None:
     """The last words of a sweep: the verdict and how sure it is, break-evens, warnings, where the report is."""
-    said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
-    console.print(Panel(Text(said), title="Verdict", title_align="left"))
+    shown = verdict.shown(ended, console, console.width - WIDTH_FRAME)
+    console.print(Panel(shown, title="Verdict", title_align="left"))
     tell_list("Break-even densities", ended.breakevens)
     tell_list("Mind", ended.warnings)
     if ended.report is not None:

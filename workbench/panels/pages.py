@@ -79,17 +79,27 @@ def break_evens(frame: pd.DataFrame) -> str:
 
 
 def verdict(frame: pd.DataFrame) -> str:
-    """The answer: a number for time and for memory, tables of all contenders; then in words, and how sure it is."""
-    advice, groups = advise(frame), cells.groups(cells.latest(frame))
+    """The answer: numbers and tables, then words."""
+    return numbers(frame) + told(frame)
+
+
+def numbers(frame: pd.DataFrame) -> str:
+    """A number for time and one for memory, then tables of all contenders; nothing where nothing was compared."""
+    groups = cells.groups(cells.latest(frame))
     if not groups:
-        return f'<p class="verdict"><strong>{html.escape(advice.verdict)}</strong></p>'
-    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
-    told = f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
+        return ""
     evens = {measure: breakeven(frame, measure) for measure in MEASURES}
-    numbers = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
+    shown = "".join(map(_headline, answer.headlines(groups[0], evens, {})))
     opened = ("open", "")  # time, then memory
     tables = zip(answer.tables(groups[0], {}), opened, strict=True)
-    return f'<div class="wb-headlines">{numbers}</div>{"".join(_standings(*one) for one in tables)}{told}'
+    return f'<div class="wb-headlines">{shown}</div>{"".join(_standings(*one) for one in tables)}'
+
+
+def told(frame: pd.DataFrame) -> str:
+    """The answer in words, and how sure it is."""
+    advice = advise(frame)
+    sure = f'<p class="certainty">{html.escape(advice.certainty)}</p>' if advice.certainty else ""
+    return f'<p class="verdict wb-told">{html.escape(advice.verdict)}</p>{sure}'
 
 
 def _headline(one: Mapping[str, Any]) -> str:

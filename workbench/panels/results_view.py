@@ -1,4 +1,4 @@
-"""Results of a study as widgets: the verdict, a chart of its rows, and a table that is asked for."""
+"""Results of a study as widgets: the verdict in numbers, a chart of its rows, words, and a table that is asked for."""
 
 from collections.abc import Callable, Mapping
 from time import monotonic
@@ -30,10 +30,10 @@ class ResultsView:
     ) -> None:
         self.state, self.more = state, more
         self.chart = ChartView(state, guard, clock, drawn)
-        self.verdict, self.page = widgets.HTML(), widgets.HTML()
+        self.verdict, self.told, self.page = widgets.HTML(), widgets.HTML(), widgets.HTML()
         options = (*more, *VIEWS)
         self.view = widgets.ToggleButtons(options=options, description="Show", style=LABELLED, tooltip="What to show")
-        self.box = widgets.VBox([self.verdict, self.chart.box, self.view, self.page, *more.values()])
+        self.box = widgets.VBox([self.verdict, self.chart.box, self.told, self.view, self.page, *more.values()])
         self.view.observe(guard("Showing a table", self.turn), names=["value"])
         state.observe(lambda _: self._fade(), names=["outdated"])
         self._fade()
@@ -42,7 +42,7 @@ class ResultsView:
 
     def _fade(self) -> None:
         """Show results of other settings paler than those of the present ones."""
-        for widget in (self.verdict, self.chart.box, self.page):
+        for widget in (self.verdict, self.chart.box, self.told, self.page):
             if self.state.outdated:
                 widget.add_class("wb-old")
             else:
@@ -56,8 +56,8 @@ class ResultsView:
 
     def fill(self) -> None:
         """Verdict and table, of the rows that the chart shows; without rows there is nothing to see."""
-        self.verdict.value = pages.verdict(self.chart.frame)
-        for widget in (self.verdict, self.chart.box, self.view):
+        self.verdict.value, self.told.value = pages.numbers(self.chart.frame), pages.told(self.chart.frame)
+        for widget in (self.verdict, self.chart.box, self.told, self.view):
             widget.layout.display = None if self.state.rows else "none"
         self.turn()
 

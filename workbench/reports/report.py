@@ -75,7 +75,7 @@ def markdown(
     content = _content(frame, title, command, machine) | {"spec": written(spec, None), "charts": charts}
     plain = [answer.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
-    content = {name: value for name, value in content.items() if name not in ("headlines", "cells", "grounds")}
+    content = {name: value for name, value in content.items() if name not in ("cells", "grounds")}
     template = templates().get_template("report.md.jinja")
     for most, longest in ((1000, None), (100, None), (30, None), (10, 5000), (3, LONGEST), (3, 100)):
         shown = {name: written(_cut(value, most), longest) for name, value in content.items()}

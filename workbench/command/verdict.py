@@ -1,0 +1,72 @@
+"""The verdict of a sweep for a terminal: a number for each measure, tables of densities by contenders, then words."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from rich.console import Console, Group
+from rich.measure import Measurement
+from rich.table import Table
+from rich.text import Text
+
+from workbench.analysis.standings import MARKS, Headline, Line, Place, Standings
+from workbench.analysis.told import MEASURES
+from workbench.command.conclusion import Conclusion
+
+CAPTIONS = {"seconds_step": "Time a step", "bytes_peak": "Peak memory"}
+DENSE = "dense"
+UNBOUNDED = 10_000
+"""Columns of a terminal on which every table fits."""
+SIDES = ("best sparse", "best dense")
+"""The columns of a table whose contenders have no room beside each other."""
+
+
+def shown(ended: Conclusion, console: Console, width: int) -> Group:
+    """The parts in the order to read, each in at most `width` columns."""
+    said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
+    tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
+    return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
+
+
+def _headline(one: Headline) -> Text:
+    return Text.assemble((f"{MEASURES[one.measure][0].capitalize()}: {one.number}. ", "bold"), one.where)
+
+
+def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
+    """The table of one measure, of the best of each side where all contenders are too wide, and what its marks mean."""
+    caption = CAPTIONS[found.measure]
+    full = _table(
+        caption, found.contenders, found.lines, [[_marked(one) for one in line.places] for line in found.lines]
+    )
+    if Measurement.get(console, console.options.update_width(UNBOUNDED), full).maximum > width:
+        full = _table(caption, SIDES, found.lines, _sides(found))
+    yield full
+    if found.marks:
+        yield Text("; ".join(" ".join(MARKS[mark]) for mark in found.marks), style="dim")
+
+
+def _table(caption: str, columns: Sequence[str], lines: Sequence[Line], places: Sequence[Sequence[str]]) -> Table:
+    table = Table("density", *columns, "verdict", title=caption, title_justify="left", box=None, padding=(0, 2, 0, 0))
+    for line, shown in zip(lines, places, strict=True):
+        table.add_row(line.density, *shown, line.verdict.partition(":")[0])
+    return table
+
+
+def _sides(found: Standings) -> list[list[str]]:
+    """The best place of each side, with its contender's name where that is another one than above."""
+    rows, above = [], ["", DENSE]
+    for line in found.lines:
+        best = [_best(found, line, row) for row in (line.contest.sparse, line.contest.dense)]
+        named = zip(best, above, strict=True)
+        rows.append([", ".join(filter(None, (text, name if name != other else ""))) for (text, name), other in named])
+        above = [name or other for (_, name), other in zip(best, above, strict=True)]
+    return rows
+
+
+def _best(found: Standings, line: Line, row: Any) -> tuple[str, str]:
+    """The place of a row in its line, and the contender's name; both empty where it has none."""
+    named = zip(found.contenders, line.places, strict=True)
+    return next(((_marked(place), name) for name, place in named if row is not None and place.row is row), ("", ""))
+
+
+def _marked(place: Place) -> str:
+    return " ".join(filter(None, (MARKS[place.mark][0], place.text)))
