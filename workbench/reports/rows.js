@@ -17,7 +17,7 @@ for (const table of document.querySelectorAll("table.rows")) {
   headers.forEach((header, place) => {
     const button = document.createElement("button");
     button.type = "button";
-    button.textContent = header.textContent.trim();
+    button.append(...header.childNodes);
     header.replaceChildren(button);
     button.addEventListener("click", () => {
       const falls = header.getAttribute("aria-sort") === "ascending";
