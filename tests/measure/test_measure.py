@@ -146,13 +146,15 @@ def test_what_our_kernels_set_for_themselves_holds_nothing_back():
 
 @pytest.mark.parametrize(("busy", "own", "share"), [(3.0, 1.0, 0.5), (1.0, 1.0, 0.0), (0.9, 1.0, 0.0), (9.0, 1.0, 1.0)])
 def test_other_programs_have_what_the_cores_did_and_this_one_did_not(busy, own, share, monkeypatch):
-    times = SimpleNamespace(user=50.0, system=7.0, steal=1.0)
+    times = SimpleNamespace(user=50.0, nice=3.0, system=7.0, steal=1.0)
     process, wall = Clock(), Clock()
     monkeypatch.setattr(machine.psutil, "cpu_times", lambda: times)
     monkeypatch.setattr(machine, "time", SimpleNamespace(process_time=process, perf_counter=wall))
     monkeypatch.setattr(machine.os, "cpu_count", lambda: 2)
     watch = machine.OtherPrograms()
-    times.user, times.system, times.steal = 50.0 + busy / 2, 7.0 + busy / 4, 1.0 + busy / 4
+    times.user, times.nice, times.system, times.steal = (
+        before + busy / 4 for before in (times.user, times.nice, times.system, times.steal)
+    )
     process.now, wall.now = own, 2.0
     assert watch.share() == pytest.approx(share)
 

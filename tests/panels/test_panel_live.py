@@ -7,9 +7,12 @@ import pytest
 from tests.support import rows as made
 from tests.support.clocks import Clock
 from tests.support.panel_runs import text, write_run
-from workbench.panels import lab, pages, picture
+from workbench.panels import cells, lab, pages, picture, state
+from workbench.panels.chart import SECONDS_PATIENCE
 from workbench.panels.picture import Picture
 from workbench.panels.results_view import VIEWS
+from workbench.sweep import run_folder
+from workbench.sweep.progress import TIMED
 
 FAKE = Picture("A chart", "It says nothing.", b"")
 
@@ -18,21 +21,22 @@ def test_rows_that_arrive_change_progress_chart_verdict_and_table(here, opened):
     study, clock = lab.study(), Clock()
     panel = opened(study, clock=clock)
     assert "No run yet." in text(panel)
-    rooms = (panel.results.verdict, panel.results.chart.box, panel.results.view, panel.results.page)
+    shown = panel.results
+    rooms = (shown.verdict, shown.chart.box, shown.told, shown.view, shown.page)
     assert {room.layout.display for room in rooms} == {"none"}, "there is nothing to see yet"
     rows = made.sweep()
     stage = {"stage": "measuring", "round": 1, "rounds": 12, "stage_since": 1e12, "contender": "CSR ours"}
     write_run(study.folder, rows[:4], current_key="5eed", seconds_left=30.0, **stage)
     panel.step()
-    first = panel.results.chart.image.value
-    assert "data:image/svg+xml" in first
     assert (panel.live.bar.value, panel.live.bar.max) == (4, 48)
-    assert {room.layout.display for room in rooms} == {None}
     assert "4 of 48 trials · ✓ 4 ok · about 30 s left" in text(panel)
     assert "Now: measuring round 1 of 12: CSR ours" in text(panel)
     write_run(study.folder, rows[:4], agents={"n1": "csr at 1 %", "n2": "<starting>"}, waiting=3)
     panel.step()
     assert "Now: n1: csr at 1 %<br>n2: &lt;starting&gt;<br>3 comparisons wait<" in text(panel)
+    first = panel.results.chart.image.value
+    assert "data:image/svg+xml" in first
+    assert {room.layout.display for room in rooms} == {None}
     write_run(study.folder, rows)
     clock.now += 60
     panel.step()
@@ -57,6 +61,45 @@ def test_charts_are_drawn_again_only_for_new_rows_and_not_all_the_time(here, ope
         clock.now += 1
         panel.step()
     assert len(drawn) == 3  # the last rows, and then nothing changes
+
+
+def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long(here, opened, monkeypatch):
+    study, clock = lab.study(), Clock()
+    panel, rows, told = opened(study, clock=clock), made.sweep(), []
+    monkeypatch.setattr(cells, "of_run", lambda state: told.append(clock.now) or "")
+    for count, stage in enumerate(TIMED, 1):
+        write_run(study.folder, rows[:count], stage=stage, current_key="5eed")
+        for _ in range(5):
+            panel.step()
+        clock.now += 2
+    assert panel.results.chart.stale
+    assert len(told) == len(TIMED), "the grid of cells is told again for what is new alone"
+    write_run(study.folder, rows[:4], stage="compiling")
+    panel.step()
+    assert not panel.results.chart.stale
+    write_run(study.folder, rows[:5], stage="training")
+    panel.step()
+    assert panel.results.chart.stale
+    clock.now += SECONDS_PATIENCE
+    panel.step()
+    assert not panel.results.chart.stale
+
+
+def test_a_run_in_which_nothing_changes_is_looked_at_by_its_stamps_alone(here, monkeypatch):
+    study, clock = lab.study(), Clock()
+    monkeypatch.setattr(state, "monotonic", clock)
+    read, real = [], run_folder.read
+    monkeypatch.setattr(state.run_folder, "read", lambda folder: read.append(folder) or real(folder))
+    write_run(study.folder, made.sweep()[:2])
+    for _ in range(5):
+        study.poll()
+    assert len(read) == 1
+    clock.now += 1
+    study.poll()
+    assert len(read) == 2, "a supervisor that died has changed nothing"
+    write_run(study.folder, made.sweep()[:3])
+    study.poll()
+    assert (len(read), len(study.rows)) == (3, 3)
 
 
 def test_the_last_rows_are_drawn_at_once(here, opened):
@@ -161,13 +204,13 @@ def test_rows_that_come_before_the_user_picks_a_chart_still_reach_the_verdict(he
     write_run(study.folder, made.sweep()[:1])
     panel = opened(study, clock=clock)
     panel.step()
-    assert "no answer yet" in panel.results.verdict.value
+    assert "no answer yet" in panel.results.told.value
     write_run(study.folder, made.sweep())
     study.poll()
     panel.results.chart.picker.value = "memory_density"
     clock.now += 60
     panel.step()
-    assert "go sparse" in panel.results.verdict.value
+    assert "go sparse" in panel.results.told.value
 
 
 @pytest.mark.parametrize("view", VIEWS)

@@ -58,6 +58,10 @@ def caches() -> dict[str, str]:
     return sizes
 
 
+BUSY = ("user", "nice", "system", "irq", "softirq", "steal")
+"""Kinds of processor time in which a core was not free: that of programs that give way is among them, ours too."""
+
+
 class OtherPrograms:
     """Share of the cores that other programs take, since it was made: they spoil times, above all of parallel code."""
 
@@ -67,7 +71,7 @@ class OtherPrograms:
     @staticmethod
     def _now() -> tuple[float, float, float]:
         times = psutil.cpu_times()
-        busy = times.user + times.system + getattr(times, "steal", 0.0)
+        busy = sum(getattr(times, kind, 0.0) for kind in BUSY)
         return busy, time.process_time(), time.perf_counter()
 
     def share(self) -> float:

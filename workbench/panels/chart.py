@@ -19,7 +19,9 @@ EMPTY = "The chart appears with the first trial."
 LABELS = {"crossings": "Break-evens", "group": "Settings"}
 """What controls are called where their own names are words of ours."""
 SHARE = 10
-"""Drawing takes at most a tenth of the time: it runs beside the trials that are being timed."""
+"""Drawing takes at most a tenth of the time."""
+SECONDS_PATIENCE = 20.0
+"""How long new rows wait for a moment in which no trial is timed, before they are drawn beside one."""
 
 
 class Rows(Protocol):
@@ -36,6 +38,10 @@ class Rows(Protocol):
     @property
     def alive(self) -> bool:
         """Whether trials are at work, which drawing must not disturb."""
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether one of them is timed now."""
 
     @property
     def outdated(self) -> Any:
@@ -73,11 +79,12 @@ class ChartView:
         self.box = widgets.VBox([self.bar, self.image])
         self.picker.observe(guard("Drawing", self._pick), names=["value"])
         state.observe(lambda _: self._age(), names=["rows"])
-        self.stale, self.due, self._setting = True, 0.0, False
+        self.stale, self.due, self.aged, self._setting = True, 0.0, self.clock(), False
         self._pick()
 
     def _age(self) -> None:
-        self.stale = True
+        if not self.stale:
+            self.stale, self.aged = True, self.clock()
 
     def _pick(self) -> None:
         """Another chart: its controls in place of the old ones."""
@@ -99,12 +106,17 @@ class ChartView:
 
     def refresh(self, after: Callable[[], None]) -> None:
         """Draw again if the rows changed and it is time, after the last row at once; then call `after`."""
-        if not self.stale or (self.clock() < self.due and self.state.alive):
+        if not self.stale or (self.state.alive and self._must_wait()):
             return
         started, self.stale = self.clock(), False
         self.draw()
         after()
         self.due = self.clock() + max(SECONDS_BETWEEN, SHARE * (self.clock() - started))
+
+    def _must_wait(self) -> bool:
+        """Whether drawing would take too much of the time, or now a part of a trial's."""
+        now = self.clock()
+        return now < self.due or (self.state.is_timed and now < self.aged + SECONDS_PATIENCE)
 
     def draw(self) -> None:
         """Draw now, of the rows there are: `frame` is what the picture shows."""

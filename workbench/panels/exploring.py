@@ -82,6 +82,11 @@ class Exploration(traitlets.HasTraits):
         return self.folder.is_dir() and run_folder.read(self.folder).alive
 
     @property
+    def is_timed(self) -> bool:
+        """Whether a trial of its sweep is being timed, beside which nothing should be computed."""
+        return self.folder.is_dir() and run_folder.read(self.folder).is_timed
+
+    @property
     def filters(self) -> list[Filter]:
         """Settings that may be filtered by, one of those that part the rows alike."""
         found, parted = [], set()

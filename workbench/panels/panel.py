@@ -17,9 +17,10 @@ from workbench.panels.profile_view import ProfileView
 from workbench.panels.profiling import Profiling
 from workbench.panels.results import Shown
 from workbench.panels.results_view import ResultsView
-from workbench.panels.state import LabState
+from workbench.panels.state import LabState, file_stamp
 from workbench.panels.style import SHEET
 from workbench.panels.watcher import Watcher
+from workbench.sweep import run_folder
 
 STILL = "The panel as it was last, for readers without a kernel"
 HINT = "The panel needs a running kernel. Its last state is below."
@@ -39,7 +40,7 @@ class Panel:
         self.stop = _button("Stop", "End the sweep; finished trials stay", quick("Stopping", state.stop), "warning")
         exports = "Write report.html and rows.csv into the run folder"
         self.export = _button("Export", exports, slow("Exporting", state.export))
-        self.cells = widgets.HTML()
+        self.cells, self._told_of_cells = widgets.HTML(), ()
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
         self.threads = Watcher(quick("Watching the run", self._look)), Watcher(slow("Drawing", self.paint))
@@ -71,11 +72,18 @@ class Panel:
     def paint(self) -> None:
         """Show a profile and rows that are new: the latest trials at once, the rest when the chart is due."""
         self.profile.paint()
-        self.cells.value = cells.of_run(self.state)
+        if (known := self._known_of_cells()) != self._told_of_cells:
+            self._told_of_cells, self.cells.value = known, cells.of_run(self.state)
         self.results.paint()
         if not self.state.alive and len(self.state.rows) != self._still_of:
             self._still_of = len(self.state.rows)
             self._update_still(self.still())
+
+    def _known_of_cells(self) -> tuple:
+        """What the grid of cells is made of: it is told again where that changed."""
+        state = self.state
+        now = state.progress.current_key if state.progress and state.alive else ""
+        return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now
 
     def _enable(self) -> None:
         state = self.state
@@ -103,7 +111,8 @@ class Panel:
         chart = self.results.chart
         drawn = picture.draw(chart.picker.value, state.frame, **chart.chosen)
         lines = (live.status_line, live.progress_line, live.outdated_line)
-        parts = [*(line(state) for line in lines), self.results.verdict.value, drawn.html]
+        shown = (self.results.verdict.value, drawn.html, self.results.told.value)
+        parts = [*(line(state) for line in lines), *shown]
         inside = "".join([*parts, pages.latest_rows(state.rows)])
         return Shown(f"<details><summary>{STILL}</summary>{inside}</details>", f"{STILL}: {state.status}")
 

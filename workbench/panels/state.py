@@ -33,6 +33,7 @@ from workbench.sweep.progress import Progress
 from workbench.sweep.run_folder import RunError
 from workbench.sweep.spec import Spec, SpecError
 
+SECONDS_UNSEEN = 1.0
 SECONDS_LITTLE, SHARE = 0.05, 10
 """Reading rows takes at most a tenth of the time where it takes more than a little: it disturbs the trials."""
 
@@ -77,7 +78,7 @@ class LabState(traitlets.HasTraits):
         self._is_placed, self._found_for = bool(run_dir), self.name
         self.folder = self.target = Path(run_dir or run_folder.ROOT / self.name).resolve()
         self._read: tuple = ()
-        self._due = 0.0
+        self._due, self._looked, self._looked_at = 0.0, 0.0, ()
         self._framed: tuple | None = None
         self._frame = store.frame()
         self._files: tuple[tuple[int, int] | None, ...] = ()
@@ -157,6 +158,11 @@ class LabState(traitlets.HasTraits):
         return self.progress is not None and self.progress.alive
 
     @property
+    def is_timed(self) -> bool:
+        """Whether a trial is being timed, beside which nothing should be computed."""
+        return self.progress is not None and self.progress.is_timed
+
+    @property
     def is_current(self) -> bool:
         """Whether the run in the folder is of these choices, and at work or done; if not, `start` has work to do."""
         if self.progress is None or self.planned is None or not (self.alive or self.planned.rest == (0, 0)):
@@ -209,7 +215,14 @@ class LabState(traitlets.HasTraits):
             self.folder = next(mine, run_folder.ROOT / self.name).resolve()
 
     def poll(self) -> None:
-        """Read what changed in the run folder or at the user's files. Takes under a millisecond when nothing did."""
+        """Read what changed in the run folder or at the user's files; only look at their stamps where nothing did.
+
+        Once a second all is read: a supervisor that died has changed nothing.
+        """
+        stamp = self.folder, files.stamps(self.choices), *(file_stamp(self.folder / name) for name in run_folder.TOLD)
+        if stamp == self._looked_at and monotonic() < self._looked + SECONDS_UNSEEN:
+            return
+        self._looked_at, self._looked = stamp, monotonic()
         if files.stamps(self.choices) != self._files:
             self._plan()
         was_alive = self.alive

@@ -28,6 +28,8 @@ from workbench.sweep.spec import Spec, SpecError, dump, validate
 ROOT = Path("runs")
 SPEC, PLAN, MACHINE, LOG, PROGRESS = "spec.json", "plan.json", "machine.json", "log.txt", "progress.json"
 STOP, IDENTITY, CLUSTER = "stop", "identity", "cluster"
+TOLD = (SPEC, PLAN, PROGRESS, store.FILE)
+"""Files that say how far a run is: where none of them changed, there is nothing to read."""
 SUPERVISORS = ("workbench.sweep", "workbench.cluster")
 """What supervises a sweep on this machine alone, and one on several."""
 SECONDS_HEARTBEAT = 1.0
