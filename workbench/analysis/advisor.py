@@ -94,14 +94,14 @@ def headline(group: cells.Group, measure: str, evens: Sequence[BreakEven]) -> tu
 
 
 def _by_fitting(first: Contest, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Where no dense side that sparse wins against has a number."""
+    """Headline where sparse wins because dense did not run."""
     does = f"runs where {told.did_not(first.dense)}"
     full = f"For {MEASURES[measure][0]}, go sparse with {words.line(first.sparse)}: it {does}."
     return f"Sparse {does}", f"{full}{_open(compared)}"
 
 
 def _throughout(first: Contest, won: Sequence[Contest], compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Where sparse wins and dense never does."""
+    """Headline where sparse wins at some densities and dense at none."""
     name, verb, better = MEASURES[measure]
     at = where(won, compared, DIGITS)
     gain = _gain(first, better, is_alone=len(won) == 1)
@@ -109,7 +109,7 @@ def _throughout(first: Contest, won: Sequence[Contest], compared: Sequence[Conte
 
 
 def _up_to(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) -> tuple[str, str]:
-    """Where sparse wins up to a break-even, which is that of the configuration `of`, "" for that of the first win."""
+    """Headline where sparse wins below a break-even; `of` is its configuration, "" for the one named first."""
     name, verb, better = MEASURES[measure]
     won = [one for one in compared if one.verdict == "sparse"]
     up_to = words.density(won[-1].density or 0.0, DIGITS)
@@ -123,14 +123,14 @@ def _up_to(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) 
 
 
 def _gain(first: Contest, better: str, is_alone: bool) -> str:
-    """By how much sparse wins where it is first, and with what; the density is left out where it is the only one."""
+    """Factor by which sparse wins at its lowest density, and its configuration; without the density if `is_alone`."""
     sparse, dense, ratio = first.known
     at = "" if is_alone or not first.density else f" at {words.density(first.density, DIGITS)}"
     return f"{words.gain(ratio)} {better} than {words.line(dense)}{at}, with {words.line(sparse)}"
 
 
 def _open(compared: Sequence[Contest]) -> str:
-    """Sentences on what is undecided, with each reason, and on what is level; they follow another."""
+    """Sentences that go on a headline: what is undecided and why, and what is level. "" where all is decided."""
     said = [f"Undecided {where(some, compared, DIGITS)}: {why}." for why, some in undecided(compared).items()]
     if level := [one for one in compared if one.verdict == "level"]:
         said.append(f"Level, within 10 %, {where(level, compared, DIGITS)}.")

@@ -42,7 +42,7 @@ def visible(contests: Sequence[Contest]) -> str:
 
 
 def _left_out(group: cells.Group) -> str:
-    """A sentence on the share of trials that were disturbed, and left out; it follows another."""
+    """Sentence on the share of trials that were left out as disturbed; "" where none was."""
     disturbed, timed = (sum(row[name] for row in group.rows) for name in ("rounds_disturbed", "rounds"))
     if not disturbed:
         return ""

@@ -60,7 +60,7 @@ def unsettled(contests: Sequence[Contest]) -> str:
 
 
 def undecided(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
-    """The undecided contests by their reasons."""
+    """Undecided contests, grouped by reason."""
     found: dict[str, list[Contest]] = {}
     for one in contests:
         if one.verdict == "undecided":
@@ -69,9 +69,9 @@ def undecided(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
 
 
 def where(some: Sequence[Contest], contests: Sequence[Contest], digits: int = 3) -> str:
-    """At which densities of all `contests` some of them are, neighbours as a range, in so many digits.
+    """Densities of `some` of the `contests` in words, neighbours as a range, with so many digits.
 
-    It reads "from 0.1 to 3 % and at 30 %", "at every density, from 0.1 to 30 %" where these are all.
+    Examples: "from 0.1 to 3 % and at 30 %"; "at every density, from 0.1 to 30 %" where `some` are all.
     """
     if len(some) == len(contests) > 1 and contests[0].density:
         return f"at every density, {_range(contests, digits)}"

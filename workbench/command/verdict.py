@@ -21,7 +21,7 @@ SIDES = ("best sparse", "best dense")
 
 
 def shown(ended: Conclusion, console: Console, width: int) -> Group:
-    """The parts in the order to read, each in at most `width` columns."""
+    """Verdict to print: numbers, tables of at most `width` columns, words."""
     said = "\n".join(filter(None, (ended.verdict, ended.certainty)))
     tables = [part for found in ended.standings for part in (*_table_of(found, console, width), Text())]
     return Group(*map(_headline, ended.headlines), Text(), *tables, Text(said))
@@ -32,7 +32,7 @@ def _headline(one: Headline) -> Text:
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:
-    """The table of one measure, of the best of each side where all contenders are too wide, and what its marks mean."""
+    """Table of one measure and its legend; the best of each side alone where all contenders are too wide."""
     caption = CAPTIONS[found.measure]
     full = _table(
         caption, found.contenders, found.lines, [[_marked(one) for one in line.places] for line in found.lines]

@@ -80,7 +80,7 @@ class Panel:
             self._update_still(self.still())
 
     def _known_of_cells(self) -> tuple:
-        """What the grid of cells is made of: it is told again where that changed."""
+        """Everything that the grid of cells depends on; the grid is made again when it changes."""
         state = self.state
         now = state.progress.current_key if state.progress and state.alive else ""
         return state.rows, state.folder, file_stamp(state.folder / run_folder.SPEC), state.alive, now

@@ -78,7 +78,8 @@ class LabState(traitlets.HasTraits):
         self._is_placed, self._found_for = bool(run_dir), self.name
         self.folder = self.target = Path(run_dir or run_folder.ROOT / self.name).resolve()
         self._read: tuple = ()
-        self._due, self._looked, self._looked_at = 0.0, 0.0, ()
+        self._due = self._looked = 0.0
+        self._looked_at: tuple = ()
         self._framed: tuple | None = None
         self._frame = store.frame()
         self._files: tuple[tuple[int, int] | None, ...] = ()

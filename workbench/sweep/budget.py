@@ -59,7 +59,7 @@ class TrialClock:
         self._since: float | None = None
 
     def enter(self, stage: str) -> None:
-        """The trial is in this stage from now on."""
+        """Note that the trial has begun this stage."""
         now = time.monotonic()
         if self._since is not None:
             self.compiling += now - self._since
