@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.processes import hear_signals, heard
+
 os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
 """As in processes that measure (`measure.blas.OWN`): idle threads of BLAS keep no core from the other workers."""
 
@@ -24,6 +26,10 @@ The first compiles kernels for the CPU, which sweeps of notebooks then find on d
 
 MOST_WORKERS = 4
 """More would wait for the longest file."""
+
+
+SIGNALS = pytest.StashKey[tuple]()
+"""What the process of the tests does where it is asked to end."""
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -85,8 +91,13 @@ def pytest_addoption(parser):
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Nothing dies while tests are collected, so there is nothing to search for: see `pytest_collection_finish`."""
+    """Nothing dies while tests are collected, so there is nothing to search for: see `pytest_collection_finish`.
+
+    Tests send signals, also where whoever runs them ignores some, as a shell does for what it starts in the background.
+    """
     gc.disable()
+    hear_signals()
+    config.stash[SIGNALS] = heard()
     if config.getoption("--bounds"):
         from kernels import bounds
 
@@ -127,7 +138,8 @@ def pytest_collection_finish() -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> None:
-    """After the last test of a file."""
+    """After the last test of a file; after each, nothing may be left of what it did to signals."""
+    assert heard() == item.config.stash[SIGNALS], "the test has changed what this process does at signals"
     if nextitem is None or nextitem.path != item.path:
         _settle()
 

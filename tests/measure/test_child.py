@@ -7,12 +7,14 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from multiprocessing import forkserver
 
 import psutil
 import pytest
 
 from tests.support import children
 from tests.support.clocks import SECONDS, until
+from tests.support.processes import deaf_starter, is_gone
 from workbench.measure import child, ends, memory
 from workbench.measure.child import Child, Ended
 
@@ -63,6 +65,16 @@ def test_the_server_that_loads_blas_for_its_children_starts_without_what_holds_b
     environment = {**os.environ, "OPENBLAS_CORETYPE": "Haswell"}
     done = subprocess.run([sys.executable, "-c", SERVER], capture_output=True, text=True, check=True, env=environment)
     assert done.stdout.split() == ["True", "True"]
+
+
+def test_the_server_hears_of_the_ends_of_its_children_where_whoever_starts_it_blocks_that():
+    forkserver._forkserver._stop()
+    try:
+        with deaf_starter():
+            child.fork_server()
+        assert "ended with status 1" in end_of("fails")["reason"]
+    finally:
+        forkserver._forkserver._stop()  # or children of other tests would ignore what asks them to end
 
 
 def test_answers_come_one_by_one_and_prints_go_to_the_log(tmp_path):
@@ -142,6 +154,25 @@ def test_kills_for_memory_are_read_where_the_system_counts_them(kind, tmp_path, 
     assert ends.memory_kills() == 0
 
 
+def test_a_child_that_is_killed_before_it_was_told_what_to_do_has_failed(monkeypatch):
+    """It was gone when its request was written, which ended the supervisor."""
+    forked = forkserver._forkserver.connect_to_new_process
+
+    def killed(handles):
+        status, request = forked(handles)
+        pid = forkserver.read_signed(status)
+        os.kill(pid, signal.SIGKILL)
+        until(lambda: is_gone(pid))
+        return status, request
+
+    monkeypatch.setattr(forkserver, "connect_to_new_process", killed)
+    with pytest.raises(Ended, match=r"The process was killed from outside before it began\.") as end:
+        started("echo")
+    assert end.value.row["status"] == "failed"
+    monkeypatch.undo()
+    assert answers_of("echo")
+
+
 def test_a_child_that_takes_too_long_is_ended():
     begun = time.monotonic()
     with started("two", seconds=60) as slow:
@@ -178,12 +209,8 @@ def test_a_fork_server_that_was_killed_is_a_failed_child_and_leaves_none():
         assert "forkserver" in " ".join(server.cmdline())
         server.kill()
         assert ended(process.answers(dict))["status"] == "failed"
-    until(lambda: not is_at_work(process.process.pid))
+    until(lambda: is_gone(process.process.pid))
     assert answers_of("echo"), "the next child has a fork server again"
-
-
-def is_at_work(pid: int) -> bool:
-    return psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
 
 
 def test_leaving_early_ends_the_child():

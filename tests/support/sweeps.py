@@ -5,7 +5,6 @@ answers a stop while it works, can be killed) is tested with one: `run_folder.st
 """
 
 import multiprocessing.forkserver
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -15,6 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
+from tests.support.processes import kept_handlers
 from workbench.measure import child
 from workbench.sweep import run_folder, supervising, trial
 from workbench.sweep.spec import Spec
@@ -40,12 +40,8 @@ def supervise(command: list[str], **_: object) -> SimpleNamespace:
     """Do what the process would that `run_folder.start` starts, and be one that has ended."""
     assert command[:-1] == COMMAND
     have_trials_preloaded()
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
-    try:
+    with kept_handlers():
         status = supervising.supervise(Path(command[-1]))
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
     return SimpleNamespace(wait=lambda: status)
 
 

@@ -10,7 +10,7 @@ import psutil
 import pytest
 
 from tests.support.clocks import until
-from tests.support.processes import grandchildren
+from tests.support.processes import deaf_starter, grandchildren
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import QUICK, TINY, finish, spec_of
 from workbench import store
@@ -25,15 +25,17 @@ def child_at_work(folder, other_than: int = 0) -> psutil.Process:
     """The process of the trial that the run is at."""
 
     def found() -> psutil.Process | None:
-        pid = run_folder.read(folder).pid
-        trials = grandchildren(pid) if pid else []  # the fork server's children
+        state = run_folder.read(folder)
+        trials = grandchildren(state.pid) if state.stage == "measuring" else []  # the fork server's children
         return trials[0] if trials and trials[0].pid != other_than else None
 
     return until(found)
 
 
 def test_a_trial_killed_from_outside_has_failed_and_a_supervisor_that_is_terminated_stops_as_when_asked(tmp_path):
-    folder = run_folder.start(spec_of(measure=SLOW), tmp_path / "run")
+    """Also where whoever started it ignores and blocks signals, which a process begins with."""
+    with deaf_starter():
+        folder = run_folder.start(spec_of(measure=SLOW), tmp_path / "run")
     killed = child_at_work(folder)
     killed.kill()
     child_at_work(folder, other_than=killed.pid)

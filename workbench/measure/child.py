@@ -14,6 +14,7 @@ import contextlib
 import json
 import multiprocessing
 import os
+import signal
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from multiprocessing import forkserver
@@ -50,9 +51,22 @@ def fork_server(preload: Sequence[str] = ()) -> ForkServerContext:
     """
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(list(preload))
-    with _environment(blas.own_environment()):
+    with _environment(blas.own_environment()), _ends_told():
         forkserver.ensure_running()
     return context
+
+
+@contextlib.contextmanager
+def _ends_told() -> Iterator[None]:
+    """Let processes that are started inside hear of the ends of their children, whatever this one was started with.
+
+    A server that inherits SIGCHLD blocked would tell no end, and every trial would last until its limit.
+    """
+    before = signal.pthread_sigmask(signal.SIG_UNBLOCK, [signal.SIGCHLD])
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 @contextlib.contextmanager
@@ -77,13 +91,19 @@ def start(
     """A process that does the request, and the end of the pipe that its answers come out of.
 
     `work` is "module:function", imported in the child alone; what it prints is added to the file `log`. Variables that
-    hold BLAS back are kept from it.
+    hold BLAS back are kept from it. `Ended` where it is gone before it could be told what to do.
     """
     ours, theirs = context.Pipe(duplex=False)
     arguments = (theirs, work, json.dumps(request), blas.own_environment(), str(log) if log else None)
     process = context.Process(target=serve, args=arguments)
-    process.start()
-    theirs.close()
+    try:
+        process.start()
+    except (ConnectionError, EOFError):  # it, or the server, was killed between its fork and its first word
+        ours.close()
+        reason = "The process was killed from outside before it began."
+        raise Ended({"status": "failed", "reason": reason}) from None
+    finally:
+        theirs.close()
     return process, ours
 
 

@@ -13,9 +13,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
-from multiprocessing.connection import Connection
 from multiprocessing.context import ForkServerContext
-from multiprocessing.process import BaseProcess
 from pathlib import Path
 
 from kernels import devices
@@ -253,8 +251,7 @@ class Supervisor:
         }
         if task.cell.device == "cuda":
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
-        process, connection = child.start(self.context, work_of(task.cell, self.work), settings)
-        row = settings_of(task.cell) | self.await_row(process, connection, clock)
+        row = settings_of(task.cell) | self.row_of_child(task, settings, clock)
         seconds, compiled = time.monotonic() - clock.started, row.pop("seconds_compiled", 0.0)
         self.budget.lasted(task.key, seconds - compiled)
         self.state.seconds_compiled += compiled
@@ -265,8 +262,12 @@ class Supervisor:
             row["seconds_overhead"] = seconds - measured
         return store.new_row(**row)
 
-    def await_row(self, process: BaseProcess, connection: Connection, clock: TrialClock) -> dict:
-        """The row the child sends, or one that says why none came: time, memory, a stop, a crash."""
+    def row_of_child(self, task: Task, settings: dict, clock: TrialClock) -> dict:
+        """The row a child sends, or one that says why none came: time, memory, a stop, a crash."""
+        try:
+            process, connection = child.start(self.context, work_of(task.cell, self.work), settings)
+        except child.Ended as ended:
+            return ended.row
         with child.Child(process, connection) as trial:
             return self.receive(trial, clock)
 

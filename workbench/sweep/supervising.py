@@ -19,7 +19,10 @@ Make = Callable[[Spec, Path, threading.Event], Any]
 
 
 def supervise(folder: Path, make: Make = Supervisor) -> int:
-    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log."""
+    """Run the sweep in `folder` by what `make` gives; the exit status. Errors end up in its progress and its log.
+
+    SIGTERM and SIGINT stop it, also where whoever started it ignores them.
+    """
     is_asked_to_stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: is_asked_to_stop.set())
