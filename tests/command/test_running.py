@@ -134,10 +134,11 @@ def test_a_run_that_does_not_stop_is_told_with_its_process():
     assert (folder / run_folder.STOP).exists()
 
 
-def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
-    def full(folder):
-        raise OSError(28, "No space left on device")
+def full(folder):
+    raise OSError(28, "No space left on device", str(folder / run_folder.STOP))
 
+
+def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
     monkeypatch.setattr(run_folder, "stop", full)
     with subprocess.Popen([sys.executable, "-c", UNTIL_ASKED], stdout=subprocess.PIPE) as process:
         process.stdout.readline()  # it is at work, with the answer to the signal that a program begins with
@@ -147,6 +148,18 @@ def test_where_there_is_no_room_to_ask_the_signal_asks(monkeypatch):
             assert process.wait(SECONDS) == -signal.SIGTERM
         finally:
             process.kill()
+
+
+@pytest.mark.parametrize("progress", [{"state": "starting"}, {"state": "running", "pid": 1, "host": "elsewhere"}])
+def test_no_signal_goes_to_what_is_not_the_process_of_the_run(monkeypatch, progress):
+    """Before a supervisor has said its number, that is 0, which stands for the process that asks and its neighbours."""
+    add("runs/full", **progress)
+    monkeypatch.setattr(run_folder, "stop", full)
+    monkeypatch.setattr(running.os, "kill", lambda *signalled: pytest.fail(f"{signalled}"))
+    with pytest.raises(
+        RunError, match=r"No space left on device: runs/full/stop\. Make room there, and stop runs/full"
+    ):
+        running.stop(running.choose("full"))
 
 
 def test_a_damaged_run_is_listed_with_what_to_do():

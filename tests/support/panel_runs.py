@@ -1,6 +1,7 @@
 """What tests of the panel share: run folders as a supervisor leaves them, and what a panel shows."""
 
 import json
+import os
 from pathlib import Path
 
 import ipywidgets as widgets
@@ -14,13 +15,13 @@ INPUTS = (widgets.Button, widgets.ToggleButton, widgets.ToggleButtons, widgets.D
 
 
 def write_run(folder: Path, rows: list[dict], state: str = "running", name: str = lab.NAME, **known) -> None:
-    """A run folder of the notebook's name, or another, with these rows."""
+    """A run folder of the notebook's name, or another, with these rows; what is at work there is this process."""
     folder.mkdir(parents=True, exist_ok=True)
     (folder / store.FILE).unlink(missing_ok=True)
     for row in rows:
         store.append(folder / store.FILE, row)
     (folder / run_folder.PLAN).write_text(json.dumps({"keys": [row["key"] for row in rows], "dropped": {}}))
-    found = run_folder.Progress(name, state, total=48, done=len(rows), **known)
+    found = run_folder.Progress(name, state, pid=os.getpid(), total=48, done=len(rows), **known)
     run_folder.write(folder, found)
 
 

@@ -1,5 +1,6 @@
 """Runs at work and how to stop them: sweeps by their folders under `runs`, and those at work elsewhere."""
 
+import contextlib
 import os
 import signal
 import time
@@ -16,8 +17,8 @@ from workbench.sweep.estimate import lasting
 from workbench.sweep.progress import Progress
 from workbench.sweep.run_folder import NoRunError, RunError
 
-SECONDS_STOP = 15.0
-"""How long to wait for a sweep to have stopped; its trial ends within a second."""
+SECONDS_STOP = 60.0
+"""How long to wait for a sweep to have stopped; its trial ends within a second, where no disk holds it up."""
 
 BELOW = "\n           "
 """Between lines of what several agents do, each below the first."""
@@ -132,8 +133,11 @@ def stop(run: Run, seconds: float = SECONDS_STOP) -> Progress:
     """Ask a run to stop and wait until it has; `RunError` with the process to end where it does not answer."""
     try:
         run_folder.stop(run.folder)
-    except OSError:  # no room for the file that asks; the signal asks, too
-        os.kill(run.progress.pid, signal.SIGTERM)
+    except OSError as error:  # no room for the file that asks; the signal asks, too
+        if not run.progress.is_here:  # that number is another process here, or none: 0 is this one and its neighbours
+            raise RunError(f"{run_folder.why(error)}. Make room there, and stop {run.folder} again.") from None
+        with contextlib.suppress(ProcessLookupError):  # it has ended meanwhile
+            os.kill(run.progress.pid, signal.SIGTERM)
     end = time.monotonic() + seconds
     for progress in run_folder.watch(run.folder):
         if progress.over:

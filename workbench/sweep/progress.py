@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import psutil
 
 SECONDS_SILENT = 10.0
-"""A run whose file is older than this is dead, whatever it says."""
+"""A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
 SECONDS_TOLD = 2.0
 """A stage that takes longer says how long it takes by now."""
 TIMED = ("preparing data", "measuring", "training")
@@ -58,10 +58,22 @@ class Progress:
 
     @property
     def alive(self) -> bool:
-        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process."""
+        """Whether the supervisor is at work, by its heartbeat, and on its own machine by its process.
+
+        There it may be silent for any time, held up by a disk or by a machine that slept, as long as it is the process
+        that wrote the heartbeat: one that began after that has only got its number.
+        """
         silent = {"starting": SECONDS_START, "running": SECONDS_SILENT}.get(self.state, 0.0)
-        is_here = self.pid > 0 and self.host == platform.node()
-        return time.time() - self.heartbeat < silent and not (is_here and _has_ended(self.pid))
+        is_recent = time.time() - self.heartbeat < silent
+        if not silent or not self.is_here:
+            return is_recent
+        began = _began(self.pid)
+        return began is not None and (is_recent or began < self.heartbeat)
+
+    @property
+    def is_here(self) -> bool:
+        """Whether its process is known, and is one of this machine."""
+        return self.pid > 0 and self.host == platform.node()
 
     @property
     def is_timed(self) -> bool:
@@ -98,12 +110,14 @@ class Progress:
 
     @property
     def over(self) -> bool:
-        """Whether nothing more will come: it ended, or its heartbeat stopped."""
+        """Whether nothing more will come: it ended, or is not alive."""
         return not self.alive
 
 
-def _has_ended(pid: int) -> bool:
+def _began(pid: int) -> float | None:
+    """When the process began, by the clock of `time.time`; None where it has ended."""
     try:
-        return psutil.Process(pid).status() == psutil.STATUS_ZOMBIE
+        process = psutil.Process(pid)
+        return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
     except psutil.NoSuchProcess:
-        return True
+        return None
