@@ -82,6 +82,19 @@ def test_available_memory_is_positive_and_below_all():
     assert 0 < memory.available_bytes() < 2**50
 
 
+@pytest.mark.parametrize(("limit", "available", "total"), [(9 * 2**20, 6 * 2**20, 9 * 2**20), ("max", None, None)])
+def test_files_that_a_control_group_has_read_leave_its_memory_available(tmp_path, monkeypatch, limit, available, total):
+    """They fill up any limit in time; a process was then taken for one that had no memory left."""
+    machine_has = SimpleNamespace(available=2**40, total=2**41)
+    monkeypatch.setattr(memory.psutil, "virtual_memory", lambda: machine_has)
+    monkeypatch.setattr(memory, "GROUP", tmp_path)
+    assert (memory.available_bytes(), memory.total_bytes()) == (2**40, 2**41), "there is none"
+    (tmp_path / "memory.max").write_text(f"{limit}\n")
+    (tmp_path / "memory.current").write_text(f"{9 * 2**20}\n")
+    (tmp_path / "memory.stat").write_text(f"anon {2**20}\nfile 1\nactive_file {2**21}\ninactive_file {2**22}\n")
+    assert (memory.available_bytes(), memory.total_bytes()) == (available or 2**40, total or 2**41)
+
+
 @pytest.mark.parametrize("format", ["dense", "csr", "coo", "csc"])
 @pytest.mark.parametrize("shuffle", [True, False])
 def test_predicted_bytes_agree_with_the_bytes_held(format, shuffle):

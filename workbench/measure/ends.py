@@ -16,7 +16,7 @@ OWN_GROUPS = Path("/proc/self/cgroup")
 GROUPS = Path("/sys/fs/cgroup")
 VMSTAT = Path("/proc/vmstat")
 SHARE_SCARCE = 0.05
-"""Share of the machine's memory below which programs that guard it, such as systemd-oomd, begin to kill."""
+"""Share of the memory there is below which programs that guard it, such as systemd-oomd, begin to kill."""
 
 
 def memory_kills() -> int:
@@ -51,7 +51,7 @@ class MemoryWatch:
 
     def __init__(self, pid: int) -> None:
         self.kills = memory_kills()
-        self.bytes_scarce = SHARE_SCARCE * psutil.virtual_memory().total
+        self.bytes_scarce = SHARE_SCARCE * memory.total_bytes()
         self.bytes_left = memory.available_bytes()
         try:
             self.process: psutil.Process | None = psutil.Process(pid)

@@ -20,6 +20,8 @@ from workbench import formats
 
 STATUS = Path("/proc/self/status")
 CLEAR_REFS = Path("/proc/self/clear_refs")
+GROUP = Path("/sys/fs/cgroup")
+"""The control group of this process, as a container sees it."""
 
 
 def _status_bytes(pid: int | None = None) -> dict[str, int]:
@@ -114,13 +116,30 @@ def limited(bytes_most: int | None) -> Iterator[None]:
         resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
+def total_bytes() -> int:
+    """Bytes of memory that there are for this process: the machine's, less where its control group has a limit."""
+    total, most = psutil.virtual_memory().total, _group_limit()
+    return total if most is None else min(total, most)
+
+
 def available_bytes() -> int:
-    """Bytes that can be taken without swapping, within this process's control group where it has a limit."""
+    """Bytes that can be taken without swapping, within this process's control group where it has a limit.
+
+    Files that the group has read count as its memory, and are given up as soon as it wants another: they are free.
+    """
     available = psutil.virtual_memory().available
-    limit, used = Path("/sys/fs/cgroup/memory.max"), Path("/sys/fs/cgroup/memory.current")
-    if limit.exists() and used.exists() and (most := limit.read_text().strip()) != "max":
-        available = min(available, int(most) - int(used.read_text()))
-    return available
+    if (most := _group_limit()) is None:
+        return available
+    kept = dict(re.findall(r"^(active_file|inactive_file) (\d+)$", (GROUP / "memory.stat").read_text(), re.M))
+    used = int((GROUP / "memory.current").read_text()) - sum(map(int, kept.values()))
+    return min(available, max(most - used, 0))
+
+
+def _group_limit() -> int | None:
+    """Bytes that the control group of this process may have; None for any number, or where there is none."""
+    limit = GROUP / "memory.max"
+    most = limit.read_text().strip() if limit.exists() else "max"
+    return None if most == "max" else int(most)
 
 
 class Table(NamedTuple):
