@@ -87,7 +87,7 @@ def test_a_model_that_was_saved_goes_on_as_if_it_had_not_been(tmp_path):
     assert read.optimizer.get_config() == model.optimizer.get_config()
     for one in (model, read):
         one.fit(feed, shuffle=False, verbose=0)
-    np.testing.assert_array_equal(model.weights[0], read.weights[0])
+    np.testing.assert_allclose(model.weights[0], read.weights[0], rtol=1e-4, atol=1e-5)  # TensorFlow sums in any order
     assert model.optimizer.options["beta1"] == 0.8
 
 

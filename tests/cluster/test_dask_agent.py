@@ -73,7 +73,14 @@ def test_what_a_dead_agent_printed_is_heard(client, monkeypatch):
 
 def test_an_agent_that_nobody_talks_to_is_ended(client, monkeypatch):
     """Where the sweep's process is killed, nobody says that the agent is to end."""
-    monkeypatch.setattr(dask_agent, "SECONDS_SILENT", 1.0)
+    feed = dask_agent.feed
+
+    def impatient(*given) -> None:  # once it has begun, which may take longer
+        monkeypatch.setattr(dask_agent, "SECONDS_SILENT", 0.5)
+        feed(*given)
+
+    monkeypatch.setattr(dask_agent, "feed", impatient)
+    monkeypatch.setattr(dask_agent, "SECONDS_END", SECONDS)
     monkeypatch.setattr(dask_agent, "AGENT", (sys.executable, "-S", "-c", ECHO))
     carrier = Carrier(client, *machines(client))
     assert carrier.task.result(SECONDS) is None

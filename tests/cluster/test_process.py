@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from tests.support.clocks import SECONDS
 from workbench.cluster.process import Process
 from workbench.kvstore import StoreError
 from workbench.sweep import reaching
@@ -18,14 +19,14 @@ def test_what_a_process_says_and_prints_that_does_not_join_is_told(tmp_path):
     (tmp_path / "log").write_text("of another process before\n")
     one = started(tmp_path, "import sys; print('Welcome!'); print('no key', file=sys.stderr)")
     with pytest.raises(StoreError) as told:
-        one.join(60)
+        one.join(SECONDS)
     assert str(told.value).startswith("node 1 did not join the cluster. It said b'Welcome!\\n'. Its log ")
     assert str(told.value).endswith("ends with:\nno key")
 
 
 def test_a_shell_that_greets_is_not_taken_for_the_process(tmp_path):
     one = started(tmp_path, "print('Welcome!'); print('{\"address\": \"here\"}', flush=True)")
-    one.join(60)
+    one.join(SECONDS)
     assert one.address == "here"
     one.kill()
 
@@ -45,8 +46,8 @@ def test_a_program_that_is_not_there_is_told(tmp_path):
 
 def test_how_a_process_ended_is_told(tmp_path):
     one = started(tmp_path, 'import os; print(\'{"address": "here"}\', flush=True); os._exit(3)')
-    one.join(60)
-    one.process.wait()
+    one.join(SECONDS)
+    one.process.wait(SECONDS)
     assert one.address == "here"
     assert one.why_ended() == f"node 1 ended with status 3. Its log {tmp_path / 'log'} is empty."
     one.kill()

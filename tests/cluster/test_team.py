@@ -42,8 +42,8 @@ def undisturbed(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def hosts(tmp_path_factory):
-    """Two processes."""
-    with Hosts("local:2", tmp_path_factory.mktemp("hosts")) as made:
+    """Two processes; none is lost for being slow."""
+    with Hosts("local:2", tmp_path_factory.mktemp("hosts"), seconds_silent=2 * SECONDS) as made:
         yield made
 
 

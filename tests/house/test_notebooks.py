@@ -9,6 +9,7 @@ import papermill
 import pytest
 from papermill.exceptions import PapermillExecutionError
 
+from tests.support.clocks import SECONDS
 from workbench.panels import lab
 from workbench.study import choices, suited
 
@@ -117,7 +118,7 @@ def test_papermill_lists_the_parameters_with_their_help():
 
 
 def run(out: str, **parameters) -> nbformat.NotebookNode:
-    papermill.execute_notebook(LAB, out, parameters=parameters, progress_bar=False)
+    papermill.execute_notebook(LAB, out, parameters=parameters, progress_bar=False, start_timeout=SECONDS)
     return read(Path(out))
 
 
@@ -172,7 +173,7 @@ def test_parameters_of_the_others_are_literals_with_type_and_help(path):
 def test_papermill_runs_the_others_small_up_to_their_gate(here, path):
     if missing := [name for name in sorted(needed(read(path))) if importlib.util.find_spec(name) is None]:
         pytest.skip(f"{path.name} needs {', '.join(missing)}: make peers")
-    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False)
+    papermill.execute_notebook(path, "out.ipynb", parameters={"smoke": True}, progress_bar=False, start_timeout=SECONDS)
     notebook = read(Path("out.ipynb"))
     assert "All of it held" in outputs(notebook, "gate")
     said = [out for cell in notebook.cells if cell.cell_type == "code" for out in cell.outputs]

@@ -16,6 +16,9 @@ ROOT = Path(__file__).parents[2]
 ADVICE = re.compile(r"llowed|Build|Call |Round |takes |(it|they) (is|are) |weights have ")
 """What a text has that says what is allowed, or what to do."""
 
+SECONDS_ALL = 900
+"""Longer than all cases take on a slow machine at work on other things, some half a minute on one that is neither."""
+
 
 class Tried(NamedTuple):
     """A case: its name, whether it is to be refused, and what came of it."""
@@ -41,7 +44,7 @@ def attempt(path: Path, *words: str) -> list[Tried]:
     first, died = 0, {}
     while True:
         command = [sys.executable, "-m", "tests.support.doors", str(path), str(first), *words]
-        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=300)
+        ended = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_ALL)
         lines = [line.split("\t") for line in path.read_text(encoding="utf-8").splitlines()]
         if ended.returncode == 0:
             return [Tried(name, refused == "1", died.get(number, came)) for number, refused, name, came in lines]

@@ -4,6 +4,7 @@ Operands with a row for every feature are memory that is promised but not there 
 touches can be counted: by the page faults of the process, not by a clock.
 """
 
+import gc
 import mmap
 import resource
 import tracemalloc
@@ -69,7 +70,8 @@ def tiny_batch(features: int = D) -> WideCase:
 
 
 def cost_of(function: Callable, *args: object) -> tuple[int, int]:
-    """(page faults, most bytes held at once) of a call."""
+    """(page faults, most bytes held at once) of a call; a search for garbage touches all that the process has."""
+    gc.disable()
     tracemalloc.start()
     try:
         before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
@@ -77,6 +79,7 @@ def cost_of(function: Callable, *args: object) -> tuple[int, int]:
         return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before, tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
+        gc.enable()
 
 
 def arguments(name: str) -> list:

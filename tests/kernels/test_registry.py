@@ -113,8 +113,8 @@ def test_interrupt_at_any_time_of_the_first_look_up_of_kernels(milliseconds: int
     """It comes after the look-up: Numba does not import again where its import was cut short."""
     code = f"""
         import os, signal, threading, kernels
-        threading.Timer({milliseconds / 1000}, lambda: os.kill(os.getpid(), signal.SIGINT)).start()
-        try: kernels.names(); threading.Event().wait(60)
+        interrupt = threading.Timer({milliseconds / 1000}, lambda: os.kill(os.getpid(), signal.SIGINT))
+        try: interrupt.start(); kernels.names(); threading.Event().wait(60)
         except KeyboardInterrupt: print("interrupted")
         print(kernels.get("csr_t_dense").name, len(kernels.names()), kernels.unavailable())
         print(signal.getsignal(signal.SIGINT) is signal.default_int_handler)
