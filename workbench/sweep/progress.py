@@ -115,7 +115,7 @@ class Progress:
 
 
 def _began(pid: int) -> float | None:
-    """When the process began, by the clock of `time.time`; None where it has ended."""
+    """Time when the process began, as `time.time` gives it; None where it has ended."""
     try:
         process = psutil.Process(pid)
         return None if process.status() == psutil.STATUS_ZOMBIE else process.create_time()
