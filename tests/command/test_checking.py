@@ -144,3 +144,12 @@ def test_everything_that_scipy_saves_is_read_as_it_stands(tmp_path, kind, format
     scipy.sparse.save_npz(tmp_path / "x.npz", x)
     status, text = ended(tmp_path / "x.npz", "--for", "sklearn")
     assert status == 0, text
+
+
+def test_columns_of_a_table_are_as_they_were_declared(tmp_path):
+    pytest.importorskip("pyarrow")
+    (tmp_path / "rows.csv").write_text("city,y\n" + "A,0\nB,1\nC,0\n" * 9)
+    (tmp_path / "columns.toml").write_text("[columns.city]\nkind = 'category'\nvalues = ['A']\n")
+    line = (tmp_path / "rows.csv", "--for", "sklearn", "--width", 2)
+    assert ended(*line)[0] == 1
+    assert ended(*line, "--columns", tmp_path / "columns.toml")[0] == 0

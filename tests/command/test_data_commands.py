@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from workbench import data
 from workbench.analysis import profiles
-from workbench.command import cli, exits, terminal
+from workbench.command import cli, exits, terminal, training
 
 DRAWN = "rows=60, features=40, density=0.1, seed=1"
 
@@ -130,7 +130,7 @@ def test_charts_are_written_as_svg_and_png(news, tmp_path):
         (["news.txt", "--dataset", "uniform"], "uniform has no parameter 'path'"),
         (
             ["x.npz"],
-            "its parameters are path, labels, kind, positive, classes, unseen. It is a file with a label for each row",
+            "npz needs the parameter 'labels', a file with a label for each row, which this data has not in itself",
         ),
         (["svmlight"], "svmlight needs the parameter 'path'"),
         (["data.pickle"], "looks like a pickle"),
@@ -143,6 +143,23 @@ def test_mistakes_are_told_with_what_is_known_and_end_with_the_status_of_wrong_i
     came = run("profile", *arguments)
     assert text in str(came.exception)
     assert exits.status_of(came.exception) == exits.WRONG_INPUT
+
+
+def test_a_message_names_parameters_of_readers_as_options():
+    error = data.DataError("It needs the parameter 'labels': label='first', labels= a file, whole=True, column = ...")
+    told = "the option --labels: --reading label=first, --labels a file, --reading whole=true, --reading column=..."
+    assert exits.text_of(error) == f"It needs {told}"
+
+
+def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):
+    trained = []
+    monkeypatch.setattr(training, "train", trained.append)
+    came = CliRunner().invoke(cli.app, ["train", "--path", str(news), "--reading", "features=50"])
+    assert "is read by the data set svmlight" in came.stderr
+    assert {name: trained[0][name] for name in ("dataset", "reading")} == {
+        "dataset": "svmlight",
+        "reading": "features=50",
+    }
 
 
 @pytest.mark.parametrize("group", ["data", "bench"])

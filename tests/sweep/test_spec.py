@@ -44,7 +44,10 @@ def test_an_axis_that_is_also_a_contenders_setting_is_refused():
 
 
 def test_names_that_are_no_folder_names_are_refused():
-    assert "name" in error_of(name="../x")
+    assert (
+        error_of(name="../x") == "name: '../x' cannot name a run folder; take letters, digits, dots, hyphens and "
+        "underscores, a letter or digit first"
+    )
 
 
 def test_text_that_is_not_toml_is_refused():
@@ -54,7 +57,7 @@ def test_text_that_is_not_toml_is_refused():
 
 def test_a_file_names_itself_in_errors_and_its_data_paths_are_beside_it(tmp_path):
     file = tmp_path / "s.toml"
-    with pytest.raises(SpecError, match=r"s\.toml: No such file"):
+    with pytest.raises(SpecError, match=r"There is no spec .*s\.toml; give the path"):
         load(file)
     file.write_text('name = "s"\n[axes]\ndataset = "svmlight"\npath = "d.txt"\n', encoding="utf-8")
     assert load(file).axes["path"] == (str(tmp_path / "d.txt"),)

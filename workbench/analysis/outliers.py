@@ -1,4 +1,4 @@
-"""Rounds that lie off, cells to doubt and cells without a result: what a reader looks at before he believes a chart.
+"""Rounds that lie off, cells to doubt and cells without a result: what a reader looks at before believing a chart.
 
 What lies off is judged by the noise of the rows themselves: on a shared machine rounds alike in everything differ by
 tens of per cent, on a quiet one a tenth is an event.

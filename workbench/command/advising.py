@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.padding import Padding
 from rich.panel import Panel
 from rich.progress import BarColumn, Progress, TextColumn
@@ -16,7 +15,10 @@ from workbench import advise as advice
 from workbench.advise import Answer
 from workbench.analysis.recommendation import Said
 from workbench.command import terminal
+from workbench.command.data_source import settings_told
+from workbench.command.training import as_options
 from workbench.sweep.progress import Progress as RunProgress
+from workbench.sweep.spec import SpecError
 
 SHOWN_KEY = 8
 """Letters of a cell's key that are shown: enough to find its rows by."""
@@ -32,11 +34,11 @@ def advise(
     as_json: bool,
 ) -> Answer:
     """Look at the data, measure, show the answer; `files` say how the data is read, `given` what is fixed."""
-    settings, why = advice.settings_of(source, **files)
-    if why:
-        typer.echo(f"{source} is read by the data set {settings['dataset']}: {why}.", err=True)
-    settings |= {name: value for name, value in given.items() if value}
-    answer = advice.advise(settings, seconds, lazy=lazy, folder=folder, follow=follow)
+    settings = settings_told(source, **files) | {name: value for name, value in given.items() if value}
+    try:
+        answer = advice.advise(settings, seconds, lazy=lazy, folder=folder, follow=follow)
+    except SpecError as error:
+        raise SpecError(as_options(str(error))) from None
     if as_json:
         print(json.dumps(answer.as_json(), indent=1), file=sys.stdout)
     else:

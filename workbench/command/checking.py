@@ -9,6 +9,7 @@ import numpy as np
 import typer
 
 from workbench import data
+from workbench.analysis import words
 from workbench.bridges import FRAMEWORKS, Breach, check, check_codes
 from workbench.bridges.table import WARNING
 from workbench.command import data_source
@@ -39,8 +40,8 @@ class Checked:
     def summary(self) -> str:
         """One line: what was looked at, and how it is."""
         what = "as it stands in the file" if self.as_stored else "as it is read"
-        what += f", {_counted(self.summed, 'duplicate')} summed" if self.summed else ""
-        found = f"{_counted(self.errors, 'error')}, {_counted(len(self.breaches) - self.errors, 'warning')}"
+        what += f", {words.plural(self.summed, 'duplicate')} summed" if self.summed else ""
+        found = f"{words.plural(self.errors, 'error')}, {words.plural(len(self.breaches) - self.errors, 'warning')}"
         return f"{self.source} for {FRAMEWORKS[self.framework].title}, {what}: {found}."
 
     def as_json(self) -> dict[str, Any]:
@@ -50,29 +51,21 @@ class Checked:
         return known | {"breaches": [breach.as_row() for breach in self.breaches]}
 
 
-def examine(
-    source: str,
-    framework: str,
-    dataset: str = "",
-    labels: str = "",
-    kind: str = "",
-    reading: str = "",
-    width: int = 0,
-    like: str = "",
-) -> Checked:
+def examine(source: str, framework: str, width: int = 0, like: str = "", **options: str) -> Checked:
     """Check what `source` names for the framework, where its reader can, as it stands in the file.
 
-    With the `kind` classes a framework that takes them as numbers is asked for numbers from 0 to one below their count.
-    `like` is the file that the model was trained on: its columns, values and codes of categories are expected.
-    `data.DataError` for what cannot be read; `ValueError` for a framework that is not among `NAMES`.
+    `options` say how it is read: dataset, labels, columns, kind and reading. With the kind classes a framework that
+    takes them as numbers is asked for numbers from 0 to one below their count. `like` is the file that the model was
+    trained on: its columns, values and codes of categories are expected. `data.DataError` for what cannot be read, and
+    for a framework that is not among `NAMES`.
     """
     if framework not in NAMES:
         raise data.DataError(f"There is no framework {framework!r}; there is: {', '.join(NAMES)}.")
-    trained = _read(*data_source.named(like, dataset, "", kind, reading)) if like else None
-    held = _read(*data_source.named(source, dataset, labels, kind, reading), like=trained)
+    trained = _read(*data_source.named(like, **{**options, "labels": ""})) if like else None
+    held = _read(*data_source.named(source, **options), like=trained)
     asked: dict[str, Any] = {"for_": framework, "boundary": f"data -> {framework}"}
     asked["width"] = width or (trained.x.shape[1] if trained else None)
-    if held.y is not None and kind == "classes" and FRAMEWORKS[framework].counts_classes:
+    if held.y is not None and options.get("kind") == "classes" and FRAMEWORKS[framework].counts_classes:
         asked |= {"labels": "classes", "classes": len(np.unique(held.y))}
     found = check(held.x, held.y, **asked) + _of_codes(source, like)
     return Checked(source, framework, held.made is None, tuple(found), held.summed)
@@ -118,7 +111,3 @@ def show(checked: Checked, as_json: bool) -> None:
             typer.echo(line)
     if checked.errors:
         raise typer.Exit(FAILURE)
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

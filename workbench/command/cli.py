@@ -135,6 +135,7 @@ def check(
     ],
     dataset: data_commands.Dataset = "",
     labels: data_commands.Labels = "",
+    columns: data_commands.Columns = "",
     kind: data_commands.Kind = "",
     reading: data_commands.Reading = "",
     width: Annotated[int, typer.Option(min=0, help="Columns that the model has; 0: those of the data.")] = 0,
@@ -147,7 +148,8 @@ def check(
     """Say what a framework would stumble over, or take without a word: a line a breach; status 1 after an error."""
     from workbench.command import checking
 
-    checking.show(checking.examine(source, framework, dataset, labels, kind, reading, width, like), json)
+    options = {"dataset": dataset, "labels": labels, "columns": columns, "kind": kind, "reading": reading}
+    checking.show(checking.examine(source, framework, width, like, **options), json)
 
 
 @app.command()

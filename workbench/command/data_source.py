@@ -1,6 +1,7 @@
 """The data set that a command's words name: a file or folder whose reader is guessed, or a data set by its name."""
 
 import inspect
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -28,10 +29,30 @@ def named(
 
     A guess is told on the error stream, with its reason.
     """
-    settings, why = settings_of(source, dataset, reading, labels=labels, columns=columns, kind=kind)
-    if why:
-        typer.echo(f"{source} is read by the data set {settings['dataset']}: {why}.", err=True)
+    settings = settings_told(source, dataset, reading, labels=labels, columns=columns, kind=kind)
     return settings["dataset"], parameters_of_file(settings)
+
+
+def settings_told(source: str, dataset: str = "", reading: str = "", **given: str) -> dict[str, Any]:
+    """Settings of a cell that say which data is meant; a guess is told on the error stream, with its reason."""
+    settings, why = settings_of(source, dataset, reading, **given)
+    tell_reader(source, settings["dataset"], why)
+    return settings
+
+
+def with_reader(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings with the reader of the file that they name, guessed and told; unchanged where they name none."""
+    if "path" not in settings:
+        return dict(settings)
+    dataset, reading, why = reader_options.guessed(settings["path"], settings.get("reading", ""))
+    tell_reader(settings["path"], dataset, why)
+    return {**settings, "dataset": dataset} | ({"reading": reading} if reading else {})
+
+
+def tell_reader(source: str, dataset: str, why: str) -> None:
+    """Print, to the error stream, which data set reads a file and `why`; nothing where that was not guessed."""
+    if why:
+        typer.echo(f"{source} is read by the data set {dataset}: {why}.", err=True)
 
 
 def columns(source: str, columns: str = "", reading: str = "") -> Columns:

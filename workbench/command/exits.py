@@ -3,6 +3,7 @@
 Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
 """
 
+import re
 import shlex
 import sys
 from collections.abc import Sequence
@@ -51,6 +52,11 @@ def typed(ctx: Any) -> str:
     return shlex.join(["workbench", *ctx.meta[_ARGUMENTS]])
 
 
+def is_default(ctx: Any, option: str) -> bool:
+    """Whether the value of an option is its default, not typed."""
+    return ctx.get_parameter_source(option).name == "DEFAULT"
+
+
 def interrupted(ctx: Any, state: str = "Interrupted") -> None:
     """End with status 130, and say with which command to go on."""
     arguments: Sequence[str] = ctx.meta[_ARGUMENTS]
@@ -69,9 +75,22 @@ def status_of(error: Exception) -> int | None:
 
 def text_of(error: Exception) -> str:
     """Text of an error: for the system's errors words and file, without the number."""
+    if type(error).__name__ == "DataError":
+        return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
     return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+
+
+def _as_options(text: str) -> str:
+    """Text of an error about data, which names parameters of a reader as the options that commands have for them."""
+    from workbench import data
+
+    for own in ("labels", "columns", "kind"):
+        text = text.replace(f"parameter {own!r}", f"option --{own}").replace(f"{own}= ", f"--{own} ")
+    names = {name for source in data.names() for name in data.get(source).parameters}
+    given = rf"\b({'|'.join(sorted(names))}) ?= ?('[^']*'|True|False|\.\.\.)"
+    return re.sub(given, lambda match: f"--reading {match[1]}={match[2].strip(chr(39)).lower()}", text)
 
 
 def run(app: typer.Typer) -> None:

@@ -4,18 +4,17 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeElapsedColumn
 
 from workbench import store
-from workbench.advise.source import settings_of
 from workbench.analysis import fit as analysis
 from workbench.bench import screen
 from workbench.bench.fit import cases
 from workbench.bench.fit.runner import Policy, Runner
 from workbench.command import training
+from workbench.command.data_source import settings_told
 from workbench.reports import fit as reports
 
 console = Console()
@@ -24,10 +23,7 @@ console = Console()
 def case_of(source: str, held_out: str, dataset: str = "", reading: str = "", **settings: Any) -> cases.Case:
     """The case of a file or data set, trained with these settings; a reader that is guessed is told."""
     of_data = {name: settings.pop(name) for name in ("labels", "columns", "kind") if name in settings}
-    given, why = settings_of(source, dataset, reading, **of_data)
-    if why:
-        typer.echo(f"{source} is read by the data set {given['dataset']}: {why}.", err=True)
-    given |= settings
+    given = settings_told(source, dataset, reading, **of_data) | settings
     settled = training.cell_of(given)
     return cases.case_of({name: getattr(settled, name) for name in given}, held_out)
 

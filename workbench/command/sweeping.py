@@ -11,6 +11,7 @@ from rich.table import Table
 from workbench import data, formats, store
 from workbench.analysis import refining, words
 from workbench.command import conclusion, terminal
+from workbench.command.data_source import tell_reader
 from workbench.study import command_text, files, suited
 from workbench.study.choices import ChoiceError
 from workbench.study.specs import name_of, spec_of
@@ -56,7 +57,7 @@ def _of_choices(chosen: Mapping[str, str]) -> Spec:
     try:
         if "path" in chosen and "dataset" not in chosen:
             guessed, why = files.guessed(chosen["path"], chosen.get("reading", ""))
-            terminal.console.print(f"{chosen['path']} is read by the data set {guessed['dataset']}: {why}.")
+            tell_reader(chosen["path"], guessed["dataset"], why)
             chosen = {**chosen, **guessed}
         complete = suited.completed(chosen)
         files.refuse_unread(chosen, complete["dataset"])

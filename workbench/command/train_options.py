@@ -29,7 +29,11 @@ def train(
     **options: Any,
 ) -> None:
     """Train one configuration and show its loss live, then seconds an epoch, phases, memory and held-out quality."""
+    from workbench.command import data_source
+
     settings = {name: value for name, value in options.items() if value is not None}
+    if exits.is_default(ctx, "dataset"):
+        settings = data_source.with_reader(settings)
     trainers = settings.pop("trainers")
     if cluster is None and trainers == 1:
         from workbench.command import training

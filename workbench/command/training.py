@@ -36,16 +36,16 @@ def cell_of(settings: dict, several: bool = False) -> Cell:
     try:
         validate({"name": "train", "axes": settings})
     except SpecError as error:
-        raise SpecError(_as_options(str(error))) from None
+        raise SpecError(as_options(str(error))) from None
     cell = Cell(**complete(settings, fastest=not several)[0])
     if reason := why_dropped(cell) or why_impossible(setup_of(cell)):
-        raise SpecError(_as_options(reason))
+        raise SpecError(as_options(reason))
     if names := unread(cell):
         raise SpecError(f"The data set {cell.dataset} takes no {names[0]}; leave --{names[0]} out.")
     return cell
 
 
-def _as_options(text: str) -> str:
+def as_options(text: str) -> str:
     """The text of an error about a sweep's axes, in the words of this command."""
     named = re.sub(r"\baxis (\w+) = ", lambda match: f"--{match[1].replace('_', '-')} ", text)
     return re.sub(r"the axis (\w+)", r"the option --\1", named)

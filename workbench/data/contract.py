@@ -14,10 +14,10 @@ from workbench.data.errors import DataError
 from workbench.formats.parts import Parts
 
 MEANT = {
-    "path": " It is your file, or a folder.",
-    "labels": " It is a file with a label for each row, which this data has not in itself.",
+    "path": ", your file or folder",
+    "labels": ", a file with a label for each row, which this data has not in itself",
 }
-"""What parameters are that must be given, by name."""
+"""Meanings of parameters that must be given, by name."""
 
 
 def _nothing(**parameters: Any) -> str:
@@ -62,8 +62,8 @@ class Source:
         known = self.parameters
         complete = {**known, **given}
         if missing := [name for name, value in complete.items() if value is inspect.Parameter.empty]:
-            needed = f"{self.name} needs the parameter {missing[0]!r}; its parameters are {', '.join(known)}"
-            raise DataError(f"{needed}.{MEANT.get(missing[0], '')}")
+            needed = f"{self.name} needs the parameter {missing[0]!r}{MEANT.get(missing[0], '')}"
+            raise DataError(f"{needed}; its parameters are {', '.join(known)}.")
         return complete
 
     def refuse_unknown(self, given: Iterable[str]) -> None:

@@ -1,6 +1,6 @@
 """Fallback where an operator has no rule for the formats that came: they are made dense, never silently.
 
-The result is that of the operator's dense meaning. The user gets a `DensifyWarning`, once for each line of his code,
+The result is that of the operator's dense meaning. The user gets a `DensifyWarning`, once for each line of their code,
 operator and formats; the log gets an entry every time. With `strict` it is refused instead; `fallback_budget_bytes`
 refuses what would take more memory than that.
 

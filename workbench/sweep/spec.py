@@ -13,6 +13,7 @@
 
 import difflib
 import functools
+import re
 import tomllib
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -136,6 +137,13 @@ class Limits(pydantic.BaseModel):
     seconds_sweep: Annotated[float, pydantic.Field(gt=0)] | None = None
 
 
+def _name_of_folder(name: str) -> str:
+    if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.-]*", name):
+        allowed = "letters, digits, dots, hyphens and underscores, a letter or digit first"
+        raise ValueError(f"{name!r} cannot name a run folder; take {allowed}")
+    return name
+
+
 class Spec(pydantic.BaseModel):
     """A sweep: its name, the values of each axis (one value or a list), how to measure, limits.
 
@@ -145,7 +153,7 @@ class Spec(pydantic.BaseModel):
 
     model_config = STRICT
 
-    name: Annotated[str, pydantic.Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")]
+    name: Annotated[str, pydantic.AfterValidator(_name_of_folder)]
     description: str = ""
     axes: dict[str, tuple] = {}
     contenders: tuple[dict[str, Any], ...] = ()
@@ -266,6 +274,8 @@ def load(path: str | Path) -> Spec:
         spec = read(path.read_text(encoding="utf-8"))
     except SpecError as error:
         raise SpecError(f"{path}: {error}") from None
+    except FileNotFoundError:
+        raise SpecError(f"There is no spec {path}; give the path of a TOML file.") from None
     except OSError as error:
         raise SpecError(f"{path}: {error.strerror or error}") from None
     except UnicodeDecodeError as error:

@@ -207,11 +207,23 @@ def test_the_reader_of_a_folder_is_guessed(tmp_path):
 def test_an_npz_archive_is_guessed_by_what_it_holds(tmp_path):
     sp.save_npz(tmp_path / "x.npz", sp.eye_array(3, format="csr"))
     assert data.guess(tmp_path / "x.npz")[0] == "npz"
-    np.savez(tmp_path / "y.npz", a=np.ones(3))
-    with pytest.raises(
-        DataError, match=r"y.npz looks like an .npz archive or another zip file, which no data set reads"
-    ):
+    np.savez(tmp_path / "y.npz", y=np.ones(3), x=np.ones(3))
+    with pytest.raises(DataError, match=r"y.npz looks like an .npz archive, which holds x, y, which no data set reads"):
         data.guess(tmp_path / "y.npz")
+
+
+def test_rows_of_a_table_that_lack_a_field_are_told_by_line_and_not_taken_for_documents(tmp_path):
+    (tmp_path / "ragged.csv").write_text("a,b,y\n1,2,0\n1,2\n3,4,1\n")
+    reader, _, why = data.guess(tmp_path / "ragged.csv")
+    assert (reader, why) == ("table", "it looks like comma-separated text, some rows of which are shorter or longer")
+    with pytest.raises(DataError, match=r"ragged.csv:3: "):
+        data.load("table", path=tmp_path / "ragged.csv", cache=False)
+
+
+def test_svmlight_text_whose_labels_are_words_is_told_as_that(tmp_path):
+    (tmp_path / "mails").write_text("spam 1:1 7:0.5\nham 2:1\n")
+    with pytest.raises(DataError, match=r"whose labels are words, which no data set reads. Write a number"):
+        data.guess(tmp_path / "mails")
 
 
 @pytest.mark.parametrize(

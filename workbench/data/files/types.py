@@ -17,6 +17,8 @@ HEAD = 1 << 16
 """Bytes that are looked at."""
 LINES = 20
 """Lines whose fields are counted."""
+SIGNS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "pipe"}
+"""Separators of columns, and what they are called."""
 SAVE = "Save its matrix by scipy.sparse.save_npz"
 
 
@@ -60,6 +62,7 @@ _EDGES_HEAD = re.compile(
     rb"(?i)\W*(source|src|from|node_?1|from_?node(_?id)?)\W*[,;\t ]\W*"
     rb"(target|dst|to|node_?2|to_?node(_?id)?)\W*([,;\t ].*)?"
 )
+_WORDS_AS_LABELS = re.compile(rb"[^\s:|,]+(\s+[0-9]+:[^\s:]+)+\s*(#.*)?")
 _UNLABELLED = re.compile(rb"([0-9]+:[^\s:]+\s*)+")
 _FIELDS = re.compile(rb"\S+(\s+[0-9]+:[0-9]+:[^\s:]+)+")
 _NUMBERS = re.compile(rb"[+-]?[0-9][0-9.eE+-]*([ \t]+[+-]?[0-9][0-9.eE+-]*)+")
@@ -166,9 +169,11 @@ def _of_archive(path: str | os.PathLike) -> Kind:
     names = {name.removesuffix(".npy") for name in members}
     if "adj_indptr" in names:
         return _read_by("a citation archive (.npz)", "graph")
-    like = "A matrix saved by scipy.sparse.save_npz"
-    reader = "npz" if "format" in names and "data" in names else ""
-    return _read_by("an .npz archive or another zip file", "npz", like)._replace(reader=reader)
+    if "format" in names and "data" in names:
+        return _read_by("a matrix saved by scipy.sparse.save_npz", "npz")
+    advice = f"{SAVE} and its labels by numpy.save, which the data set npz reads"
+    held = f", which holds {', '.join(sorted(names)[:5])[:60]}" if names else " or another zip file"
+    return Kind(f"an .npz archive{held}", "", advice)
 
 
 def _of_text(first: bytes) -> Kind:
@@ -193,6 +198,9 @@ def _of_none(rows: list[bytes]) -> Kind | None:
         return Kind("libffm text (field:column:value)", "", "Leave out the fields, and the data set svmlight reads it")
     if all(map(_UNLABELLED.fullmatch, rows[:20])):
         return Kind("svmlight text without labels", "", "Put the label of each row before it")
+    if all(map(_WORDS_AS_LABELS.fullmatch, rows[:20])) and not any(map(_SVMLIGHT.fullmatch, rows[:20])):
+        advice = "Write a number for each label, such as 0 for ham and 1 for spam, and the data set svmlight reads it"
+        return Kind("svmlight text whose labels are words", "", advice)
     return None
 
 
@@ -225,9 +233,12 @@ def _of_numbers(rows: list[bytes]) -> Kind | None:
 def _of_separated(lines: list[bytes]) -> Kind | None:
     if all(_LABELLED.fullmatch(line.strip()) for line in lines):
         return _read_by("text, a label before each", "text", label="first")
-    for sign, name in ((",", "comma"), (";", "semicolon"), ("\t", "tab"), ("|", "pipe")):
+    for sign, name in SIGNS.items():
         if _are_as_many(lines, sign):
             return _read_by(f"{name}-separated text", "table", f"A table of {name}-separated columns")
+    for sign, name in SIGNS.items():
+        if _is_ragged(lines, sign):
+            return _read_by(f"{name}-separated text, some rows of which are shorter or longer", "table")
     rows = [line.strip() for line in lines]
     if all(map(_NUMBERS.fullmatch, rows)) and len({len(row.split()) for row in rows}) == 1:
         return _of_blanks(rows)
@@ -246,6 +257,12 @@ def _are_as_many(lines: list[bytes], sign: str) -> bool:
         return False
     fields = fields[:-1] or fields  # the last row may have been cut
     return fields[0] > 1 and len(set(fields)) == 1
+
+
+def _is_ragged(lines: list[bytes], sign: str) -> bool:
+    """Whether most of the first rows have as many fields as the header, three at least, and others have not."""
+    counts = [line.count(sign.encode()) for line in lines[:LINES]]
+    return counts[0] > 1 and 2 * counts.count(counts[0]) > len(counts)
 
 
 def _of_blanks(rows: list[bytes]) -> Kind:

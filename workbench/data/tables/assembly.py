@@ -68,7 +68,8 @@ def learn(table: Table, columns: tuple[Column, ...], wanted: Wanted) -> Learned:
     """
     label = next(column for column in columns if column.kind == "label")
     if not (features := features_of(columns)):
-        raise DataError(f"{table.path} has no column to learn from: all but {label.name!r} are ignored.")
+        why = f"'workbench data columns {table.path}' says why, and with --out writes a file to change it in"
+        raise DataError(f"{table.path} has no column to learn from: all but {label.name!r} are ignored. {why}.")
     open_ones = {column.name: encoder for column in features if not (encoder := _encoder(column)).is_learned}
     labels = LabelColumn(label, wanted)
     words = _words([*(column for column in features if column.name in open_ones), label])

@@ -104,11 +104,11 @@ def load(given: str | os.PathLike | Mapping[str, Any] | Columns | None) -> Colum
     if not isinstance(given, str | os.PathLike):
         raise DataError(f"columns is a {type(given).__name__}; it is the path of a file of column kinds (.toml).")
     path = Path(given)
+    if not path.is_file():
+        raise DataError(f"There is no file {path}; 'workbench data columns SOURCE --out {path.name}' writes one.")
+    if path.stat().st_size > MOST_BYTES:
+        raise DataError(f"{path} has more than {MOST_BYTES:,} bytes; it is no file of column kinds.")
     try:
-        if not path.is_file():
-            raise DataError(f"There is no file {path}; 'workbench data columns SOURCE --out {path.name}' writes one.")
-        if path.stat().st_size > MOST_BYTES:
-            raise DataError(f"{path} has more than {MOST_BYTES:,} bytes; it is no file of column kinds.")
         mapping = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError) as error:
         raise DataError(f"{path} cannot be read as a file of column kinds (TOML): {error}") from None
