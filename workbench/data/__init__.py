@@ -33,8 +33,9 @@ from workbench.data.batches.in_memory import Batches
 from workbench.data.contract import Source, get, names, register, unavailable
 from workbench.data.dataset.density import highest_density, with_density
 from workbench.data.dataset.merging import merged, with_positive
-from workbench.data.dataset.record import Dataset, between, keep_features, keep_rows, shuffled, split, take
+from workbench.data.dataset.record import Dataset
 from workbench.data.dataset.row_blocks import RowBlock, RowBlocks
+from workbench.data.dataset.selection import between, keep_features, keep_rows, shuffled, split, take
 from workbench.data.dataset.stored import StoredRows, row_lengths
 from workbench.data.dataset.summary import summary
 from workbench.data.dataset.targets import natural_width, targets, with_labels

@@ -14,7 +14,7 @@ from numpy.typing import DTypeLike
 
 from workbench import data, formats, models, settings
 from workbench.data import cache, reader_options
-from workbench.data.dataset.record import split_rows, subgraph
+from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
 from workbench.sweep.spec import FILES, Cell

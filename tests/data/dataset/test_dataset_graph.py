@@ -10,7 +10,7 @@ from tests.support.small_sets import labelled, same
 from workbench import data
 from workbench.data import DataError, cache
 from workbench.data.dataset.edges import graph_of
-from workbench.data.dataset.record import split_rows
+from workbench.data.dataset.selection import split_rows
 from workbench.formats import FormatError
 from workbench.sweep.problem import make_problem
 from workbench.sweep.spec import Cell

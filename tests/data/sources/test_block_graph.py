@@ -7,7 +7,7 @@ import pytest
 
 from workbench import data
 from workbench.data import DataError
-from workbench.data.dataset.record import split_rows
+from workbench.data.dataset.selection import split_rows
 
 
 def made(**parameters) -> data.Dataset:

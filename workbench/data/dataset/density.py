@@ -11,7 +11,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-from workbench.data.dataset.record import Dataset, with_entries
+from workbench.data.dataset.record import Dataset
+from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import DataError
 from workbench.formats import moves
 from workbench.formats.compressed import assemble

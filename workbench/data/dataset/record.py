@@ -1,6 +1,5 @@
-"""The Dataset record, and what can be done to one: fewer rows, fewer features, another order, a held-out part."""
+"""The Dataset record, and the form of its matrix."""
 
-import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -8,14 +7,12 @@ from typing import Any
 import numpy as np
 import scipy.sparse
 
-import kernels
 from workbench import formats
 from workbench.data.dataset.stored import StoredRows
 from workbench.data.errors import DataError
 from workbench.data.labels.meaning import Labels
-from workbench.data.labels.per_class import some_of_each_class
 from workbench.formats.compressed import assemble
-from workbench.formats.indices import index_dtype, kept_or_widened
+from workbench.formats.indices import index_dtype
 
 ROW_NORM = 4.0
 """2-norm of the rows of the data sets made here: SGD on the squared loss is then stable at any rate below 2 / 4**2."""
@@ -151,144 +148,3 @@ def canonical(x: Any) -> scipy.sparse.csr_array:
         x = x.copy()
         x.sum_duplicates()
     return formats.check(x, full=True)
-
-
-def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """The rows of those numbers, in that order, and the edges among them. O(entries taken).
-
-    Of stored rows only some that follow each other can be taken; nothing is read.
-    """
-    x = dataset.x
-    if isinstance(x, StoredRows) and len(rows) and np.array_equal(rows, np.arange(rows[0], rows[0] + len(rows))):
-        return between(dataset, int(rows[0]), int(rows[0]) + len(rows))
-    parts = kernels.get("slice_rows").trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
-    x = assemble("csr", *parts, (len(rows), dataset.features))
-    groups = None if dataset.groups is None else dataset.groups[rows]
-    graph = None if dataset.graph is None else subgraph(dataset.graph, rows)
-    return dataclasses.replace(dataset, x=x, y=dataset.y[rows], groups=groups, graph=graph)
-
-
-def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """The edges among the nodes of those numbers, which are renumbered in that order: graph[rows][:, rows]."""
-    part = graph[rows][:, rows]
-    part.sort_indices()
-    return part
-
-
-def between(dataset: Dataset, start: int, stop: int) -> Dataset:
-    """Rows `start` to `stop`; of stored rows nothing is read, and labels share memory."""
-    if not isinstance(dataset.x, StoredRows):
-        return take(dataset, np.arange(start, stop))
-    groups = None if dataset.groups is None else dataset.groups[start:stop]
-    return dataclasses.replace(dataset, x=dataset.x.between(start, stop), y=dataset.y[start:stop], groups=groups)
-
-
-def keep_rows(dataset: Dataset, n: int, seed: int = 0) -> Dataset:
-    """`n` rows drawn at random, in the order they had; of stored rows, which are shuffled, the first ones.
-
-    More than there are is refused (`DataError`), and stored rows that were not shuffled.
-    """
-    _check_count("rows", n, dataset.rows)
-    if isinstance(dataset.x, StoredRows):
-        _refuse_stored_order(dataset.x)
-        return between(dataset, 0, n)
-    return take(dataset, np.sort(np.random.default_rng(seed).permutation(dataset.rows)[:n]))
-
-
-def shuffled(dataset: Dataset, seed: int = 0) -> Dataset:
-    """All rows in random order, so that contiguous mini-batches mix classes."""
-    return take(dataset, np.random.default_rng(seed).permutation(dataset.rows))
-
-
-def keep_features(dataset: Dataset, k: int) -> Dataset:
-    """The `k` columns that are stored in the most rows, in the order they had; ties go to the earlier column.
-
-    Rows may become empty, and stay. Do this before `split`, or the parts keep different columns. No second file
-    can be read `like` the result, whose columns have other numbers. More columns than there are is refused
-    (`DataError`). O(nnz + features).
-    """
-    _check_count("features", k, dataset.features)
-    x = dataset.x
-    counts = np.bincount(x.indices, minlength=dataset.features)
-    kept = np.sort(np.argsort(-counts, kind="stable")[:k])
-    number = np.full(dataset.features, -1, x.indices.dtype)
-    number[kept] = np.arange(k)
-    indices = number[x.indices]
-    facts = dataset.facts if k == dataset.features else {**dataset.facts, "features_kept": k}
-    if "fields" in facts:
-        of_field = np.searchsorted(np.cumsum(facts["fields"]), kept, side="right")
-        facts = {**facts, "fields": np.bincount(of_field, minlength=len(facts["fields"])).tolist()}
-    return dataclasses.replace(dataset, x=with_entries(x, indices >= 0, indices, (dataset.rows, k)), facts=facts)
-
-
-def with_entries(
-    x: scipy.sparse.csr_array, mask: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
-) -> scipy.sparse.csr_array:
-    """The entries of `x` where `mask` is true, with `indices` for its own."""
-    before = np.concatenate([[0], np.cumsum(mask)])  # int64 [nnz + 1]
-    dtype = kept_or_widened(x.indices.dtype, before[-1])
-    return assemble("csr", before[x.indptr].astype(dtype), indices[mask].astype(dtype), x.data[mask], shape)
-
-
-def split(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[Dataset, Dataset]:
-    """`(train, test)`, both in random order; `held_out` is the share of rows in the second, to the nearest row.
-
-    Rows of one group stay together, so that what is held out was not half seen; the share is then met to the nearest
-    group. Edges from one part to the other are in neither; `split_rows` gives the rows for a training that sees them.
-    Stored rows were shuffled when they were converted: the last share of them is held out, whatever the seed, and those
-    that were not shuffled are refused, as is a part that would be empty (`DataError`). Where `facts` has
-    `trained_per_class`, so many rows of each class are trained on, whatever the share: as many as nodes have labels.
-    """
-    train, test = split_rows(dataset, held_out, seed)
-    return take(dataset, train), take(dataset, test)
-
-
-def split_rows(dataset: Dataset, held_out: float = 0.2, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
-    """The numbers of the rows of both parts of `split`, int64."""
-    if not 0 < held_out < 1:
-        raise DataError(f"held_out is {held_out}; it is a share of the rows, above 0 and below 1, such as 0.2.")
-    if (per_class := dataset.facts.get("trained_per_class")) is not None:
-        return some_of_each_class(dataset.kind, dataset.y, per_class, seed)
-    if isinstance(dataset.x, StoredRows):
-        _refuse_stored_order(dataset.x)
-        order = np.arange(dataset.rows)[::-1]
-        cut = dataset.rows - _cut(dataset, order, held_out)
-        return order[::-1][:cut], order[::-1][cut:]
-    order = np.random.default_rng(seed).permutation(dataset.rows)
-    if dataset.groups is not None:
-        order = _by_group(dataset.groups, order)
-    cut = _cut(dataset, order, held_out)
-    test, train = order[:cut], order[cut:]
-    if dataset.groups is not None:  # mix the rows of different groups again
-        rng = np.random.default_rng((seed, 1))
-        test, train = rng.permutation(test), rng.permutation(train)
-    return train, test
-
-
-def _cut(dataset: Dataset, order: np.ndarray, held_out: float) -> int:
-    """Number of rows of the order that are held out: the share to the nearest row, or the nearest border of groups."""
-    cut = round(held_out * dataset.rows)
-    if dataset.groups is not None and dataset.rows:
-        borders = np.flatnonzero(np.diff(dataset.groups[order])) + 1
-        cut = int(borders[np.argmin(np.abs(borders - cut))]) if len(borders) else 0
-    if not 0 < cut < dataset.rows:
-        what = "rows" if dataset.groups is None else "groups of rows"
-        raise DataError(f"{dataset.rows} rows cannot be split with held_out={held_out}: too few {what} for two parts.")
-    return cut
-
-
-def _refuse_stored_order(x: StoredRows) -> None:
-    if not x.is_shuffled:
-        advice = "Convert it with shuffle, a seed"
-        raise DataError(f"{x.place} stands in the order it came in: a part of it may be unlike the rest. {advice}.")
-
-
-def _by_group(groups: np.ndarray, order: np.ndarray) -> np.ndarray:
-    """`order` rearranged so that rows of a group follow each other, groups in the order of their first row."""
-    _, first, inverse = np.unique(groups[order], return_index=True, return_inverse=True)
-    return order[np.argsort(first[inverse], kind="stable")]
-
-
-def _check_count(what: str, count: int, total: int) -> None:
-    if not 1 <= count <= total:
-        raise DataError(f"{count} {what} are asked for; the data set has {total}, so 1 to {total} can be kept.")

@@ -9,7 +9,7 @@ from typing import Any, final
 import numpy as np
 import scipy.sparse
 
-from workbench.data.dataset.record import with_entries
+from workbench.data.dataset.selection import with_entries
 from workbench.data.errors import DataError
 from workbench.data.shards.shuffling import stacked
 
