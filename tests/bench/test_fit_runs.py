@@ -4,7 +4,7 @@ import pytest
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, contract, runner
+from workbench.bench.fit import cases, choosing, contract, runner
 from workbench.measure.child import Ended
 
 POINTS = {"ours, sparse": [[1.0, 0.6, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
@@ -16,13 +16,16 @@ class Told(runner.Runner):
     asked: list
     end = None
     left = "no gain"
+    spread = 1.0
+    """How many times as long every third process takes."""
 
     def _answers(self, asked):
         self.asked.append((asked.contender.name, [number for number, _ in asked.values], asked.target))
         yield {"facts": {**fit_rows.FACTS, **fit_rows.MEASURED}}
         for number, _ in asked.values:
             yield {"setting": number}
-            yield from ({"point": point} for point in POINTS[asked.contender.name])
+            longer = 1.0 if len(self.asked) % 3 else self.spread
+            yield from ({"point": [longer * point[0], *point[1:]]} for point in POINTS[asked.contender.name])
             if number == self.end:
                 raise Ended({"status": "timeout", "reason": "It took longer than 5 s."})
             yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0, "left": self.left}}
@@ -67,6 +70,18 @@ def test_the_best_settings_go_on_and_the_rest_is_left(tmp_path, monkeypatch):
     ]
     assert of_first == [*[0.4] * 10, *[2.0] * 2, 5.0]
     again, _ = run_of(tmp_path, rounds=1)
+    assert again == []
+
+
+def test_rounds_are_added_of_the_soonest_alone_while_their_ratio_is_not_known(tmp_path, monkeypatch):
+    asked, _ = run_of(tmp_path / "alike", rounds=4)
+    assert [name for name, _, target in asked if target].count("ours, sparse") == 4
+    monkeypatch.setattr(Told, "spread", 9.0)
+    asked, _ = run_of(tmp_path / "few", rounds=3)
+    assert [name for name, _, target in asked if target].count("ours, sparse") == 3
+    asked, _ = run_of(tmp_path / "apart", rounds=4)
+    assert [name for name, _, target in asked if target].count("ours, sparse") == choosing.ROUNDS_MOST
+    again, _ = run_of(tmp_path / "apart", rounds=4)
     assert again == []
 
 

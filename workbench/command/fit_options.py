@@ -26,7 +26,7 @@ def bench_fit(
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     contender: Annotated[list[str] | None, typer.Option(help="A contender alone; a wrong name lists all.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
-    rounds: Annotated[int, typer.Option(min=1, help="Rounds of the best setting of each contender.")] = 4,
+    rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
     threads: Annotated[int | None, typer.Option(min=1, help="At most the cores here; by default all.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
     quick: Annotated[bool, typer.Option("--quick", help="Two small cases of the suite.")] = False,

@@ -5,10 +5,18 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from workbench.bench.fit.judge import is_reached, target_of
+from workbench.measure.rounds import LOOKS, ratio_of
 
 RIVALS = 3
 """Rivals that run rounds: those that were soonest at the target when settings were tried."""
+ROUNDS_MOST = LOOKS[-1]
+NARROW = 1.5
+"""The ends of the interval of a ratio, by each other, from which on no further rounds are run for it."""
+NEARLY = 1.25
+"""Seconds by those of the soonest of a side, up to which another may turn out to be the soonest."""
 
 Row = dict[str, Any]
 Best = tuple[float, Row, float]
@@ -69,6 +77,30 @@ def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str
     """Contenders that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
     rivals = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in rivals[:RIVALS]]
+
+
+def in_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
+    """Those that run further rounds, from the seconds of each by round: who may be the soonest of either side, while
+    the interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
+
+    >>> is_ours = {"ours": True, "slow": False, "fast": False}
+    >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
+    >>> in_more_rounds(known, is_ours)
+    ['ours', 'fast']
+    >>> in_more_rounds({name: dict.fromkeys(range(6), each[0]) for name, each in known.items()}, is_ours)
+    []
+    """
+    medians = {name: float(np.median(list(each.values()))) for name, each in seconds.items() if each}
+    sides = [[name for name in medians if is_ours[name] == side] for side in (True, False)]
+    if not all(sides):
+        return []
+    ours, rival = (min(names, key=lambda name: medians[name]) for names in sides)
+    by_run = ({("", number): value for number, value in seconds[name].items()} for name in (rival, ours))
+    ratio = ratio_of(*by_run)
+    if ratio is not None and (ratio.high <= NARROW * ratio.low or ratio.rounds >= ROUNDS_MOST):
+        return []
+    near = {ours: NEARLY * medians[ours], rival: NEARLY * medians[rival]}
+    return [name for name in medians if medians[name] <= near[ours if is_ours[name] else rival]]
 
 
 def soonest(rows: Sequence[Row], target: float, larger_is_better: bool) -> Best | None:

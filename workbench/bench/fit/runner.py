@@ -7,20 +7,22 @@ import functools
 import hashlib
 import json
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import numba
 
 from workbench import store
+from workbench.bench.fit.asking import Asked, Rounds
 from workbench.bench.fit.cases import Case
 from workbench.bench.fit.choosing import (
-    Best,
+    ROUNDS_MOST,
     Row,
     Training,
     curve_columns,
+    in_more_rounds,
     in_rounds,
     is_end,
     reached_at,
@@ -32,7 +34,7 @@ from workbench.bench.fit.rungs import Rung, going_on, left_early, rungs
 from workbench.bench.shapes import BenchError
 from workbench.measure import closure, machine, memory
 from workbench.measure.child import Child, Ended, fork_server, start, why_too_long
-from workbench.measure.rounds import turned
+from workbench.measure.rounds import LOOKS, turned
 from workbench.measure.stack import stack
 from workbench.sweep import sources
 from workbench.sweep.spec import Cell
@@ -65,25 +67,14 @@ class Policy:
             raise BenchError(f"threads is {self.threads}; this process can use 1 to {most}.")
 
     @property
+    def is_steady(self) -> bool:
+        """Whether there are rounds enough to judge by that more may be added where they spread."""
+        return self.rounds >= LOOKS[0]
+
+    @property
     def count(self) -> int:
         """Threads: those asked for, or all cores."""
         return self.threads or numba.config.NUMBA_NUM_THREADS
-
-
-@dataclass(frozen=True)
-class Asked:
-    """Request to a process: a contender of a case, settings by number, and where there is one the target.
-
-    `before` are the points that are known of a setting, by number, where a training is begun anew for each.
-    """
-
-    case: Case
-    contender: Contender
-    values: Sequence[tuple[int, dict[str, float]]]
-    seconds: float
-    target: float | None = None
-    ladder: Sequence[int] = ()
-    before: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)
 
 
 class Runner:
@@ -160,31 +151,51 @@ class Runner:
                     return
 
     def rounds(self, case: Case, contenders: dict[str, Contender], tried: dict[str, list[Row]]) -> None:
-        """Rounds in turned order of those that reached the target with a setting, each with its best."""
+        """Rounds in turned order of those that reached the target with a setting, each with its best.
+
+        Where they are as many as a first look takes, further ones follow of the soonest alone (`in_more_rounds`).
+        """
         target, larger = target_among([row for rows in tried.values() for row in rows])
         reached = {name: soonest(rows, target, larger) for name, rows in tried.items()}
         best = {name: found for name, found in reached.items() if found}
-        names = in_rounds(best, {name: contenders[name].side == "ours" for name in best})
+        is_ours = {name: contenders[name].side == "ours" for name in best}
+        names = in_rounds(best, is_ours)
         self.over += (len(contenders) - len(names)) * self.policy.rounds
+        done: dict[str, dict[int, float]] = {name: {} for name in names}
+        rounds = Rounds(case, contenders, best, target, done)
         for number in range(self.policy.rounds):
-            keys = {name: self._key(case, contenders[name], "round", number, target, *best[name]) for name in names}
-            if all(key in self.known for key in keys.values()):
-                self.over += len(names)
-                continue  # else all of them again: those of a round are neighbours in time
-            for name in turned(names, number):
-                self._tell(f"{case.name}: {name}, round {number + 1} of {self.policy.rounds}")
-                known = {"target": target, "round": number}
-                self._round(case, contenders[name], best[name], keys[name], known)
+            self._round(rounds, names, number)
+        for number in range(self.policy.rounds, ROUNDS_MOST if self.policy.is_steady else 0):
+            if not (names := in_more_rounds(done, is_ours)):
+                return
+            self._round(rounds, names, number)
 
-    def _round(self, case: Case, contender: Contender, best: Best, key: str, known: Row) -> None:
-        (_, value, iterations), target = best, known["target"]
+    def _round(self, rounds: Rounds, names: Sequence[str], number: int) -> None:
+        """A round of those named, all again where one lacks: those of a round are neighbours in time."""
+        case, target = rounds.case, rounds.target
+        parts = {name: ("round", number, target, *rounds.best[name]) for name in names}
+        keys = {name: self._key(case, rounds.contenders[name], *each) for name, each in parts.items()}
+        rows = {name: self.known[key] for name, key in keys.items() if key in self.known}
+        self.over += len(names) if len(rows) == len(names) else 0
+        for name in turned(names, number) if len(rows) < len(names) else ():
+            self._tell(f"{case.name}: {name}, round {number + 1} of {max(self.policy.rounds, number + 1)}")
+            rows[name] = self._training_of_round(rounds, name, keys[name], {"target": target, "round": number})
+        for name, row in rows.items():
+            if row["seconds"] is not None:
+                rounds.seconds[name][number] = row["seconds"]
+
+    def _training_of_round(self, rounds: Rounds, name: str, key: str, known: Row) -> Row:
+        """One training to the target; the row of the last of its processes, of which there is one."""
+        case, contender, (_, value, iterations) = rounds.case, rounds.contenders[name], rounds.best[name]
         ladder = [int(iterations)] if contender.refit is not None else []
-        asked = Asked(case, contender, [(0, value)], self.policy.seconds, target, ladder)
+        asked = Asked(case, contender, [(0, value)], self.policy.seconds, known["target"], ladder)
+        row: Row = {"seconds": None}
         for training, facts in self._trainings(asked):
             columns = facts | curve_columns(training, facts)
-            reached = reached_at(training.points, target, facts.get("larger_is_better", False))
+            reached = reached_at(training.points, known["target"], facts.get("larger_is_better", False))
             columns |= known | {"seconds": reached[0] if reached else None}
-            self._append(case, contender, "rounds", key, value, Rung(self.policy.seconds), columns)
+            row = self._append(case, contender, "rounds", key, value, Rung(self.policy.seconds), columns)
+        return row
 
     def _trainings(self, asked: Asked) -> Iterator[tuple[Training, Row]]:
         """Each training that came to an end, the last by whatever ended the process, and the facts of the data."""
@@ -268,7 +279,7 @@ class Runner:
         return hashlib.sha256(json.dumps(parts, sort_keys=True).encode()).hexdigest()[:20]
 
     def _tell(self, what: str) -> None:
-        self.told(what, self.over / max(self.total, 1))
+        self.told(what, min(self.over / max(self.total, 1), 1.0))  # rounds may be added
         self.over += 1
 
 
