@@ -6,6 +6,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels.shuffled import permutation
 from workbench import formats
 from workbench.data.batches import cut
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
@@ -195,7 +196,7 @@ class _Order:
         """The order of that epoch, int64 [total]."""
         if number not in self.drawn:
             self.drawn = {known: order for known, order in self.drawn.items() if known == number - 1}
-            self.drawn[number] = np.random.default_rng((self.seed, number)).permutation(self.total)
+            self.drawn[number] = permutation(np.random.default_rng((self.seed, number)), self.total)
         return self.drawn[number]
 
     def rows(self, places: np.ndarray) -> np.ndarray:
