@@ -96,7 +96,7 @@ class EpochCalls:
             rows = order[first : first + stride]
             losses = self.call(x, held["label"], held.get("weight"), rows, self.run.setup.batch_rows)
             laps.lap("batches")
-            loss = float(np.average(losses, weights=self._rows_of(len(losses), rows.size)))
+            loss = float(losses @ self._rows_of(len(losses), rows.size)) / rows.size
             yield StepEvent(self.run.step, epoch, rows.size, loss, laps.seconds, losses=losses)
             laps = Laps()
 

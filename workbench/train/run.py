@@ -7,7 +7,6 @@ from typing import Any, final
 
 import numpy as np
 
-from kernels import aligned
 from workbench import data, formats, graph, optimizers
 from workbench.data.batches import loader
 from workbench.executor import Executor, bind
@@ -37,7 +36,7 @@ class Run(Training):
             raise SetupError(f"A Run trains on cpu, alone; its setup says {setup.device}, {setup.trainers} trainers.")
         sparse, others = ([one for one in self.parameters if bool(one.matrix) == is_so] for is_so in (True, False))
         self.patterned = {one.name: held(one, setup, self.first_pattern(one), self.start_of(one)) for one in sparse}
-        self.arrays = {one.name: aligned.copy(self.start_of(one), self.dtype) for one in others}
+        self.arrays = {one.name: self.start_of(one) for one in others}
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()

@@ -7,6 +7,7 @@ from typing import Any, final
 
 import numpy as np
 
+from kernels import aligned
 from workbench import data, models
 from workbench.data.batches import loader
 from workbench.metrics import constant_quality
@@ -151,12 +152,12 @@ class Training(ABC):
 
     @final
     def start_of(self, parameter: Parameter) -> np.ndarray:
-        """Starting values of a parameter, the same for the same seed."""
+        """Starting values of a parameter, the same for the same seed; pages of zeros are taken as they are written."""
         if not parameter.deviation:
-            return np.zeros(parameter.shape, self.dtype)
+            return aligned.zeros(parameter.shape, self.dtype)
         number = [one.name for one in self.parameters].index(parameter.name)
         generator = np.random.default_rng((self.setup.seed, number))
-        return generator.normal(0.0, parameter.deviation, parameter.shape).astype(self.dtype)
+        return aligned.copy(generator.normal(0.0, parameter.deviation, parameter.shape), self.dtype)
 
     @final
     def first_pattern(self, parameter: Parameter) -> Pattern:
