@@ -1,13 +1,14 @@
 """What a call of an epoch's kernel has in hand, its scratch memory, and the choice of the loop for it."""
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from kernels import aligned
 from kernels.contract import KernelError
-from kernels.epochs import loops, placed, ways
-from kernels.epochs.loops import make_serial
+from kernels.epochs import grouped, loops, placed, ways
+from kernels.epochs.loops import bare, make_serial
 from kernels.epochs.parallel import PARTS, Listed, make_parallel
 from kernels.epochs.programs import programs_for
 from kernels.epochs.touched import Touched, hashing_for
@@ -15,7 +16,7 @@ from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
 from kernels.threads import BLOCK, compiled, get_threads, is_serial
-from kernels.vector.tiles import cache_bytes
+from kernels.vector.tiles import cache_bytes, is_far_state
 
 FEW_COLUMNS = 1024
 """Columns below which neighbours may have two owners: they are stepped seldom beside what is summed for them."""
@@ -140,19 +141,38 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     parts = 1 if is_serial(work, within=True) else min(get_threads(), PARTS)
     added = call.intercept[0] if call.has_intercept else np.zeros(width, weights.dtype)
     trained = loops.Trained(call.arrays, stepped, added, call.tables, *settings, beside, units)
-    programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way)
-    rows, is_placed = _rows(call, width), placed.suits(entries, *weights.shape)
+    is_far = is_far_state(sum(array.nbytes for array in call.arrays), width * weights.itemsize)
+    programs = programs_for(rule.name, width, weights.itemsize, settings[0].shape[1], call.way, is_far)
+    rows, sums = _rows(call, width), _sums(entries, weights)
     of_intercept = np.arange(width), aligned.empty((width if call.has_intercept else 0, 1), weights.dtype)
-    store = placed.placed_for(parts, weights) if is_placed else _listed(call, batch_rows, parts)
+    store = _store(sums, call, batch_rows, parts)
     scratch = _scratch(rows, batch_rows, weights, parts)
-    shared = rows, call.order, batch_rows, trained, _is_far(call)
+    shared = bare(rows), call.order, batch_rows, bare(trained), _is_far(call)
     if parts == 1:
-        own = loops.Scratch(scratch.scores[0], scratch.targets[0], scratch.slope)
+        own = scratch.scores[0], scratch.targets[0], scratch.slope
         alone = _alone(store) if isinstance(store, Listed) else store
-        return make_serial(programs, loss, is_placed)(*shared, own, alone, of_intercept, losses)
+        return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses)
     told = np.zeros(parts), np.zeros(parts, np.int64)
-    loop = make_parallel(programs, loss, is_placed)
-    return loop(*shared, scratch, store, of_intercept, losses, np.uint64(_group(weights)), told)
+    loop = make_parallel(programs, loss, sums)
+    return loop(*shared, bare(scratch), bare(store), of_intercept, losses, np.uint64(_group(weights)), told)
+
+
+def _sums(entries: int, weights: np.ndarray) -> str:
+    """How the gradient of batches of so many entries is summed."""
+    if grouped.suits(weights.shape[1], weights.itemsize):
+        return "grouped"
+    return "placed" if placed.suits(entries, *weights.shape) else "listed"
+
+
+def _store(sums: str, call: Call, batch_rows: int, parts: int) -> NamedTuple:
+    """The memory that it is summed in."""
+    weights = call.arrays[0]
+    if sums == "placed":
+        return placed.placed_for(parts, weights)
+    most = _largest_batch(call.indptr, call.order, batch_rows)
+    if sums == "grouped":
+        return grouped.grouped_for(parts, most, weights, _group(weights))
+    return _listed(weights, most, parts)
 
 
 def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
@@ -198,11 +218,10 @@ def _scratch(rows: loops.Rows, batch_rows: int, weights: np.ndarray, parts: int)
     return loops.Scratch(scores, targets, slope)
 
 
-def _listed(call: Call, batch_rows: int, parts: int) -> Listed:
-    """Memory for the columns that each part of a batch touches."""
-    weights = call.arrays[0]
+def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
+    """Memory for the columns that each part of a batch of so many entries at most touches."""
     columns, width = weights.shape
-    most = max(min(_largest_batch(call.indptr, call.order, batch_rows), columns), 1)
+    most = max(min(entries, columns), 1)
     hashing, places = hashing_for(columns, most)
     slots = np.full((parts, places), -1, np.int32)
     stacked = Touched(slots, np.empty((parts, most), np.int64), np.empty((parts, most), np.int64))

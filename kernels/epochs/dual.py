@@ -26,7 +26,6 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from kernels import aligned
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
@@ -187,7 +186,10 @@ def make_loop(programs: Programs, loss: str, width: int) -> Callable:
     """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
     score, add, turns, look_ahead = programs.score, programs.add, make_turns(loss, width), make_look_ahead(programs)
 
-    def dual_rows(rows, squares, order, weights, dual, intercept, added, numbers, is_far, scratch, losses):
+    def dual_rows(
+        bare_rows, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses
+    ):
+        rows, numbers, scratch = Rows(*bare_rows), Numbers(*bare_numbers), Scratch(*bare_scratch)
         width, change = weights.shape[1], scratch.change
         for place in range(order.size):
             look_ahead(rows, order, place, (weights,), is_far)
@@ -231,13 +233,13 @@ def cpu(loss: str, *args) -> np.ndarray:
     width, number = weights.shape[1], weights.dtype.type
     programs = programs_for("sgd", width, weights.itemsize, 2)
     targets = call.targets.reshape(-1) if width == 1 else call.targets
-    rows = Rows(call.indptr, call.indices, call.data, targets, call.counts)
-    scores, slope, change = (aligned.empty((1, width), weights.dtype) for _ in range(3))
-    scratch = Scratch(np.empty((1, *targets.shape[1:]), targets.dtype), scores, slope, change)
+    rows = call.indptr, call.indices, call.data, targets, call.counts
+    scores, slope, change = np.empty((3, 1, width), weights.dtype)
+    scratch = np.empty((1, *targets.shape[1:]), targets.dtype), scores, slope, change
     has_intercept = call.intercept.size > 0
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     square = call.intercept_square if has_intercept else 0.0
-    numbers = Numbers(number(1), number(call.scale), number(square), number(curvature_of(loss)))
+    numbers = number(1), number(call.scale), number(square), number(curvature_of(loss))
     is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
     operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
     wrong = make_loop(programs, loss, width)(rows, *operands)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined, njit
-from kernels.epochs import placed
+from kernels.epochs import grouped, placed
 from kernels.epochs.programs import Programs
 from kernels.epochs.touched import Hashing, Touched, find, forget, put
 from kernels.epochs.ways import ALL, make_after, make_before
@@ -71,6 +71,17 @@ class Alone(NamedTuple):
     touched: Touched
     sums: np.ndarray
     counts: np.ndarray
+
+
+@inlined
+def alone_of(parts):
+    """An `Alone` of its bare parts."""
+    return Alone(Hashing(*parts[0]), Touched(*parts[1]), parts[2], parts[3])
+
+
+def bare(value: object) -> object:
+    """A tuple of tuples in place of named ones: of what has names Numba asks the types in Python, in each call."""
+    return tuple(map(bare, value)) if isinstance(value, tuple) else value
 
 
 def named(function: Callable, *parts: object) -> Callable:
@@ -208,11 +219,14 @@ def make_step_intercept(programs: Programs) -> Callable:
     return inlined(step_intercept)
 
 
-def make_whole(programs: Programs, loss: str, is_placed: bool) -> tuple[Callable, Callable]:
-    """(Scores, slopes and sums of a batch on one thread, the step by them on the columns that it touches)."""
+def make_whole(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
+    """(Scores, slopes and sums of a batch on one thread, the step by them on the columns that it touches, what gives
+    the memory for them its names)."""
     forward, gather, steps = make_forward(programs, loss), make_gather(programs), programs.steps
-    if is_placed:
-        return placed.make_pass(programs, forward), placed.make_step(programs)
+    if sums == "placed":
+        return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
+    if sums == "grouped":
+        return grouped.make_pass(forward), grouped.make_step(programs), grouped.grouped_of
 
     def one_pass(part, rows, order, first, last, share, arrays, added, is_far, scratch, store, is_summed):
         total, wrong = forward(rows, order, first, last, share, arrays, added, is_far, scratch)
@@ -220,26 +234,28 @@ def make_whole(programs: Programs, loss: str, is_placed: bool) -> tuple[Callable
             store.counts[0] = gather(rows, order, first, last, scratch.slope, store.hashing, store.touched, store.sums)
         return total, wrong
 
-    def step(owner, parts, stepped, settings, at, store):
+    def step(owner, parts, stepped, settings, at, store, batch):
         columns = store.touched.columns
         operands = (store.counts[0], *stepped, columns, columns, store.sums, settings, at)
         emit_row(steps, 0, store.sums.shape[1], operands)
         forget(store.touched, store.counts[0])
 
-    return inlined(one_pass), inlined(step)
+    return inlined(one_pass), inlined(step), alone_of
 
 
 @functools.cache
-def make_serial(programs: Programs, loss: str, is_placed: bool) -> Callable:
+def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on one thread: `losses` float64 are filled, one a batch; the place of a wrong target or -1.
 
-    `store` is where the gradient is summed: a `placed.Placed` or an `Alone`.
+    `sums` says how the gradient is summed, placed, grouped or listed, and `store` is what that needs: a
+    `placed.Placed`, a `grouped.Grouped` or an `Alone`. Operands come `bare`.
     """
-    one_pass, step_touched = make_whole(programs, loss, is_placed)
+    one_pass, step_touched, store_of = make_whole(programs, loss, sums)
     step_one, step_intercept = make_step_one(programs), make_step_intercept(programs)
     before, after = make_before(programs), make_after(programs)
 
-    def serial(rows, order, batch_rows, trained, is_far, scratch, store, intercept, losses):
+    def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):
+        rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         (numbers, sums_intercept), (scores, targets, slopes) = intercept, scratch
         arrays, added, settings = trained.arrays, trained.added, trained.settings
         for step in range(losses.size):
@@ -257,11 +273,11 @@ def make_serial(programs: Programs, loss: str, is_placed: bool) -> Callable:
             if is_one:
                 step_one(rows, row, slope, trained, at)
             else:
-                step_touched(0, 1, trained.stepped, settings, at, store)
+                step_touched(0, 1, trained.stepped, settings, at, store, (rows, order[first:last], slope))
             after(0, 1, trained.beside, trained.units, added.size, settings, at)
             if sums_intercept.size:
                 sum_columns(slope, sums_intercept)
                 step_intercept(trained, numbers, sums_intercept, step)
         return -1
 
-    return compiled(named(serial, programs, loss, is_placed))
+    return compiled(named(serial, programs, loss, sums))

@@ -12,10 +12,20 @@ from typing import NamedTuple
 import numpy as np
 
 from kernels.code_cache import inlined
-from kernels.epochs import placed
-from kernels.epochs.loops import Scratch, compiled, make_forward, make_gather, make_step_intercept, named, sum_columns
+from kernels.epochs import grouped, placed
+from kernels.epochs.loops import (
+    Rows,
+    Scratch,
+    Trained,
+    compiled,
+    make_forward,
+    make_gather,
+    make_step_intercept,
+    named,
+    sum_columns,
+)
 from kernels.epochs.programs import Programs
-from kernels.epochs.touched import Hashing, Touched, find, forget, owner_of
+from kernels.epochs.touched import Hashing, Touched, find, forget, owner_of, touched_of
 from kernels.epochs.ways import catches_up, is_dense, make_after, make_before
 from kernels.private.of_numba import layer
 from kernels.vector.lanes import emit_row
@@ -44,6 +54,13 @@ class Listed(NamedTuple):
 
 
 @inlined
+def listed_of(parts):
+    """A `Listed` of its bare parts."""
+    hashing, stacked, sums, counts, owned, starts, ends, group = parts
+    return Listed(Hashing(*hashing), Touched(*stacked), sums, counts, owned, starts, ends, group)
+
+
+@inlined
 def divide(columns, count, starts, owned, group):
     """Put the numbers of the columns in the order of their owners: those of owner o begin at `starts[o]`."""
     parts = starts.size - 2
@@ -56,12 +73,6 @@ def divide(columns, count, starts, owned, group):
         place = owner_of(columns[number], group, parts) + np.uint64(1)
         owned[starts[place]] = number
         starts[place] += 1
-
-
-@inlined
-def touched_of(part, stacked):
-    """The touched columns of a part."""
-    return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
 
 
 def make_pass(programs: Programs, forward: Callable) -> Callable:
@@ -82,9 +93,19 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     return inlined(one_pass)
 
 
-def make_part(programs: Programs, loss: str, is_placed: bool) -> Callable:
+def make_two(programs: Programs, loss: str, sums: str) -> tuple[Callable, Callable, Callable]:
+    """(The first pass over the rows of a part, the second one over the columns of an owner, what gives the memory for
+    them its names) of sums of that kind."""
+    forward = make_forward(programs, loss)
+    if sums == "placed":
+        return placed.make_pass(programs, forward), placed.make_step(programs), placed.placed_of
+    if sums == "grouped":
+        return grouped.make_pass(forward), grouped.make_step(programs), grouped.grouped_of
+    return make_pass(programs, forward), make_merge(programs), listed_of
+
+
+def make_part(one_pass: Callable) -> Callable:
     """A part's scores, slopes and sums, for its share of the rows `order[first:last]`; its loss and wrong target."""
-    one_pass = (placed.make_pass if is_placed else make_pass)(programs, make_forward(programs, loss))
 
     def do_part(part, rows, order, first, last, arrays, added, is_far, scratch, store, part_losses, wrong):
         parts, count = wrong.size, last - first
@@ -112,7 +133,7 @@ def make_merge(programs: Programs) -> Callable:
     """The step on the columns of one owner, by what all parts have summed for these."""
     add, listed = programs.add, programs.listed
 
-    def merge(owner, parts, stepped, settings, at, store):
+    def merge(owner, parts, stepped, settings, at, store, batch):
         hashing, stacked, sums, owned = store.hashing, store.stacked, store.sums, store.owned
         most, width = owned.shape[1], sums.shape[1]
         for part in range(parts):
@@ -135,15 +156,20 @@ def make_merge(programs: Programs) -> Callable:
 
 
 @functools.cache
-def make_parallel(programs: Programs, loss: str, is_placed: bool) -> Callable:
+def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
-    a `placed.Placed` or a `Listed`. `told` are losses and places of wrong targets of the parts of a batch [P]."""
-    do_part, step_intercept = make_part(programs, loss, is_placed), make_step_intercept(programs)
-    merge = (placed.make_step if is_placed else make_merge)(programs)
+    a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` are losses and places of wrong targets of the parts of
+    a batch [P]."""
+    one_pass, merge, store_of = make_two(programs, loss, sums)
+    do_part, step_intercept = make_part(one_pass), make_step_intercept(programs)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
-    def parallel(rows, order, batch_rows, trained, is_far, scratch, store, intercept, losses, group, told):
+    def parallel(
+        bare_rows, order, batch_rows, bare_trained, is_far, bare_scratch, bare_store, intercept, losses, group, told
+    ):
+        rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
+        scratch = Scratch(*bare_scratch)
         (numbers, sums_intercept), (part_losses, wrong) = intercept, told
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
@@ -158,7 +184,8 @@ def make_parallel(programs: Programs, loss: str, is_placed: bool) -> Callable:
                 if wrong[part] >= 0:
                     return wrong[part]
                 losses[step] += part_losses[part] / (last - first)
-            each_part(merge, parts, (parts, stepped, settings, at, store))
+            batch = rows, order[first:last], scratch.slope[: last - first]
+            each_part(merge, parts, (parts, stepped, settings, at, store, batch))
             if steps_all:
                 each_part(after, parts, (parts, beside, units, width, settings, at))
             if sums_intercept.size:
@@ -167,4 +194,4 @@ def make_parallel(programs: Programs, loss: str, is_placed: bool) -> Callable:
         return -1
 
     layer()  # code is linked with its functions
-    return compiled(named(parallel, programs, loss, is_placed))
+    return compiled(named(parallel, programs, loss, sums))

@@ -1,8 +1,9 @@
 """The gradient of a batch in sums that have a place for every column, where there are few columns for its entries.
 
-Each entry is added at the place of its column and sets a bit for it: no column is looked for, and nothing is guessed.
-Then the columns with a bit are taken up in their order, a stretch at a time: what the parts of the batch have summed
-for each is added up, in their order, its place is cleared, and the rule's step is done on those of the stretch.
+Each entry is added at the place of its column and marks it: no column is looked for, and nothing is guessed. Then the
+marked columns have the rule's step in their order, a stretch at a time: what the parts of the batch have summed is
+added up before, in their order, and cleared behind. Weights of one number have it a vector of neighbours at a time,
+those that are not marked masked out.
 """
 
 from collections.abc import Callable
@@ -14,33 +15,35 @@ from kernels import aligned, reused
 from kernels.code_cache import inlined
 from kernels.epochs import touched
 from kernels.epochs.programs import Programs
-from kernels.unsorted import BITS, DE_BRUIJN
 from kernels.vector.lanes import emit_row
-
-WORD, SHIFT, LAST = np.uint64(64), np.uint64(6), np.uint64(63)
-"""Columns of a word of bits, and what a column's word and bit in it are found with."""
 
 PLACES = 16
 """Places for each entry of a batch at most: about the memory that listing its columns takes."""
 
 LOOKED_THROUGH = 64
-"""Columns whose bits are looked through for each entry of a batch at most, in less time than listing takes for it."""
+"""Columns whose marks are looked through for each entry of a batch at most, in less time than listing takes for it."""
 
 ROWS = 128
 """Rows of a block that has its scores, its slopes and its sums before the next one."""
 
-STRETCH = 8
-"""Words of bits of a stretch: the sums of its 512 columns lie in a core's nearest cache."""
+STRETCH = 512
+"""Columns of a stretch, whose sums lie in a core's nearest cache."""
 
 
 class Placed(NamedTuple):
-    """`sums` [P * 64 * words, N] and `bits` uint64 [P, words] of each part, all zero between batches; of the owner of a
-    stretch the `columns` int64 [P, 512] that were touched there, and what was `found` for each [P * 512, N]."""
+    """`sums` [P * places, N] and `marks` uint8 [P, places] of each part, all zero between batches; `columns` int64
+    [P, 512], those of a stretch that are marked, of its owner. Places are the columns, and more up to whole stretches.
+    """
 
     sums: np.ndarray
-    bits: np.ndarray
+    marks: np.ndarray
     columns: np.ndarray
-    found: np.ndarray
+
+
+@inlined
+def placed_of(parts):
+    """A `Placed` of its bare parts."""
+    return Placed(*parts)
 
 
 def suits(entries: int, columns: int, width: int) -> bool:
@@ -57,12 +60,11 @@ def table(rows: int, width: int, dtype: np.dtype) -> np.ndarray:
 
 def placed_for(parts: int, weights: np.ndarray) -> Placed:
     """Memory for batches in so many parts, in places of earlier calls where there are some."""
-    (columns, width), dtype, most = weights.shape, weights.dtype, 64 * STRETCH
-    words = -(-columns // most) * STRETCH
-    sums = table(parts * words * 64, width, dtype)
+    columns, width = weights.shape
+    places = -(-columns // STRETCH) * STRETCH
+    sums = table(parts * places, width, weights.dtype)
     sums[...] = 0
-    bits = np.zeros((parts, words), np.uint64)
-    return Placed(sums, bits, np.empty((parts, most), np.int64), aligned.empty((parts * most, width), dtype))
+    return Placed(sums, np.zeros((parts, places), np.uint8), np.empty((parts, STRETCH), np.int64))
 
 
 def make_gather(programs: Programs) -> Callable:
@@ -70,13 +72,13 @@ def make_gather(programs: Programs) -> Callable:
     add = programs.add
 
     def gather(part, rows, order, first, last, slope, placed):
-        width, bits = slope.shape[1], placed.bits[part]
-        base = part * 64 * bits.size
+        width, marks = slope.shape[1], placed.marks[part]
+        base = part * marks.size
         for place in range(first, last):
             row = np.uint64(order[place])
             for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
                 column = np.uint64(rows.indices[k])
-                bits[column >> SHIFT] |= np.uint64(1) << (column & LAST)
+                marks[column] = 1
                 emit_row(add, base + np.int64(column), width, (rows.data[k], slope, place - first, placed.sums))
 
     return inlined(gather)
@@ -104,43 +106,50 @@ def make_pass(programs: Programs, forward: Callable) -> Callable:
     return inlined(one_pass)
 
 
-def make_take(programs: Programs) -> Callable:
-    """Puts the sums of a column over all parts into row `at` of what was found, and clears their places."""
-    begin, add = programs.begin, programs.add
-
-    def take(column, at, parts, placed):
-        width, places, one = placed.sums.shape[1], 64 * placed.bits.shape[1], placed.sums.dtype.type(1)
-        emit_row(begin, at, width, (one, placed.sums, column, placed.found))
-        for part in range(1, parts):
-            emit_row(add, at, width, (one, placed.sums, part * places + column, placed.found))
-        for part in range(parts):
+@inlined
+def add_up(start, parts, placed):
+    """Add what the later parts have for the columns of a stretch, and their marks, to the first; theirs are cleared."""
+    places, width = placed.marks.shape[1], placed.sums.shape[1]
+    sums, marks = placed.sums[start : start + STRETCH], placed.marks[0, start : start + STRETCH]
+    for part in range(1, parts):
+        others = placed.sums[part * places + start : part * places + start + STRETCH]
+        marks_others = placed.marks[part, start : start + STRETCH]
+        for place in range(STRETCH):
+            marks[place] |= marks_others[place]
+            marks_others[place] = 0
+        for place in range(STRETCH):
             for n in range(width):
-                placed.sums[np.uint64(part * places + column), n] = 0
+                sums[place, n] += others[place, n]
+                others[place, n] = 0
 
-    return inlined(take)
+
+@inlined
+def list_marked(start, owner, placed):
+    """Put the marked columns of a stretch into the owner's list, and clear their marks: how many they are."""
+    marks, columns, count = placed.marks[0], placed.columns[owner], 0
+    for place in range(np.uint64(start), np.uint64(start + STRETCH)):
+        columns[np.uint64(count)] = place
+        count += np.int64(marks[place])
+        marks[place] = 0
+    return count
 
 
 def make_step(programs: Programs) -> Callable:
     """The step on the columns of an owner, whose stretches lie `parts` apart, by what all parts have summed."""
-    take, steps = make_take(programs), programs.steps
+    steps, clear, marked = programs.steps_placed, programs.clear, programs.marked
 
-    def step(owner, parts, stepped, settings, at, placed):
+    def step_vectors(owner, parts, stepped, settings, at, placed, batch):
+        marks = placed.marks[0]
+        for start in range(owner * STRETCH, marks.size, parts * STRETCH):
+            add_up(start, parts, placed)
+            emit_row(marked, start, 1, (start + STRETCH, *stepped, marks, placed.sums, settings, at))
+
+    def step_rows(owner, parts, stepped, settings, at, placed, batch):
         columns, width = placed.columns[owner], placed.sums.shape[1]
-        first, words = owner * columns.size, placed.bits.shape[1]
-        found = placed.found[first : first + columns.size]
-        for start in range(owner * STRETCH, words, parts * STRETCH):
-            count = 0
-            for word in range(start, start + STRETCH):
-                left = np.uint64(0)
-                for part in range(parts):
-                    left |= placed.bits[part, word]
-                    placed.bits[part, word] = 0
-                while left:
-                    rest = left & (left - np.uint64(1))
-                    column = np.int64(word) * 64 + BITS[((left ^ rest) * DE_BRUIJN) >> np.uint64(58)]
-                    columns[count] = column
-                    take(column, first + count, parts, placed)
-                    count, left = count + 1, rest
-            emit_row(steps, 0, width, (count, *stepped, columns, columns, found, settings, at))
+        for start in range(owner * STRETCH, placed.marks.shape[1], parts * STRETCH):
+            add_up(start, parts, placed)
+            count = list_marked(start, owner, placed)
+            emit_row(steps, 0, width, (count, *stepped, columns, placed.sums, settings, at))
+            emit_row(clear, 0, width, (count, columns, placed.sums))
 
-    return inlined(step)
+    return inlined(step_vectors if marked else step_rows)

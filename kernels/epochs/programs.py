@@ -4,10 +4,16 @@ import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from kernels.aligned import LINE
+from kernels.epochs.programs_untouched import PUT, UNTOUCHED, nothing, numbers_at, sum_of_column
 from kernels.rules import steps
 from kernels.rules.rule import Rule, get_rule
 from kernels.vector.gather import RowLoop
-from kernels.vector.tiles import cut_elements, cut_sums
+from kernels.vector.marked import where_marked
+from kernels.vector.tiles import cut_elements, cut_neighbours, cut_sums
+
+AHEAD_ROWS = 2
+"""Rows between asking for a row of several lines of weights and states, and its step."""
 
 
 def _score(lane, q, row, indptr, indices, data, weights, intercept, scores):
@@ -42,18 +48,13 @@ def _add(lane, u, factor, vectors, r, sums):
     lane.blocks(block)
 
 
-def _numbers(settings, at, count: int) -> list:
-    """Row `at` of a table of settings, as single numbers."""
-    return [settings[at * count + number] for number in range(count)]
-
-
 def _steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
     """Rows `columns[u]`, each by row `u` of the sums, for `u` from `first` to `last`, or those `listed` there."""
     written = len(rule.written)
 
     def work(lane, first, last, *args):
         arrays, (columns, listed, sums, settings, at) = args[:written], args[written:]
-        numbers = _numbers(settings, at, count)
+        numbers = numbers_at(settings, at, count)
 
         def one(place, _):
             u = listed[place] if is_listed else place
@@ -74,7 +75,7 @@ def _entries(rule: Rule, count: int) -> Callable:
 
     def work(lane, first, last, *args):
         arrays, (indices, data, slope, settings, at) = args[:written], args[written:]
-        numbers, nought = _numbers(settings, at, count), lane.integer(0)
+        numbers, nought = numbers_at(settings, at, count), lane.integer(0)
 
         def one(k, _):
             factor = data[k]
@@ -86,18 +87,92 @@ def _entries(rule: Rule, count: int) -> Callable:
     return work
 
 
+def _steps_placed(rule: Rule, count: int) -> Callable:
+    """Rows `columns[u]`, each by the same row of the sums, for `u` from `first` to `last`."""
+    written = len(rule.written)
+
+    def work(lane, first, last, *args):
+        arrays, (columns, sums, settings, at) = args[:written], args[written:]
+        numbers = numbers_at(settings, at, count)
+
+        def one(u, _):
+            steps.step(rule, lane, columns[u], arrays, lambda j: sums.row(columns[u], j).load(), numbers)
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def _marked(rule: Rule, count: int) -> Callable:
+    """Elements of weights and states of one column that are marked, from `first` to `last`, each by the sum at its
+    place; marks and sums are cleared."""
+    written = len(rule.written)
+
+    def work(lane, first, last, *args):
+        arrays, (marks, sums, settings, at) = args[:written], args[written:]
+        numbers = numbers_at(settings, at, count)
+
+        def step(place):
+            total = sums.flat().row(lane.integer(0), place)
+            steps.step_elements(
+                rule, [each.flat().row(lane.integer(0), place) for each in arrays], total.load(), numbers
+            )
+            total.store(nothing(lane))
+
+        length = arrays[0].rows
+        lane.loop(first, last, lane.tile.lanes, [], lambda place, _: where_marked(lane, marks, place, length, step))
+
+    return work
+
+
+def _clear(lane, first, last, columns, sums):
+    """Rows `columns[u]` of the sums become zero, for `u` from `first` to `last`."""
+
+    def one(u, _):
+        lane.blocks(lambda j, _: sums.row(columns[u], j).store(nothing(lane)))
+
+    lane.loop(first, last, 1, [], one)
+
+
+def _grouped(rule: Rule, count: int) -> Callable:
+    """Rows `columns[u]`, each by the sum of its entries from `starts[u]` on, for `u` from `first` to `last`: each has
+    a row of the slope and a factor for it."""
+    written = len(rule.written)
+
+    def work(lane, first, last, *args):
+        arrays, (columns, starts, rows, values, slope, settings, at) = args[:written], args[written:]
+        numbers, end = numbers_at(settings, at, count), last - 1
+
+        def one(u, _):
+            ahead = columns[(u + AHEAD_ROWS).least(end)] if lane.cut.far_state else None
+            gradient = sum_of_column(lane, u, starts, rows, values, slope)
+            steps.step(rule, lane, columns[u], arrays, gradient, numbers, ahead)
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
 def _ask(rule: Rule, count: int) -> Callable:
     """Ask memory for the rows `indices[k]` of weights and states, for `k` from `first` to `last`."""
+    return _asking(with_states=not rule.average, by_row=rule.average is not None)
 
+
+def _ask_weights(rule: Rule, count: int) -> Callable:
+    """As `_ask`, of the weights alone: states of many lines would be gone from the cache before they are read."""
+    return _asking(with_states=False, by_row=False)
+
+
+def _asking(with_states: bool, by_row: bool) -> Callable:
     def work(lane, first, last, indices, weights, *states):
-        tables = (weights,) if rule.average else (weights, *states)
+        tables = (weights, *states) if with_states else (weights,)
 
         def one(k, _):
             def block(j, _):
                 for array in tables:
                     array.row(indices[k], j).prefetch()
 
-            for state in states if rule.average else ():
+            for state in states if by_row else ():
                 state.prefetch(indices[k])
             lane.blocks(block)
 
@@ -106,122 +181,21 @@ def _ask(rule: Rule, count: int) -> Callable:
     return work
 
 
-# Ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.ways`
+_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add, _clear)}
+_OF_RULE = {
+    make.__name__[1:]: make
+    for make in (_steps, _steps_placed, _marked, _listed, _grouped, _entries, _ask, _ask_weights)
+}
 
 
-def _put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
-    """As `_steps`, but the sums become rows of the gradient of all."""
-
-    def work(lane, first, last, gradient, columns, listed, sums, settings, at):
-        def one(place, _):
-            u = listed[place] if is_listed else place
-            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
-
-        lane.loop(first, last, 1, [], one)
-
-    return work
-
-
-def _put_listed(rule: Rule, count: int) -> Callable:
-    return _put_steps(rule, count, is_listed=True)
-
-
-def _put_entries(rule: Rule, count: int) -> Callable:
-    """As `_entries`, but what is summed becomes rows of the gradient of all."""
-
-    def work(lane, first, last, gradient, indices, data, slope, settings, at):
-        nought = lane.integer(0)
-
-        def one(k, _):
-            factor = data[k]
-            lane.blocks(
-                lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
-            )
-
-        lane.loop(first, last, 1, [], one)
-
-    return work
-
-
-def _dense(rule: Rule, count: int) -> Callable:
-    """The units of a dense step from `first` to `last`, by a gradient that is zero afterwards."""
-    step = steps.dense(rule)
-
-    def work(lane, first, last, *args):
-        *arrays, gradient, settings, at = args
-        numbers = _numbers(settings, at, count)
-
-        def one(u, _):
-            step(lane, u, *arrays, gradient, *numbers)
-            part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
-            lane.blocks(lambda j, _: part.row(row, j).store(_nothing(lane)))
-
-        lane.loop(first, last, 1, [], one)
-
-    return work
-
-
-def _nothing(lane) -> list:
-    return [lane.float(lane.zeros())] * lane.tile.vectors
-
-
-def _coast(rule: Rule, count: int) -> Callable:
-    """The row of the weights becomes `factor` times itself."""
-
-    def work(lane, row, factor, weights, *states):
-        def block(j, _):
-            place = weights.row(row, j)
-            place.store([factor * value for value in place.load()])
-
-        lane.blocks(block)
-
-    return work
-
-
-def _coast_pair(rule: Rule, count: int) -> Callable:
-    """The row of weights and state becomes [[a, b], [c, d]] @ (w, s)."""
-
-    def work(lane, row, a, b, c, d, weights, state):
-        def block(j, _):
-            places = [array.row(row, j) for array in (weights, state)]
-            pairs = list(zip(*[place.load() for place in places], strict=True))
-            places[0].store([a * w + b * s for w, s in pairs])
-            places[1].store([c * w + d * s for w, s in pairs])
-
-        lane.blocks(block)
-
-    return work
-
-
-def _settle(rule: Rule, count: int) -> Callable:
-    """The row has the step of row `k` of the table, without gradient."""
-    numbers = len(rule.settings(*rule.example))
-
-    def work(lane, row, k, table, *arrays):
-        steps.step(rule, lane, row, arrays, lambda j: _nothing(lane), _numbers(table, k, numbers))
-
-    return work
-
-
-def _replay(rule: Rule, count: int) -> Callable:
-    """The row has the steps of the table from `start` to `stop`, without gradient."""
-
-    def work(lane, row, start, stop, table, *arrays):
-        steps.repeat(rule, lane, row, arrays, start, stop, table)
-
-    return work
-
-
-_LOOPS = {row.__name__[1:]: RowLoop(row, name=f"epoch{row.__name__}") for row in (_score, _begin, _add)}
-_OF_RULE = {make.__name__[1:]: make for make in (_steps, _listed, _entries, _ask)}
-_PUT = {make.__name__[1:]: make for make in (_put_steps, _put_listed, _put_entries)}
-_UNTOUCHED = {make.__name__[1:]: make for make in (_dense, _coast, _coast_pair, _settle, _replay)}
+OF_ENTRIES = ("steps", "steps_placed", "listed", "entries")
+"""What steps rows by themselves, or puts them into the gradient of all."""
 
 
 @functools.cache
 def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
     return RowLoop(
-        (_OF_RULE | _PUT | _UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
+        (_OF_RULE | PUT | UNTOUCHED)[kind](get_rule(rule_name), count), name=f"epoch_{rule_name}_{kind}_{count}"
     )
 
 
@@ -233,7 +207,12 @@ class Programs:
     begin: str
     add: str
     steps: str
+    steps_placed: str
+    marked: str
+    """Rows of one number, vectors of neighbours at a time; "" where rows have more, or a state for all of a row."""
+    clear: str
     listed: str
+    grouped: str
     entries: str
     ask: str
     steps_intercept: str
@@ -244,12 +223,21 @@ class Programs:
 
 
 @functools.cache
-def programs_for(rule_name: str, width: int, itemsize: int, count: int, way: str = "lazy") -> Programs:
-    """The vector code for weights [D, width] whose rule takes `count` settings, in that way (`kernels.epochs.ways`)."""
+def programs_for(
+    rule_name: str, width: int, itemsize: int, count: int, way: str = "lazy", far_state: bool = False
+) -> Programs:
+    """The vector code for weights [D, width] whose rule takes `count` settings, in that way (`kernels.epochs.ways`).
+
+    `far_state` says that weights and states come from beyond a core's cache, as `tiles.is_far_state` tells.
+    """
     elements, put = cut_elements(width, itemsize), "put_" if way == "standard" else ""
-    kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add")}
-    kinds |= {kind: _of_rule(rule_name, put + kind, count).code(elements) for kind in ("steps", "listed", "entries")}
-    kinds["ask"] = _of_rule(rule_name, "ask", count).code(elements)
+    kinds = {kind: _LOOPS[kind].code(elements) for kind in ("begin", "add", "clear")}
+    kinds |= {kind: _of_rule(rule_name, put + kind, count).code(elements) for kind in OF_ENTRIES}
+    ask = "ask_weights" if width * itemsize >= LINE else "ask"
+    kinds["ask"] = _of_rule(rule_name, ask, count).code(elements)
+    if width == 1 and not get_rule(rule_name).average:
+        kinds["marked"] = _of_rule(rule_name, put + "marked", count).code(cut_neighbours(itemsize))
+    kinds["grouped"] = _of_rule(rule_name, put + "grouped", count).code(cut_sums(width, itemsize, far_state=far_state))
     kinds["score"] = _LOOPS["score"].code(cut_sums(width, itemsize))
     kinds["steps_intercept"] = _of_rule(rule_name, "steps", count).code(cut_elements(1, itemsize))
     if way == "standard":
@@ -257,4 +245,4 @@ def programs_for(rule_name: str, width: int, itemsize: int, count: int, way: str
         kinds["untouched"] = _of_rule(rule_name, "dense", count).code(whole)
     elif way != "lazy":
         kinds["untouched"] = _of_rule(rule_name, way, count).code(elements)
-    return Programs(**{"untouched": "", **kinds}, way=way)
+    return Programs(**{"untouched": "", "marked": "", **kinds}, way=way)

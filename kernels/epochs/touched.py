@@ -53,6 +53,12 @@ class Touched(NamedTuple):
 
 
 @inlined
+def touched_of(part, stacked):
+    """The touched columns of one of several parts, which have a row each."""
+    return Touched(stacked.slots[part], stacked.columns[part], stacked.places[part])
+
+
+@inlined
 def find(touched, hashing, column):
     """(number of the column or -1, the place where it is or would be)."""
     place = (np.uint64(column) * hashing.factor) >> hashing.shift

@@ -23,8 +23,7 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
 
     Where a row `ahead` is given, it is asked for from memory. Settings that are left out are `UNCHANGED`.
     """
-    if len(settings) < len(rule.settings(*rule.example)):
-        settings = (*settings, *UNCHANGED)
+    settings = _whole(rule, settings)
     if rule.average:
         _step_by_row(rule, lane, row, arrays, gradient, settings, ahead)
         return
@@ -32,14 +31,22 @@ def step(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ah
     def block(j, _):
         for array in arrays if ahead is not None else ():
             array.row(ahead, j).prefetch()
-        vectors = gradient(j)
-        places = [array.row(row, j) for array in arrays]
-        old = [place.load() for place in places]
-        new = [rule.formula(*values, *settings) for values in zip(*old, vectors, strict=True)]
-        for place, changed in zip(places, zip(*new, strict=True), strict=True):
-            place.store(changed)
+        step_elements(rule, [array.row(row, j) for array in arrays], gradient(j), settings)
 
     lane.blocks(block)
+
+
+def step_elements(rule, places: list, gradient, settings: tuple) -> None:
+    """Change the vectors at these places of weights and states by the vectors `gradient`."""
+    old = [place.load() for place in places]
+    new = [rule.formula(*values, *_whole(rule, settings)) for values in zip(*old, gradient, strict=True)]
+    for place, changed in zip(places, zip(*new, strict=True), strict=True):
+        place.store(changed)
+
+
+def _whole(rule, settings: tuple) -> tuple:
+    """The settings with those that were left out."""
+    return settings if len(settings) == len(rule.settings(*rule.example)) else (*settings, *UNCHANGED)
 
 
 def _step_by_row(rule, lane, row, arrays: tuple, gradient: Callable, settings: tuple, ahead) -> None:

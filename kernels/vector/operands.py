@@ -112,6 +112,18 @@ class Array:
         other.data, other.columns = self._pointer(start), self.columns - start
         return other
 
+    def flat(self) -> "Array":
+        """All elements as one row."""
+        other = copy.copy(self)
+        other.rows, other.columns = self.lane.integer(1), self.rows * self.columns
+        return other
+
+    def bytes_at(self, k: Int, count: Int) -> ir.Value:
+        """Where the bytes from `k` on stand, of an array of bytes, of which so many are read."""
+        if bounds.is_on():
+            self._check("load of bytes", k, count, self.rows * self.columns)
+        return self._pointer(k)
+
     def row(self, r: Int, j: Int) -> Row:
         """Row `r` from column `j` on."""
         pointer = self._pointer(r * self.columns + j)

@@ -122,6 +122,12 @@ def cut_elements(width: int, itemsize: int, far_state: bool = False) -> Cut:
     return Cut(Tile(bits, lanes, 1, masked=False), Tile(bits, lanes, 1, masked=True), far_state=far_state)
 
 
+def cut_neighbours(itemsize: int) -> Cut:
+    """The cut for elements that lie beside each other, some of them left out (`Lane.where_marked`)."""
+    bits = 8 * itemsize
+    return Cut(None, Tile(bits, full_lanes(bits), 1, masked=True))
+
+
 USUAL_CACHES = {2: 2**20, 3: 16 * 2**20}
 """Bytes of the caches of a core and of all cores, taken where the system does not tell."""
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
-from kernels.epochs import calls, placed, touched
+from kernels.epochs import calls, grouped, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
@@ -147,6 +147,30 @@ def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
     assert same_bits(at_places, assert_as_defined(kernel, case, batch_rows=17))
 
 
+WIDE = 67
+"""Numbers a row whose gradient is summed column by column."""
+
+
+@pytest.mark.parametrize("name", HOSTILE)
+def test_wide_rows_are_summed_column_by_column_as_the_definition_says(name: str) -> None:
+    assert grouped.suits(WIDE, 4)
+    assert_as_defined(epochs.get("softmax", "adagrad"), replace(CASES[name], N=WIDE))
+
+
+@pytest.mark.parametrize(("rule", "way"), [("adam", "replay"), ("adagrad", "standard"), ("group_adagrad", "lazy")])
+def test_wide_rows_have_every_way_of_an_epoch(rule: str, way: str) -> None:
+    kernel, case = epochs.get("softmax", rule, way), replace(CASES["duplicates"], N=WIDE)
+    assert_as_defined(kernel, case, **unchanged(kernel, case))
+
+
+def test_wide_rows_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel, case = epochs.get("softmax", "adagrad"), random_case(60, 25, 400, WIDE)
+    alone = assert_as_defined(kernel, case, batch_rows=17)
+    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    together = assert_as_defined(kernel, case, batch_rows=17)
+    assert same_bits(alone[1:], together[1:])  # the first are losses, which the threads add up
+
+
 def test_sums_have_places_where_columns_are_few_for_the_entries_of_a_batch() -> None:
     assert placed.suits(entries=1024, columns=touched.DIRECT, width=1)
     assert not placed.suits(entries=1024, columns=touched.DIRECT, width=2)
@@ -237,7 +261,7 @@ def test_the_cost_is_that_of_a_batch() -> None:
 def test_a_second_call_compiles_nothing() -> None:
     kernel = epochs.get("logistic", "adagrad")
     kernel.cpu(*kernel.arguments(CASES["plain"]))
-    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic", True)
+    loop = calls.make_serial(calls.programs_for("adagrad", 3, 4, 5), "logistic", "placed")
     before = threads.specializations(loop)
     kernel.cpu(*kernel.arguments(random_case(13, 17, 70, 3, seed=2)))
     assert threads.specializations(loop) == before == 1

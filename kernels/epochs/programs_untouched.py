@@ -1,0 +1,166 @@
+"""Vector code of the ways of an epoch that step rows which a batch does not touch: see `kernels.epochs.ways`."""
+
+from collections.abc import Callable
+
+from kernels.rules import steps
+from kernels.rules.rule import Rule
+from kernels.vector.marked import where_marked
+
+
+def numbers_at(settings, at, count: int) -> list:
+    """Row `at` of a table of settings, as single numbers."""
+    return [settings[at * count + number] for number in range(count)]
+
+
+def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
+    """What gives the sum of the entries of column `u`, each a factor for a row of the slope."""
+    return lambda j: lane.sum(starts[u], starts[u + 1], lambda k: (values[k], slope.row(rows[k], j)), rows.last)
+
+
+def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
+    """As `_steps`, but the sums become rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, columns, listed, sums, settings, at):
+        def one(place, _):
+            u = listed[place] if is_listed else place
+            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(u, j).load()))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def put_listed(rule: Rule, count: int) -> Callable:
+    """As `put_steps`, of those rows of the sums that are listed."""
+    return put_steps(rule, count, is_listed=True)
+
+
+def put_steps_placed(rule: Rule, count: int) -> Callable:
+    """As `_steps_placed`, but the sums become rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, columns, sums, settings, at):
+        def one(u, _):
+            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(sums.row(columns[u], j).load()))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def put_marked(rule: Rule, count: int) -> Callable:
+    """As `_marked`, but the sums become elements of the gradient of all."""
+
+    def work(lane, first, last, gradient, marks, sums, settings, at):
+        def put(place):
+            total = sums.flat().row(lane.integer(0), place)
+            gradient.flat().row(lane.integer(0), place).store(total.load())
+            total.store(nothing(lane))
+
+        step, length = lane.tile.lanes, gradient.rows
+        lane.loop(first, last, step, [], lambda place, _: where_marked(lane, marks, place, length, put))
+
+    return work
+
+
+def put_grouped(rule: Rule, count: int) -> Callable:
+    """As `_grouped`, but the sums become rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
+        def one(u, _):
+            total = sum_of_column(lane, u, starts, rows, values, slope)
+            lane.blocks(lambda j, _: gradient.row(columns[u], j).store(total(j)))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def put_entries(rule: Rule, count: int) -> Callable:
+    """As `_entries`, but what is summed becomes rows of the gradient of all."""
+
+    def work(lane, first, last, gradient, indices, data, slope, settings, at):
+        nought = lane.integer(0)
+
+        def one(k, _):
+            factor = data[k]
+            lane.blocks(
+                lambda j, _: gradient.row(indices[k], j).store([factor * g for g in slope.row(nought, j).load()])
+            )
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def dense(rule: Rule, count: int) -> Callable:
+    """The units of a dense step from `first` to `last`, by a gradient that is zero afterwards."""
+    step = steps.dense(rule)
+
+    def work(lane, first, last, *args):
+        *arrays, gradient, settings, at = args
+        numbers = numbers_at(settings, at, count)
+
+        def one(u, _):
+            step(lane, u, *arrays, gradient, *numbers)
+            part, row = (gradient, u) if rule.average else (gradient.moved(u * steps.CHUNK), lane.integer(0))
+            lane.blocks(lambda j, _: part.row(row, j).store(nothing(lane)))
+
+        lane.loop(first, last, 1, [], one)
+
+    return work
+
+
+def nothing(lane) -> list:
+    """A gradient of zeros for the tile."""
+    return [lane.float(lane.zeros())] * lane.tile.vectors
+
+
+def coast(rule: Rule, count: int) -> Callable:
+    """The row of the weights becomes `factor` times itself."""
+
+    def work(lane, row, factor, weights, *states):
+        def block(j, _):
+            place = weights.row(row, j)
+            place.store([factor * value for value in place.load()])
+
+        lane.blocks(block)
+
+    return work
+
+
+def coast_pair(rule: Rule, count: int) -> Callable:
+    """The row of weights and state becomes [[a, b], [c, d]] @ (w, s)."""
+
+    def work(lane, row, a, b, c, d, weights, state):
+        def block(j, _):
+            places = [array.row(row, j) for array in (weights, state)]
+            pairs = list(zip(*[place.load() for place in places], strict=True))
+            places[0].store([a * w + b * s for w, s in pairs])
+            places[1].store([c * w + d * s for w, s in pairs])
+
+        lane.blocks(block)
+
+    return work
+
+
+def settle(rule: Rule, count: int) -> Callable:
+    """The row has the step of row `k` of the table, without gradient."""
+    numbers = len(rule.settings(*rule.example))
+
+    def work(lane, row, k, table, *arrays):
+        steps.step(rule, lane, row, arrays, lambda j: nothing(lane), numbers_at(table, k, numbers))
+
+    return work
+
+
+def replay(rule: Rule, count: int) -> Callable:
+    """The row has the steps of the table from `start` to `stop`, without gradient."""
+
+    def work(lane, row, start, stop, table, *arrays):
+        steps.repeat(rule, lane, row, arrays, start, stop, table)
+
+    return work
+
+
+PUT = {make.__name__: make for make in (put_steps, put_steps_placed, put_marked, put_listed, put_grouped, put_entries)}
+UNTOUCHED = {make.__name__: make for make in (dense, coast, coast_pair, settle, replay)}
