@@ -80,8 +80,8 @@ def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str
 
 
 def in_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:
-    """Those that run further rounds, from the seconds of each by round: who may be the soonest of either side, while
-    the interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
+    """Contenders that run further rounds, from their seconds by round: who may be the soonest of either side, while the
+    interval of their ratio is wider than `NARROW`, up to `ROUNDS_MOST` rounds.
 
     >>> is_ours = {"ours": True, "slow": False, "fast": False}
     >>> known = {"ours": {0: 1.0, 1: 1.1}, "slow": {0: 9.0, 1: 9.0}, "fast": {0: 3.0, 1: 2.0}}
