@@ -12,7 +12,7 @@ import kernels
 from kernels import Cost
 from tests.support.cases import CASES
 from workbench import store
-from workbench.bench import cells, contenders, definition, runner, steps, suites
+from workbench.bench import cells, contenders, definition, runner, steps, steps_graph, steps_users, suites
 from workbench.bench.cells import Cell, Entry, Field
 from workbench.bench.contenders import Ready
 from workbench.bench.measure import measure
@@ -164,6 +164,16 @@ def test_a_step_reaches_the_weights_of_the_definition(optimizer, batches):
     assert ours["error"] < 1e-4
     assert ours["seconds_forward"] > 0
     assert ("seconds_plan" in ours) == (batches == "new")
+
+
+@pytest.mark.parametrize("make", [steps_graph.Graph, steps_users.Training, steps_users.Fitted])
+@pytest.mark.parametrize("batches", ["repeat", "new"])
+def test_steps_of_ours_on_large_batches_reach_the_weights_of_the_definition(make, batches):
+    problem = steps.make_problem(Shape("large batch", 300, 500, 20), 1, "sgd")
+    expected = steps.wanted(problem)
+    ready = steps.ready(make(problem), problem, batches, expected)
+    ready.call()
+    assert ready.judge(None) < 1e-4
 
 
 def test_a_step_with_a_wrong_rate_is_refused(monkeypatch):

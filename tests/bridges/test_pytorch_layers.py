@@ -41,6 +41,15 @@ def test_linear_is_the_dense_product_and_its_gradient_holds_the_touched_rows(wid
         torch.testing.assert_close(actual, desired, atol=1e-5, rtol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_the_gradient_of_a_large_batch_is_that_of_the_dense_product(dtype):
+    x = drawn(rows=2000, columns=300, dtype=dtype)
+    layer, slope = SparseLinear(300, 3, dtype=DTYPES[dtype]), torch.randn(2000, 3, dtype=DTYPES[dtype])
+    layer(rows_of(x)).backward(slope)
+    _, wanted, _ = expected(x, layer, slope)
+    torch.testing.assert_close(layer.weight.grad.to_dense(), wanted, atol=1e-3, rtol=1e-4)
+
+
 @pytest.mark.parametrize("form", ["csr", "scipy", "coo", "matrix"])
 def test_linear_takes_rows_in_every_form(form):
     x = drawn()

@@ -232,9 +232,9 @@ class Ours:
         self.update = kernels.get(f"{name}_fused").trusted if self.fused else None
 
     def prepare(self, number: int) -> tuple[Batch, plan.BatchPlan, np.ndarray]:
-        """The batch and its plan."""
+        """The batch and its plan, made with its values."""
         batch, start = self.problem.batches[number], perf_counter()
-        batch_plan = plan.build(batch.indptr, batch.indices, batch.D)
+        batch_plan = plan.build(batch.indptr, batch.indices, batch.D, batch.data)
         batch_plan.in_order(batch.data)
         self.phases.lap("plan", start)
         return batch, batch_plan, self.problem.targets[number]

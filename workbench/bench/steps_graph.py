@@ -3,16 +3,19 @@
 The graph is that of linear regression, `squared_loss(dot(x, w), y)`; its gradient is left to the fused update.
 """
 
+import functools
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import perf_counter
 from typing import Any
 
 import numpy as np
 
+from kernels.plan import BatchPlan
 from workbench import executor, graph, ops, optimizers
 from workbench.bench.steps import Phases, Problem
 from workbench.formats import compressed
-from workbench.ops.products import make_plan
+from workbench.ops.products import plan_of
 
 
 @dataclass
@@ -37,11 +40,19 @@ class Graph:
         self.start()
 
     def prepare(self, number: int) -> tuple[Any, ...]:
-        """The batch as SciPy's array, made as a loader does, its plan, and its targets."""
+        """The batch as SciPy's array, made as a loader does, its plan where its one step reads one, and its targets."""
+        return self._prepared(number, functools.partial(self.executor.new_plan, "x"))
+
+    def keep(self, number: int) -> tuple[Any, ...]:
+        """The batch as one that comes again, with its plan."""
+        return self._prepared(number, plan_of)
+
+    def _prepared(self, number: int, plan_of_batch: Callable[[Any], BatchPlan | None]) -> tuple[Any, ...]:
         batch, start = self.problem.batches[number], perf_counter()
         x = compressed.assemble("csr", batch.indptr, batch.indices, batch.data, (batch.R, batch.D))
-        batch_plan = make_plan(x)
-        batch_plan.in_order(x.data)
+        batch_plan = plan_of_batch(x)
+        if batch_plan is not None:
+            batch_plan.in_order(x.data)
         self.phases.lap("plan", start)
         return x, batch_plan, self.problem.targets[number]
 
@@ -50,7 +61,8 @@ class Graph:
         x, batch_plan, targets = prepared
         self.phases.steps += 1
         now = perf_counter()
-        self.executor.forward(training=True, plans={"x": batch_plan}, x=x, y=targets)
+        plans = {} if batch_plan is None else {"x": batch_plan}
+        self.executor.forward(training=True, plans=plans, x=x, y=targets)
         now = self.phases.lap("forward", now)
         gradients = self.executor.backward()
         self.updater.update({"w": self.problem.tables[0]}, gradients)

@@ -1,7 +1,8 @@
 """Our own steps as users take them: a training (`train.Run`) and a module, on the batches of shuffled epochs.
 
 The rows of all batches stand in one matrix, so that a first epoch, shuffled, begins with the problem's batches: `new`
-ones are cut from it in their step, by the loader of both, with their plan, and let go of after it.
+ones are cut from it in their step, by the loader of both, with their plan, and let go of after it. New steps of the
+training are those of its own `events`.
 """
 
 import functools
@@ -62,29 +63,30 @@ class Training:
             intercept=False,
         )
         self.run = train.Run(setup, self.batches.x, self.batches.y, problem.targets[0].shape[1])
-        self.coming = coming(self.batches, self.run.prepare)
+        self.coming, self.events = coming(self.batches, self.run.prepare), self.run.events()
 
-    def prepare(self, number: int) -> Any:
-        """The next batch of an epoch."""
-        ready = next(self.coming)
-        for phase, seconds in self.run.phases_before(ready)[0].items():
-            self.phases.add("plan" if phase == "plan" else "convert", seconds)
-        return ready.value
+    def prepare(self, number: int) -> None:
+        """Nothing: the training cuts and plans the next batch of its epoch in its own step."""
 
     def keep(self, number: int) -> Any:
         """The next batch as one that comes again: the training plans it for that."""
-        prepared = self.prepare(number)
+        prepared = next(self.coming).value
         prepared.plan = prepared.plan or plan_of(prepared.x)
         return prepared
 
     def step(self, prepared: Any) -> None:
-        """One step."""
+        """One step: on a batch that was kept, else the next one of the epochs."""
         self.phases.steps += 1
-        self.phases.add_all(self.run.do_step(prepared, 0, {}, 0.0).seconds)
+        if prepared is None:
+            seconds = next(self.events).seconds
+            seconds["convert"] += seconds.pop("slice")
+        else:
+            seconds = self.run.do_step(prepared, 0, {}, 0.0).seconds
+        self.phases.add_all(seconds)
 
     def start(self) -> None:
         """Set everything back to the start."""
-        self.coming = coming(self.batches, self.run.prepare)
+        self.coming, self.events = coming(self.batches, self.run.prepare), self.run.events()
         self.run.reset()
         self.run.weights[self.problem.touched] = self.problem.weights
 

@@ -42,7 +42,7 @@ def gradient_of_data(arrays: Arrays, slope: np.ndarray, weight: torch.Tensor) ->
 def factors_of(arrays: Arrays, slope: np.ndarray, shape: tuple[int, int]) -> Unsummed:
     """X.T @ slope [D, N] as its factors, with the batch's plan, O(z): it checks the range of indices once more."""
     indptr, indices, data = arrays
-    plan = build(indptr, indices, shape[0])
+    plan = build(indptr, indices, shape[0], data)
     values = np.ones(indices.size, slope.dtype) if data is None else data
     if data is None:
         plan.kept[:] = values, values  # ones are in any order
