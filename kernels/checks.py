@@ -1,27 +1,32 @@
 """The check of a kernel's operands that every call pays for: half a microsecond, so that small batches stay cheap.
 
 It is written out for each kernel and compiled, as `dataclasses` makes methods: loops over operands and their axes take
-three times as long. What is wrong, and how to say so, is left to `contract.check_operands`, which is slower still.
+three times as long, and so does a function for the check beside that of the call. What is wrong, and how to say so, is
+left to `contract.check_operands`, which is slower still.
 """
 
 import linecache
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 
-def quick_check(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> Callable[[tuple], bool]:
-    """A function that tells whether arguments are all right and plain: C-contiguous, aligned and writable.
+def guarded(
+    parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]], right: Callable[..., Any], otherwise: Callable[[tuple], Any]
+) -> Callable[..., Any]:
+    """A function that calls `right(*args)` where arguments are all right and plain: C-contiguous, aligned and writable;
+    else `otherwise(args)`.
 
-    `parsed` and `kinds` are as in `contract`. The function takes as many arguments as there are operands, in a tuple.
+    `parsed` and `kinds` are as in `contract`.
     """
-    names = {_type(kind, number): dtype for kind, types in kinds.items() for number, dtype in enumerate(types)}
-    names["ndarray"] = np.ndarray
+    names: dict[str, Any] = {_type(kind, n): dtype for kind, types in kinds.items() for n, dtype in enumerate(types)}
+    names |= {"ndarray": np.ndarray, "right": right, "otherwise": otherwise}
     source = _source(parsed, kinds)
     file = f"<check of {' '.join(name for name, _, _ in parsed)}>"
     exec(compile(source, file, "exec"), names)  # nothing but what is written below: operands give numbers and kinds
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # a traceback shows it
-    return names["is_right"]
+    return names["call"]
 
 
 def _type(kind: str, number: int) -> str:
@@ -34,17 +39,22 @@ def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
     first = {axes: place for place, _, axes in reversed(arrays)}
     alike = [f"array_{p}.shape == array_{first[axes]}.shape" for p, _, axes in arrays if p != first[axes]]
     types = {kind: place for place, kind, _ in reversed(arrays)}
+    operands = "".join(f"array_{place}, " for place in range(len(parsed)))
     lines = [
-        "def is_right(args):",
-        f"    {''.join(f'array_{place}, ' for place in range(len(parsed)))} = args",
+        "def call(*args):",
+        f"    if len(args) != {len(parsed)}:",
+        "        return otherwise(args)",
+        f"    {operands} = args",
         f"    if not ({_all(plain)}):",
-        "        return False",
+        "        return otherwise(args)",
         *(f"    type_{kind} = array_{place}.dtype" for kind, place in types.items()),
         "    try:",
         *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
         "    except ValueError:  # another number of axes",
-        "        return False",
-        f"    return {_all([*_types(arrays, kinds), *_lengths(first), *alike])}",
+        "        return otherwise(args)",
+        f"    if {_all([*_types(arrays, kinds), *_lengths(first), *alike])}:",
+        f"        return right({operands})",
+        "    return otherwise(args)",
     ]
     return "\n".join(lines)
 

@@ -1,75 +1,94 @@
 """The choices that a thread makes of one thread or all for its calls, by the clock: `kernels.choice` says how."""
 
+from collections.abc import Hashable
 from time import perf_counter
 
-from kernels import choice, entry_costs
-from kernels.choice import Costs, Pace
-
-Key = tuple[int, int, int]
-"""Threads, and work to a fourth: calls of one key are taken to be alike."""
-
-UNTIMED = 15
-"""Calls of the same work that follow one which gains nothing, and are not timed: that takes as long as a short call."""
-
-NEAR = 1.25
-"""Of what was expected a call takes so much at most, where it is known what such calls take."""
+from kernels import entry_costs
+from kernels.choice import ALONE, BUSY, SECONDS_CHOICE, SHARED, Costs, Pace, Team, gain
 
 MOST_KEPT = 1024
-"""Numbers of work that are remembered for it."""
+"""Calls that are remembered, by what makes them and their work."""
 
-Call = tuple[int, Key, Pace, Pace, int, bool, float]
-"""The call that is being made: its work, what it is known by, its pace as known and as expected, its threads, whether
-it woke them, and when it began. A tuple alone, for it is made anew with every call."""
+Call = tuple[Hashable, int]
+"""What makes a call, and its work in multiply-adds: the same work takes each kernel another time."""
 
 
 class Choices:
-    """The choices of one thread: their state, and what calls were measured to take, by their work."""
-
-    _call: Call
+    """The choices of one thread: what calls were measured to take, by their work, and whether threads are awake."""
 
     def __init__(self) -> None:
-        self.state = choice.ASLEEP
-        self.paces: dict[Key, Pace] = {}
-        self._untimed: dict[int, int] = {}
+        self.team = Team()
+        self.paces: dict[tuple[Hashable, int, int, int], Pace] = {}
+        """By what makes calls, threads, and work to a fourth: calls of one key are taken to be alike."""
+        self._of_calls: dict[Call, Pace] = {}
+        self._count = 0
+        self._call: tuple[Pace, int, float, Costs]
 
-    def threads(self, work: int, count: int, costs: Costs, timed: bool) -> int:
-        """1 or `count` threads, which are awake then, for a call of `work` multiply-adds that is now made; where it is
-        `timed`, by what such calls took, and `ended` is to follow."""
-        now, bits = perf_counter(), work.bit_length()
-        key = count, bits, work >> max(bits - 3, 0)
-        known = (self.paces.get(key) if timed else None) or Pace(work * costs.seconds_work)
-        pace = choice.expected(known, count, costs)
-        is_awake = now < self.state.awake_until
-        chosen, self.state = choice.choose(pace, count, now, self.state, costs)
-        if chosen > 1 and not self._are_ready(pace, count, is_awake, now, costs):
-            chosen, now = 1, perf_counter()
-        self._call = work, key, known, pace, chosen, chosen > 1 and not is_awake, now
-        return chosen
-
-    def stays(self, work: int) -> bool:
-        """Whether a call of that work was found to gain nothing a few calls ago, so that it is not asked again yet."""
-        left = self._untimed.get(work, 0)
-        if left:
-            self._untimed[work] = left - 1
-        return left > 0
-
-    def _are_ready(self, pace: Pace, count: int, is_awake: bool, now: float, costs: Costs) -> bool:
-        """Whether so many threads are awake, which are woken for it, and have cores of their own as far as asked."""
-        if choice.asks(pace, now, self.state, costs):
-            are_free = entry_costs.seconds_awake(count) < choice.BUSY * costs.seconds_awake
-            self.state = choice.answered(are_free, perf_counter(), self.state, costs)
-            return are_free
-        if not is_awake:
-            entry_costs.wake(count)
+    def rests(self, call: Call) -> bool:
+        """Whether such a call was found a few calls ago to be best on one thread, so that it is not asked."""
+        pace = self._of_calls.get(call)
+        if pace is None or not pace.rests:
+            return False
+        pace.rests -= 1
         return True
+
+    def begin(self, call: Call, count: int, costs: Costs) -> int:
+        """1 or `count` threads, which are awake then, for a call that is now made, by what such calls took; `ended` is
+        to follow."""
+        pace = self._of_calls.get(call) if count == self._count else None
+        if pace is None:
+            pace = self._known(call, count, costs)
+        now, team = perf_counter(), self.team
+        side = pace.wanted(team.follows(now, costs))
+        if side == SHARED:
+            gained = costs.seconds_asleep if pace.is_paid else pace.gained
+            if not team.shares(now, gained, costs):
+                side = ALONE
+            elif self._woke(now, gained, count, costs):
+                now = perf_counter()
+                side = ALONE if team.saved < 0 else SHARED
+        self._call = pace, side, now, costs
+        return count if side == SHARED else 1
 
     def ended(self) -> None:
         """Learn what the call took that ends now."""
-        (work, key, known, pace, threads, woke, start), now = self._call, perf_counter()
-        if not woke:
-            self.paces[key] = choice.learned(known if threads == 1 else pace, now - start, threads)
-            if now - start < NEAR * pace.alone and not choice.pays(pace):
-                if len(self._untimed) >= MOST_KEPT:
-                    self._untimed.clear()
-                self._untimed[work] = UNTIMED
-        self.state = choice.ended(now, self.state, threads)
+        (pace, side, start, costs), now = self._call, perf_counter()
+        pace.took(side, now - start)
+        self.team.ended(now, side, costs)
+
+    def once(self, work: int, count: int, costs: Costs) -> int:
+        """1 or `count` threads for a call of which nobody tells when it ends: by what is reckoned from its work."""
+        now, team = perf_counter(), self.team
+        seconds = work * costs.seconds_work
+        gained = gain(seconds, count, costs)
+        is_shared = gained > SECONDS_CHOICE and team.shares(now, gained, costs)
+        if is_shared and self._woke(now, gained, count, costs):
+            now, is_shared = perf_counter(), team.saved >= 0
+        team.ended(now + seconds - (gained if is_shared else 0.0), SHARED if is_shared else ALONE, costs)
+        return count if is_shared else 1
+
+    def _known(self, call: Call, count: int, costs: Costs) -> Pace:
+        """What is known of such calls, of about that work."""
+        if count != self._count or len(self._of_calls) >= MOST_KEPT:
+            self._of_calls.clear()
+            self._count = count
+        maker, work = call
+        bits = work.bit_length()
+        key = maker, count, bits, work >> max(bits - 3, 0)
+        pace = self.paces.get(key)
+        if pace is None:
+            pace = self.paces[key] = Pace(work * costs.seconds_work, count, costs)
+        self._of_calls[call] = pace
+        return pace
+
+    def _woke(self, now: float, gained: float, count: int, costs: Costs) -> bool:
+        """Wake the threads where they sleep, and ask now and then whether they have cores of their own: time passed."""
+        team = self.team
+        is_asleep = now >= team.awake_until
+        if team.asks(now, gained, costs):
+            are_free = entry_costs.seconds_awake(count) < BUSY * costs.seconds_awake
+            team.answered(perf_counter(), are_free, costs)
+            return True
+        if is_asleep:
+            entry_costs.wake(count)
+        return is_asleep

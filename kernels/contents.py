@@ -5,6 +5,7 @@ A declaration `indices:i[z]<D` says that indices count from 0 to D - 1; `rows:l[
 of an axis, or the name of a number among the operands, and one may be added to it; without it there is no upper limit.
 """
 
+import functools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -75,12 +76,29 @@ def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, 
 
 
 def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
-    """A function that tells of a call what is wrong with what its operands hold."""
+    """A function that tells of a call what is wrong with what its operands hold.
+
+    Row starts and the indices that they divide, where the first of each is declared so, are looked at by one call.
+    """
+    first = {content.sign: content for content in reversed(declared)}
+    starts, indices = first.get("^"), first.get("<")
+    if starts is None or indices is None or (starts.source, starts.axis, starts.more) != (indices.place, 0, 0):
+        return functools.partial(_first_fault, declared)
+    others = [content for content in declared if content not in (starts, indices)]
+    places, limit = (starts.place, indices.place), indices.limit
 
     def fault(args: Sequence[Any]) -> str:
-        return next(filter(None, (content.fault(args) for content in declared)), "")
+        is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
+        return _first_fault(others if is_right else declared, args)
 
     return fault
+
+
+def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
+    for content in declared:
+        if wrong := content.fault(args):
+            return wrong
+    return ""
 
 
 def range_fault(name: str, indices: np.ndarray, limit: int) -> str:

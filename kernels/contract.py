@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 
 from kernels import aligned, bounds, contents
-from kernels.checks import quick_check
+from kernels.checks import guarded
 from kernels.gpu.calls import checked as gpu_checked
 from kernels.operands import KINDS, KernelError, check_operands
 from kernels.plain import plain
@@ -138,7 +138,7 @@ class Kernel:
     prepare: Callable[..., Callable[[], Any]] | None = None
     why_below: str = ""
     parsed: tuple = field(init=False, repr=False, default=())
-    trusted: Callable | None = field(init=False, repr=False, default=None)
+    _raw: tuple[Callable | None, Callable[[tuple], str]] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         operands = [_parse(text, self.name) for text in self.operands.split()]
@@ -148,15 +148,34 @@ class Kernel:
             declared = contents.contents(operands)
         except ValueError:
             raise KernelError(f"{self.name}: a limit in {self.operands!r} is no axis and no operand.") from None
+        fault = contents.checker(declared)
+        object.__setattr__(self, "_raw", (self.cpu, fault))
         if self.cpu is not None:
-            twins = [_checked(self), _checked(self, contents.checker(declared)) if declared else None]
-            trusted, cpu = (twin and bounds.watched(twin, self.name) for twin in twins)
-            object.__setattr__(self, "trusted", trusted)
-            object.__setattr__(self, "cpu", cpu or trusted)
+            by_name = functools.wraps(self.cpu)(lambda *args: self._checked(*args))
+            object.__setattr__(self, "cpu", by_name)
         if self.prepare is not None:
-            object.__setattr__(self, "prepare", _checked_before(self, contents.checker(declared)))
+            object.__setattr__(self, "prepare", _checked_before(self, fault))
         if self.gpu is not None:
             object.__setattr__(self, "gpu", gpu_checked(self))
+
+    @functools.cached_property
+    def trusted(self) -> Callable | None:
+        """The cpu twin without a check of what operands hold; made when it is asked for, which takes as long as many
+        calls."""
+        raw, _ = self._raw
+        return raw and _behind_checks(self, raw)
+
+    @functools.cached_property
+    def _checked(self) -> Callable:
+        """The cpu twin with all checks."""
+        raw, fault = self._raw
+
+        def with_contents(*args: Any) -> Any:
+            if wrong := fault(args):
+                raise KernelError(f"{self.name}: {wrong}")
+            return raw(*args)
+
+        return _behind_checks(self, functools.wraps(raw)(with_contents))
 
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
@@ -185,27 +204,19 @@ def check_declaration(kernel: Kernel) -> None:
         raise KernelError(f"{kernel.name}: the docstring of {module} lacks {', '.join(missing)}.")
 
 
-def _checked(kernel: Kernel, fault: Callable[[tuple], str] | None = None) -> Callable:
-    """The cpu twin behind a check of its operands; compiled code then sees only writable C-contiguous arrays.
+def _behind_checks(kernel: Kernel, raw: Callable) -> Callable:
+    """`raw` behind a check of the operands of the kernel; compiled code then sees only writable C-contiguous arrays.
 
     Read-only inputs are seen through an alias and non-contiguous ones through a copy, so that each kernel compiles once
-    for each pair of value and index type. A non-contiguous output is written through a copy. `fault` tells what is
-    wrong with what the operands hold.
+    for each pair of value and index type. A non-contiguous output is written through a copy.
     """
-    raw, parsed = kernel.cpu, kernel.parsed
+    parsed = kernel.parsed
     written = tuple(name in kernel.writes for name, _, _ in parsed)
-    is_right = None  # made by the first call, for making it takes as long as many
 
-    @functools.wraps(raw)
-    def call(*args: Any) -> Any:
-        nonlocal is_right
-        is_right = is_right or quick_check(parsed, KINDS)
+    def otherwise(args: tuple) -> Any:
         if len(args) != len(parsed):
             raise KernelError(f"{kernel.name} takes {len(parsed)} arguments ({kernel.operands}), not {len(args)}.")
-        is_plain = is_right(args) or check_operands(kernel, args)
-        if fault is not None and (wrong := fault(args)):
-            raise KernelError(f"{kernel.name}: {wrong}")
-        if is_plain:
+        if check_operands(kernel, args):
             return raw(*args)
         ready = [_plain(arg, writes) for arg, writes in zip(args, written, strict=True)]
         result = raw(*ready)
@@ -214,7 +225,7 @@ def _checked(kernel: Kernel, fault: Callable[[tuple], str] | None = None) -> Cal
                 arg[...] = used
         return result
 
-    return call
+    return bounds.watched(functools.wraps(raw)(guarded(parsed, KINDS, raw, otherwise)), kernel.name)
 
 
 def _checked_before(kernel: Kernel, fault: Callable[[tuple], str]) -> Callable:

@@ -13,7 +13,7 @@ import numpy as np
 
 from kernels.code_cache import inlined
 from kernels.private.of_numba import layer
-from kernels.threads import compiled, ended, equal_cost, is_serial, parts
+from kernels.threads import compiled, equal_cost, share
 from kernels.vector.parts import each_part
 
 COLUMNS = 128
@@ -108,8 +108,9 @@ def suits(segments: np.ndarray, entries: int, width: int, head: int) -> bool:
 def add(segments: np.ndarray, rows: np.ndarray, values: np.ndarray | None, g: np.ndarray, out: np.ndarray) -> None:
     """out[u, 0] = the sum over the entries of column u of values times g[rows, 0], as `csr_t_dense` has it; without
     `values` all are one."""
-    serial = is_serial(WORK * rows.size, timed=True)
-    bounds = np.array((0, segments.size - 1)) if serial else equal_cost(segments, parts(), 0)
+    parts, choices = share(WORK * rows.size, __name__)
+    bounds = np.array((0, segments.size - 1)) if parts == 1 else equal_cost(segments, parts, 0)
     layer()  # code is linked with its functions
     _parts(bounds, segments, rows, values, g.reshape(-1), out.reshape(-1))
-    ended()
+    if choices is not None:
+        choices.ended()

@@ -11,12 +11,11 @@ negative Numba also compiles the case that it counts from the end, and LLVM then
 import importlib.util
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 
 import numba
 import numpy as np
-from numba import prange
 
 from kernels import choice, entry_costs
 from kernels.choosing import Choices
@@ -35,11 +34,12 @@ default and 0.38 to 0.56 ms with this; a call in a process that does nothing els
 LEAST_WORK = 16 * 1024
 """Multiply-adds below which no machine gains by a second thread: 1.5 us, about what entering a region takes."""
 
-CLEARED = 4
-"""Elements that are set to zero in the time of a multiply-add."""
-
 BLOCK = 4096
 """Elements of a block of fixed size: sums added up block by block have the same bits at every thread count."""
+
+PARTS = 4
+"""Parts of a call for each thread: few enough to cost little, and where a layer gives them out one by one, a thread
+that was held up delays little."""
 
 ROW_COST = 4
 """What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
@@ -119,11 +119,10 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ThisThread(threading.local):
-    """What is known of the thread that asks: whether its calls stay on it, None for what pays; its choices, whether the
-    call that it makes is one of them, and how many of its calls were given all threads."""
+    """What is known of the thread that asks: whether its calls stay on it, None for what pays; its choices, and how
+    many of its calls were given all threads."""
 
     is_serial: bool | None = None
-    is_chosen = False
     calls_parallel = 0
 
     def __init__(self) -> None:
@@ -131,6 +130,9 @@ class ThisThread(threading.local):
 
 
 this_thread = ThisThread()
+
+_asked: list[object] = []
+"""One for each `parallel()` that some thread is inside of: only then little work may get all threads."""
 
 
 @contextmanager
@@ -151,12 +153,18 @@ def serial() -> AbstractContextManager[None]:
     return _kept(is_serial=True)
 
 
-def parallel() -> AbstractContextManager[None]:
+@contextmanager
+def parallel() -> Iterator[None]:
     """Give the calls that this thread makes inside the `with` all threads, whether that pays or not.
 
     For code that is to be loaded before it is timed, and for tests.
     """
-    return _kept(is_serial=False)
+    with _kept(is_serial=False):
+        _asked.append(None)
+        try:
+            yield
+        finally:
+            _asked.pop()
 
 
 def get_threads() -> int:
@@ -164,41 +172,51 @@ def get_threads() -> int:
     return 1 if this_thread.is_serial else of_numba.layer().count()
 
 
-def is_serial(work: int, *, within: bool = False, timed: bool = False) -> bool:
+def is_serial(work: int, *, within: bool = False) -> bool:
     """Whether a call of `work` multiply-adds, which is then made, should stay on one thread: see `kernels.choice`.
 
     A multiply-add is one of vector code; what else a call does counts for as many as take its time. `within` tells a
     region that is one of many in a compiled function: its threads are awake, so the work alone decides, and what sums
-    in another order on many threads has the same bits from run to run. `timed` tells that `ended` is called when the
-    call is over, so that it is learned what such calls take.
+    in another order on many threads has the same bits from run to run.
     """
+    if work < LEAST_WORK and not _asked:
+        return True
     own = this_thread
-    own.is_chosen = False
-    if work < LEAST_WORK and own.is_serial is not False:
-        return True
-    if timed and own.is_serial is None and own.choices.stays(work):
-        return True
-    if (count := get_threads()) == 1:
+    count = get_threads()
+    if count == 1:
         return True
     if own.is_serial is None:
-        own.is_chosen = timed
         costs = entry_costs.costs(count)
         if within:
             pays = choice.gain(work * costs.seconds_work, count, costs) > 0
         else:
-            pays = own.choices.threads(work, count, costs, timed) > 1
+            pays = own.choices.once(work, count, costs) > 1
         if not pays:
             return True
     own.calls_parallel += 1
     return False
 
 
-def ended() -> None:
-    """Tell that the call for which `is_serial` was asked is over: what it took is learned, and when the next begins."""
+ALONE: tuple[int, None] = 1, None
+
+
+def share(work: int, maker: Hashable) -> tuple[int, Choices | None]:
+    """(parts to cut a call of `work` multiply-adds into, which is then made; the choices that are to be told when it
+    has `ended`, or None): one part where it stays on one thread, by what such calls of the same `maker` took."""
+    if work < LEAST_WORK and not _asked:
+        return ALONE
     own = this_thread
-    if own.is_chosen:
-        own.is_chosen = False
-        own.choices.ended()
+    choices = own.choices if own.is_serial is None else None
+    call = maker, work
+    if choices is not None and choices.rests(call):
+        return ALONE
+    count = get_threads()
+    if count == 1:
+        return ALONE
+    if choices is not None and choices.begin(call, count, entry_costs.costs(count)) == 1:
+        return 1, choices
+    own.calls_parallel += 1
+    return PARTS * count, choices
 
 
 def may_overlap() -> bool:
@@ -209,7 +227,8 @@ def may_overlap() -> bool:
 def call_parallel(function: Callable, work: int, *args: object) -> None:
     """Call a `compiled_parallel` function, on one thread where `work` is little: the same machine code every time."""
     layer = of_numba.layer()
-    if is_serial(work, timed=True) and (count := layer.count()) > 1:
+    parts, choices = share(work, function)
+    if parts == 1 and (count := layer.count()) > 1:
         layer.set_count(1)
         try:
             function(*args)
@@ -217,7 +236,8 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
             layer.set_count(count)
     else:
         function(*args)
-    ended()
+    if choices is not None:
+        choices.ended()
 
 
 def sum_of(sums: np.ndarray) -> float:
@@ -226,8 +246,8 @@ def sum_of(sums: np.ndarray) -> float:
 
 
 def parts() -> int:
-    """Parts to cut a call into: a few for each thread, so that a thread that was held up delays little."""
-    return 4 * get_threads()
+    """Parts to cut a call into."""
+    return PARTS * get_threads()
 
 
 @compiled
@@ -267,23 +287,6 @@ def equal_count(size: int, count: int) -> np.ndarray:
     bounds = np.empty(count + 1, np.int64)
     _equal_count(size, bounds)
     return bounds
-
-
-def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
-    """Set every element of a C-contiguous array to zero, on all threads where that pays.
-
-    `bounds` int64 are elements where parts begin, and the end, where each part's thread is to have it in its cache.
-    """
-    if is_serial(out.size // CLEARED) and bounds is None:
-        out[...] = 0
-    else:
-        _clear_parts(out.reshape(-1), equal_count(out.size, parts()) if bounds is None else bounds)
-
-
-@compiled_parallel
-def _clear_parts(out, bounds):
-    for part in prange(bounds.size - 1):
-        out[bounds[part] : bounds[part + 1]] = 0
 
 
 def specializations(function: Callable) -> int:

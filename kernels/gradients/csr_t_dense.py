@@ -14,8 +14,7 @@ from kernels import plan, reasons, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_rows
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import head_of, is_far_gradient
 
 
@@ -36,7 +35,7 @@ def _row(lane, u, segments, rows, values, g, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row)
+_rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, values, g, out):
@@ -47,10 +46,9 @@ def cpu(segments, rows, values, g, out):
     if short_columns.suits(segments, rows.size, width, head):
         short_columns.add(segments, rows, values, g, out)
         return
-    bounds = cut_rows(segments, values.size, width)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
-    _rows[shape](bounds, width, segments, rows, values, g, out)
-    ended()
+    columns = out.shape[0]
+    _rows(shape, columns, work_of(rows.size, width, columns), segments, rows, values, g, out)
 
 
 def gpu(segments, rows, values, g, out):

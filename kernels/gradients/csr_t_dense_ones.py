@@ -13,8 +13,7 @@ from kernels import plan, reasons, short_columns
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense_ones
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_rows
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import head_of, is_far_gradient
 
 
@@ -34,7 +33,7 @@ def _row(lane, u, segments, rows, g, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row)
+_rows = RowLoop(_row, starts=0)
 
 
 def cpu(segments, rows, g, out):
@@ -45,10 +44,9 @@ def cpu(segments, rows, g, out):
     if short_columns.suits(segments, rows.size, width, head):
         short_columns.add(segments, rows, None, g, out)
         return
-    bounds = cut_rows(segments, rows.size, width)
     shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
-    _rows[shape](bounds, width, segments, rows, g, out)
-    ended()
+    columns = out.shape[0]
+    _rows(shape, columns, work_of(rows.size, width, columns), segments, rows, g, out)
 
 
 def gpu(segments, rows, g, out):

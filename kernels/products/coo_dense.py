@@ -12,12 +12,13 @@ Source     Definition of the coordinate form; a sort costs 1.4 ns an entry, less
 
 import numpy as np
 
+from kernels.clearing import clear
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import coo_to_csr
 from kernels.plan import index_type
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import clear, compiled
+from kernels.threads import compiled
 from kernels.vector.gather import RowLoop
 from kernels.vector.tiles import LINE
 
@@ -73,7 +74,7 @@ def cpu(row, col, data, x, out):
         csr_dense.cpu(*coo_to_csr.cpu(row, col, data, rows), x, out)
     else:
         clear(out)
-        _entries[width, out.itemsize](np.array((0, row.size)), width, row, col, data, x, out)
+        _entries[width, out.itemsize](1, row.size, width, row, col, data, x, out)
 
 
 def gpu(row, col, data, x, out):

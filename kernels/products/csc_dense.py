@@ -14,11 +14,12 @@ Source     Gustavson 1978, column-wise form; every thread looks at what is its o
 import numpy as np
 
 from kernels import ranges
+from kernels.clearing import clear
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.convert import csr_to_csc
 from kernels.products import csr_dense
 from kernels.registry import register
-from kernels.threads import clear, get_threads, is_serial
+from kernels.threads import get_threads, is_serial
 from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import LINE, cache_bytes
 
@@ -77,7 +78,8 @@ def _add_by_range(edges, places, indices, data, x, out) -> None:
     far = width * x.itemsize >= LINE and out.nbytes >= cache_bytes(2)
     starts, stops = places[:-1].reshape(-1), places[1:].reshape(-1)
     shape = width, x.itemsize, False, far
-    _columns[shape](count * np.arange(more), width, starts, stops, columns.reshape(-1), indices, data, x, out)
+    parts = more - 1
+    _columns[shape](parts, parts * count, width, starts, stops, columns.reshape(-1), indices, data, x, out)
 
 
 def cpu(indptr, indices, data, x, out):
@@ -91,7 +93,7 @@ def cpu(indptr, indices, data, x, out):
             return
     clear(out)
     every = np.arange(columns, dtype=indptr.dtype)
-    _columns[width, x.itemsize](np.array((0, columns)), width, indptr[:-1], indptr[1:], every, indices, data, x, out)
+    _columns[width, x.itemsize](1, columns, width, indptr[:-1], indptr[1:], every, indices, data, x, out)
 
 
 def gpu(indptr, indices, data, x, out):

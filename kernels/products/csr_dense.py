@@ -14,8 +14,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import UNKNOWN, names_of, row_sums
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_rows
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import shape_of
 
 
@@ -36,16 +35,14 @@ def _row(lane, u, indptr, indices, data, x, out):
     lane.blocks(block)
 
 
-_rows = RowLoop(_row)
+_rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
     shape = shape_of(x.shape, x.itemsize)
-    width = shape[0]
-    bounds = cut_rows(indptr, data.size, width)
-    _rows[shape](bounds, width, indptr, indices, data, x, out)
-    ended()
+    rows = out.shape[0]
+    _rows(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
 
 
 CUDA = source(__file__, names_of("csr_dense", is_of_table=True))

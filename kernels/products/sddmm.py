@@ -16,8 +16,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.row_sums import KEPT_BYTES, names_of, tile_of, tiles
 from kernels.gpu.source import NARROW, blocks, c_name, source
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_rows
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
 
@@ -46,17 +45,16 @@ def _row(lane, u, indptr, indices, a, b, out):
     lane.loop(indptr[u], indptr[u + 1], 1, [], entry)
 
 
-_rows = RowLoop(_row)
+_rows = RowLoop(_row, starts=0)
 
 
 def cpu(indptr, indices, a, b, out):
     """On the cores of this machine."""
-    width = a.shape[1]
+    rows, width = a.shape
     if width == 0:
         out[...] = 0
-    bounds = cut_rows(indptr, indices.size, width)
-    _rows[width, a.itemsize, is_far(b.nbytes)](bounds, width, indptr, indices, a, b, out)
-    ended()
+    shape = width, a.itemsize, is_far(b.nbytes)
+    _rows(shape, rows, work_of(indices.size, width, rows), indptr, indices, a, b, out)
 
 
 _PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]

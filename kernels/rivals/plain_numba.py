@@ -21,7 +21,7 @@ from numba import prange
 from kernels.registry import get, register
 from kernels.rules.rule import get_rule
 from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, parts
-from kernels.vector.gather import ROW_WORK, work_of
+from kernels.vector.gather import work_of
 
 
 @compiled
@@ -60,7 +60,7 @@ def _products(indptr, indices, data, x, out, bounds):
 
 def csr_dense(indptr, indices, data, x, out):
     """On the cores of this machine."""
-    work = work_of(data.size, x.shape[1]) + ROW_WORK * out.shape[0]
+    work = work_of(data.size, x.shape[1], out.shape[0])
     call_parallel(_products, work, indptr, indices, data, x, out, equal_cost(indptr, parts()))
 
 
@@ -91,7 +91,7 @@ def adagrad_fused(weights, history, columns, segments, rows, values, g, learning
     rule, kind = get_rule("adagrad"), weights.dtype.type
     settings = tuple(map(kind, (learning_rate, decay, epsilon, rescale, clip)))
     width = g.shape[1]
-    work = work_of(rows.size, width) + ROW_WORK * columns.size + rule.work(columns.size, width)
+    work = work_of(rows.size, width, columns.size) + rule.work(columns.size, width)
     operands = weights, history, columns, segments, rows, values, g
     call_parallel(_steps, work, *operands, settings, equal_cost(segments, parts(), rule.row_cost))
 

@@ -16,8 +16,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.copies import copy_rows, names_of
 from kernels.gpu.source import source
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import is_far
 
@@ -44,9 +43,7 @@ _rows = RowLoop(_row)
 def cpu(values, index, out):
     """On the cores of this machine."""
     rows, width = values.shape
-    bounds = cut_evenly(rows, work_of(rows, width))
-    _rows[width, out.itemsize, is_far(out.nbytes)](bounds, width, values, index, out)
-    ended()
+    _rows((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
 
 
 _CUDA = source(__file__, names_of("scatter"))

@@ -94,8 +94,15 @@ class Rule:
 
     def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
         """(weights and states), (what gives the gradient), (settings) of a call."""
-        first, last = len(self.written), len(args) - len(self.numbers)
-        return args[:first], args[first:last], tuple(map(float, self.settings(*args[last:])))
+        first, last = self._places
+        given = args[last:] if self.settings is _as_given else self.settings(*args[last:])
+        return args[:first], args[first:last], tuple(map(float, given))
+
+    @functools.cached_property
+    def _places(self) -> tuple[int, int]:
+        """Where weights and states end among the arguments of a kernel, and where numbers begin, from the end: there
+        are two at least, rescale and clip."""
+        return len(self.written), -len(self.numbers)
 
 
 # Registration
@@ -112,11 +119,11 @@ def _named(rule: Rule, function: Callable, names: list[str], *bound) -> Callable
     return twin
 
 
-def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable) -> None:
+def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callable, starts: int | None = None) -> None:
     reference, cpu, cost, arguments = (getattr(twins, f"{part}_{kind}") for part in twins.PARTS)
     operands = rule.operands(gradient)
     names = [operand.partition(":")[0] for operand in operands.split()]
-    loop = RowLoop(emit(rule), cut=cut, name=f"{rule.name}_{kind}")
+    loop = RowLoop(emit(rule), cut=cut, starts=starts, per_row=rule.row_cost, name=f"{rule.name}_{kind}")
     register(
         Kernel(
             name=f"{rule.name}_{kind}",
@@ -141,7 +148,7 @@ def register_kernels(rule: Rule) -> None:
     updates.register_source(rule)
     _register(rule, "dense", "gradient:f[D,N]", steps.dense, cut_elements)
     _register(rule, "lazy", "rows:l[U]<!D gradient:f[U,N]", steps.lazy, cut_elements)
-    _register(rule, "fused", BATCH, steps.fused, cut_sums)
+    _register(rule, "fused", BATCH, steps.fused, cut_sums, starts=len(rule.written) + 1)
     if rule.replays:
         _register(rule, "replay", "rows:l[U]<!D since:l[U]<S+1 table:f[S,K]", steps.replay, cut_elements)
 

@@ -11,8 +11,7 @@ import numpy as np
 from kernels import plan
 from kernels.contract import Case, Cost, Sizes
 from kernels.rules import steps
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_evenly, cut_rows
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.tiles import LINE, cache_bytes, head_of, is_far_gradient, is_far_state
 
 if TYPE_CHECKING:
@@ -80,9 +79,8 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
     if not rule.average:
         arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
         rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
-    bounds = cut_evenly(rows, rule.work(rows, width))
-    loop[width, gradient.itemsize](bounds, width, *arrays, gradient, *steps.given(settings))
-    ended()
+    work = rule.work(rows, width)
+    loop((width, gradient.itemsize), rows, work, *arrays, gradient, *steps.given(settings))
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
@@ -95,20 +93,18 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     arrays, (rows, gradient), settings = rule.split(args)
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
-    bounds = cut_evenly(rows.size, rule.work(rows.size, width))
-    loop[width, gradient.itemsize, far](bounds, width, *arrays, rows, gradient, *steps.given(settings))
-    ended()
+    shape, work = (width, gradient.itemsize, far), rule.work(rows.size, width)
+    loop(shape, rows.size, work, *arrays, rows, gradient, *steps.given(settings))
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `columns`."""
     arrays, batch, settings = rule.split(args)
-    columns, segments, rows, _, g = batch
+    columns, _, rows, _, g = batch
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
     shape = shape_of_fused(g.shape, g.itemsize, _bytes_state(rule, arrays), in_a_column)
-    bounds = cut_rows(segments, rows.size, width, rule.work(columns.size, width), rule.row_cost)
-    loop[shape](bounds, width, *arrays, *batch, *steps.given(settings))
-    ended()
+    work = work_of(rows.size, width, columns.size) + rule.work(columns.size, width)
+    loop(shape, columns.size, work, *arrays, *batch, *steps.given(settings))
 
 
 MANY = 8
@@ -130,9 +126,7 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `rows`, each by the steps that it missed."""
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
-    bounds = cut_evenly(rows.size, rule.work(steps_missed, width))
-    loop[width, weights.itemsize](bounds, width, *args)
-    ended()
+    loop((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
 
 
 # Cost

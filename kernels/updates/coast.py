@@ -15,8 +15,7 @@ from kernels import devices, reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
-from kernels.threads import ended
-from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
 
@@ -45,9 +44,7 @@ def cpu(weights, rows, factor):
     """On the cores of this machine."""
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
-    bounds = cut_evenly(rows.size, work_of(rows.size, width))
-    _rows[width, weights.itemsize, far](bounds, width, weights, rows, factor)
-    ended()
+    _rows((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
 
 
 CUDA_GROUPS = (4, 32)

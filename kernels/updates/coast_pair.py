@@ -15,9 +15,8 @@ import numpy as np
 from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
 from kernels.registry import register
-from kernels.threads import ended
 from kernels.updates import coast
-from kernels.vector.gather import RowLoop, cut_evenly, work_of
+from kernels.vector.gather import RowLoop, work_of
 from kernels.vector.lanes import AHEAD
 from kernels.vector.tiles import cut_elements, is_far_state
 
@@ -61,9 +60,7 @@ def cpu(weights, state, rows, matrix):
     check(matrix)
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
-    bounds = cut_evenly(rows.size, work_of(rows.size, 2 * width))
-    _rows[width, weights.itemsize, far](bounds, width, weights, state, rows, matrix)
-    ended()
+    _rows((width, weights.itemsize, far), rows.size, work_of(rows.size, 2 * width), weights, state, rows, matrix)
 
 
 def gpu(weights, state, rows, matrix):

@@ -28,7 +28,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from kernels.formula import Float
-from kernels.private.of_numba import cgutils, on_threads
+from kernels.private.of_numba import cgutils
 from kernels.vector.operands import argument
 from kernels.vector.tiles import Cut, Tile
 from kernels.vector.values import Int, Vectors
@@ -40,10 +40,14 @@ AHEAD = 16
 
 
 class Program(NamedTuple):
-    """What is made into code: a row's work, and how its columns are cut."""
+    """What is made into code: a row's work, how its columns are cut, and how rows are cut into parts: `starts` is the
+    place among the arguments of what tells where entries of rows begin, None where rows cost the same, and `per_row`
+    what a row costs beside its entries, in entries."""
 
     row: Callable
     cut: Cut
+    starts: int | None = None
+    per_row: int = 1
 
     def names(self, count: int) -> list[str]:
         """Names for the arguments of the row's work, numbers where it has none."""
@@ -247,7 +251,7 @@ class Lane:
         return self.float(value)
 
 
-def _operands(lane: Lane, program: Program, kinds: types.BaseTuple, values: ir.Value) -> list:
+def operands_of(lane: Lane, program: Program, kinds: types.BaseTuple, values: ir.Value) -> list:
     """What stands for the arguments of a row's work, which come as a tuple."""
     parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
     return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
@@ -262,38 +266,7 @@ def emit_row(typing_context, name, u, width, arguments):
     def generate(context, builder, signature, values):
         program = programs[name.literal_value]
         lane = Lane(context, builder, program, values[2])
-        program.row(lane, Int(lane, values[1]), *_operands(lane, program, arguments, values[3]))
+        program.row(lane, Int(lane, values[1]), *operands_of(lane, program, arguments, values[3]))
         return context.get_dummy_value()
 
     return types.void(name, types.int64, types.int64, arguments), generate
-
-
-@intrinsic(prefer_literal=True)
-def emit(typing_context, name, bounds, width, arguments):
-    """The code of `programs[name]` for rows of `width` columns, in parts that end at `bounds`, on a thread each.
-
-    `arguments` is the tuple of its other arguments.
-    """
-    if not isinstance(name, types.StringLiteral):
-        return None
-
-    def generate(context, builder, signature, values):
-        program = programs[name.literal_value]
-
-        def write(builder, first, parts, values):
-            lane = Lane(context, builder, program, values[1])
-            starts = argument(lane, bounds, values[0], "bounds")
-            operands = _operands(lane, program, arguments, values[2])
-
-            def part(number, _):
-                row = lambda u, _: program.row(lane, u, *operands)  # noqa: E731
-                lane.loop(starts[number], starts[number + 1], 1, [], row)
-
-            first = Int(lane, first)
-            lane.loop(first, first + Int(lane, parts), 1, [], part)
-
-        ends = context.make_array(bounds)(context, builder, values[1]).nitems
-        on_threads(builder, builder.sub(ends, I64(1)), values[1:], write)
-        return context.get_dummy_value()
-
-    return types.void(name, bounds, types.int64, arguments), generate

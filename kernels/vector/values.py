@@ -37,6 +37,10 @@ class Int:
     def __mul__(self, other: "Int | int") -> "Int":
         return self._binary("mul", other)
 
+    def over(self, other: "Int") -> "Int":
+        """The quotient, rounded down; neither is negative."""
+        return self._binary("sdiv", other)
+
     def rounded_down(self, step: int) -> "Int":
         """The largest multiple of `step`, a power of two, that is not above it; it is not negative."""
         return self._binary("and_", -step)

@@ -67,13 +67,13 @@ PLANTED = {
     ),
     "prange_writes": ("PARTS, 15, x", "PARTS, -17, x", "prange_writes: .*an element at -1, where there are 16."),
     "row_loop": (
-        "PARTS, 16, ROWS, x",
-        "PARTS, 16, ROWS + 4, x",
+        "3, 9, 16, ROWS, x",
+        "3, 9, 16, ROWS + 4, x",
         "row_loop: __main__.row: load of a row of x at 12, where there are 12.",
     ),
     "place_loop": (
-        "np.array([0, 9]), 16, ROWS, x",
-        "np.array([0, 9]), 16, ROWS + 184, x",
+        "1, 9, 16, ROWS, x",
+        "1, 9, 16, ROWS + 184, x",
         "place_loop: __main__.place: store of x at 192, where there are 192.",
     ),
 }  # fmt: skip

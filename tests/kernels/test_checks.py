@@ -1,14 +1,14 @@
 """The quick check of every kernel says yes where the slow one does, and to nothing that the slow one refuses."""
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
 
 import kernels
 from kernels import KernelError
-from kernels.checks import quick_check
+from kernels.checks import guarded
 from kernels.contract import KINDS, check_operands
 from tests.support.cases import CASES
 
@@ -51,12 +51,18 @@ def accepted(kernel: kernels.Kernel, args: tuple) -> bool:
         return False
 
 
+def check_of(kernel: kernels.Kernel) -> Callable[[tuple], bool]:
+    call = guarded(kernel.parsed, KINDS, lambda *args: len(args) == len(kernel.parsed), lambda args: False)
+    return lambda args: call(*args)
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_it_agrees_with_the_slow_check(name: str) -> None:
     kernel = kernels.get(name)
     args = kernel.arguments(CASE)
-    is_right = quick_check(kernel.parsed, KINDS)
+    is_right = check_of(kernel)
     assert is_right(args)
+    assert not is_right(args[1:])
     seen = set()
     for place, (_, kind, _) in enumerate(kernel.parsed):
         if kind == "s":
@@ -71,9 +77,10 @@ def test_it_agrees_with_the_slow_check(name: str) -> None:
 
 
 def test_traceback_shows_the_line_of_the_check() -> None:
-    is_right = quick_check(kernels.get("csr_dense").parsed, KINDS)
-    with pytest.raises(ValueError, match="not enough values") as caught:
-        is_right((1, 2))
-    shown = traceback.format_exception(caught.value)[-2]
+    kernel = kernels.get("csr_dense")
+    call = guarded(kernel.parsed, KINDS, lambda *args: 1 / 0, lambda args: False)
+    with pytest.raises(ZeroDivisionError) as caught:
+        call(*kernel.arguments(CASE))
+    shown = "".join(traceback.format_exception(caught.value))
     assert "<check of indptr indices data x out>" in shown
-    assert "array_0, array_1, array_2, array_3, array_4,  = args" in shown
+    assert "return right(array_0, array_1, array_2, array_3, array_4, )" in shown

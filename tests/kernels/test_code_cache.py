@@ -75,7 +75,7 @@ def _nothing(lane, u, out):
 def test_each_row_loop_has_an_index_of_its_own(folder: Path) -> None:
     loop = RowLoop(_nothing)
     for width in (1, 16):
-        loop[width, 4](np.array((0, 1)), width, np.zeros((1, width), np.float32))
+        loop[width, 4](1, 1, width, np.zeros((1, width), np.float32))
     assert len(list(folder.rglob("*.nbi"))) == 2
 
 

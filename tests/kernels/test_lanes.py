@@ -101,8 +101,8 @@ def test_work_of_a_row_is_written_once_for_one_thread_and_for_many(
         lane.blocks(lambda j, _: out.row(u, j).store(out.row(u, j).load()))
 
     loop, out = RowLoop(row, cut=cut_elements, name="written"), np.arange(90.0).reshape(10, 9)
-    for bounds in ([0, 10], [0, 3, 3, 10], [4, 4]):
-        loop[9, 8](np.array(bounds), 9, out)
+    for parts, rows in ((1, 10), (3, 10), (16, 10), (2, 0)):
+        loop[9, 8](parts, rows, 9, out)
     assert len(written) == len(gather.made[-1].signatures) == 1
     np.testing.assert_array_equal(out, np.arange(90.0).reshape(10, 9))
 

@@ -1,20 +1,17 @@
 """Partitions, how many threads a call gets, the thread count and the choice of the threading layer."""
 
-import ast
 import subprocess
 import sys
-from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import numba
 import numpy as np
 import pytest
 
-import kernels
-from kernels import choice, choosing, threads
+from kernels import choosing, clearing, threads
 from kernels.choice import Costs
 from kernels.choosing import Choices
+from tests.support.clocks import Clock
 
 needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
@@ -76,7 +73,7 @@ def test_threads_without_cores_of_their_own_get_no_call_that_would_wait_for_them
     asked = []
     monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: asked.append(count) or 60e-6)
     assert all(threads.is_serial(3_000_000) for _ in range(9))  # each gains 118 us, and waking costs 100
-    assert asked == [2]
+    assert asked == [2, 2, 2], "ever more seldom"
     assert not threads.is_serial(100_000_000), "10 ms are shared whatever the wait"
 
 
@@ -86,7 +83,8 @@ def test_within_compiled_code_the_work_alone_decides() -> None:
     for _ in range(50):
         assert threads.is_serial(40_000, within=True)
         assert not threads.is_serial(60_000, within=True)
-    assert threads.this_thread.choices.state == choice.ASLEEP
+    assert not threads.this_thread.choices.paces
+    assert threads.this_thread.choices.team.ends < 0
 
 
 @needs_two
@@ -112,13 +110,13 @@ def test_calls_that_were_given_all_threads_are_counted() -> None:
 def test_clear_leaves_nothing(serial: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.this_thread, "is_serial", serial)
     out = np.full((3, 7), np.nan, np.float32)
-    threads.clear(out)
+    clearing.clear(out)
     assert not out.any()
 
 
 def test_clear_takes_the_parts_that_are_given() -> None:
     out = np.full((4, 5), np.nan, np.float32)
-    threads.clear(out, np.array([0, 5, 15]))
+    clearing.clear(out, np.array([0, 5, 15]))
     assert not out[:3].any()
     assert np.isnan(out[3]).all()
 
@@ -200,31 +198,24 @@ def _chosen(environment: dict[str, str]) -> str:
     return child.stdout.strip()
 
 
-def test_what_cuts_its_rows_by_cost_tells_when_its_call_has_ended():
-    """Else calls that take longer than reckoned would seem to have pauses between them."""
-    cutting = {}
-    for path in Path(kernels.__file__).parent.rglob("*.py"):
-        called = Counter(
-            node.func.id
-            for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-        )
-        if cuts := called["cut_rows"] + called["cut_evenly"]:
-            cutting[path.name] = (cuts, called["ended"])
-    assert {"csr_dense.py", "take.py", "twins.py"} <= set(cutting)
-    assert {name: counts for name, counts in cutting.items() if counts[0] != counts[1]} == {}
+@needs_two
+@pytest.mark.usefixtures("known_costs")
+def test_calls_are_timed_from_their_choice_to_their_end(monkeypatch):
+    clock = Clock()
+    monkeypatch.setattr(choosing, "perf_counter", clock)
+    parts, choices = threads.share(10 * threads.LEAST_WORK, "a kernel")
+    assert parts == 1
+    clock.now = 0.5
+    choices.ended()
+    assert threads.this_thread.choices.team.ends == 0.5
+    assert threads.share(threads.LEAST_WORK - 1, "a kernel") == threads.ALONE, "little work is not timed"
 
 
 @needs_two
-def test_the_next_choice_starts_from_where_the_call_before_ended(monkeypatch):
-    clock = iter([1.0, 1.5])
-    monkeypatch.setattr(choosing, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(threads.entry_costs, "costs", lambda count: Costs(1e-6, 1.0, 1e-4, 1e-9))
-    monkeypatch.setattr(threads.this_thread, "choices", Choices())
-    monkeypatch.setattr(threads.this_thread, "is_serial", None)
-    threads.set_threads(2)
-    assert threads.is_serial(10 * threads.LEAST_WORK, timed=True)
-    assert threads.this_thread.choices.state.ends < 1.1
-    threads.ended()
-    assert threads.this_thread.choices.state.ends == 1.5
-    threads.ended()  # of a call that made no choice: no clock is read
+@pytest.mark.usefixtures("known_costs")
+def test_little_work_gets_all_threads_inside_of_parallel_alone() -> None:
+    with threads.parallel():
+        assert threads.share(0, "a kernel") == (2 * threads.PARTS, None)
+        with threads.serial():
+            assert threads.share(10**9, "a kernel") == threads.ALONE
+    assert threads.share(0, "a kernel") == threads.ALONE

@@ -1,0 +1,26 @@
+"""Arrays set to zero on all threads."""
+
+import numpy as np
+from numba import prange
+
+from kernels.threads import compiled_parallel, equal_count, is_serial, parts
+
+CLEARED = 4
+"""Elements that are set to zero in the time of a multiply-add."""
+
+
+def clear(out: np.ndarray, bounds: np.ndarray | None = None) -> None:
+    """Set every element of a C-contiguous array to zero, on all threads where that pays.
+
+    `bounds` int64 are elements where parts begin, and the end, where each part's thread is to have it in its cache.
+    """
+    if is_serial(out.size // CLEARED) and bounds is None:
+        out[...] = 0
+    else:
+        _clear_parts(out.reshape(-1), equal_count(out.size, parts()) if bounds is None else bounds)
+
+
+@compiled_parallel
+def _clear_parts(out, bounds):
+    for part in prange(bounds.size - 1):
+        out[bounds[part] : bounds[part + 1]] = 0
