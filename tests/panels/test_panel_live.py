@@ -76,6 +76,9 @@ def test_nothing_is_drawn_beside_a_trial_that_is_timed_unless_rows_wait_too_long
     assert len(told) == len(TIMED), "the grid of cells is told again for what is new alone"
     write_run(study.folder, rows[:4], stage="compiling")
     panel.step()
+    assert panel.results.chart.stale, "it began long ago, and the clock may run at any moment"
+    write_run(study.folder, rows[:4], stage="compiling", stage_since=1e12)
+    panel.step()
     assert not panel.results.chart.stale
     write_run(study.folder, rows[:5], stage="training")
     panel.step()

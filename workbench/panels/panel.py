@@ -1,6 +1,6 @@
 """The panel: one root widget, made once and kept up to date by two threads.
 
-One reads the run folder and tells how far the sweep is, four times a second. The other draws, which takes longer; so
+One reads the run folder and tells how far the sweep is, ten times a second. The other draws, which takes longer; so
 that a slow chart never delays what Stop did, they hold different locks.
 """
 

@@ -3,11 +3,11 @@
 import threading
 from collections.abc import Callable
 
-SECONDS_BETWEEN = 0.25
+SECONDS_BETWEEN = 0.1
 
 
 class Watcher:
-    """Calls `step` four times a second from `start` to `stop`."""
+    """Calls `step` ten times a second from `start` to `stop`."""
 
     def __init__(self, step: Callable[[], None]) -> None:
         self.step = step

@@ -10,8 +10,10 @@ SECONDS_SILENT = 10.0
 """A run whose file is older than this is dead, whatever it says, unless the process that wrote it is there."""
 SECONDS_TOLD = 2.0
 """A stage that takes longer says how long it takes by now."""
-TIMED = ("preparing data", "measuring", "training")
-"""Stages of a trial whose clock runs, or is about to."""
+BEFORE, TIMED = ("starting", "compiling"), ("preparing data", "measuring", "training")
+"""Stages of a trial before its clock runs, and those in which it runs or is about to."""
+SECONDS_ROOM = 0.4
+"""A stage before the clock is long enough for something short that begins so soon after it did."""
 SECONDS_START = 60.0
 """A run that only starts may be silent for so long: libraries are loaded from a cold disk once."""
 
@@ -78,7 +80,8 @@ class Progress:
     @property
     def is_timed(self) -> bool:
         """Whether a trial's clock runs or is about to: what computes beside it now would be in its times."""
-        return self.alive and self.stage in TIMED
+        is_late = self.stage in BEFORE and time.time() - self.stage_since > SECONDS_ROOM
+        return self.alive and (is_late or self.stage in TIMED)
 
     @property
     def now(self) -> str:
