@@ -22,6 +22,8 @@ from workbench.panels.style import SHEET
 from workbench.panels.watcher import Watcher
 from workbench.sweep import run_folder
 
+SECONDS_BETWEEN = 0.1
+"""Time between two looks, short beside the start of a trial, in which there is time to draw."""
 STILL = "The panel as it was last, for readers without a kernel"
 HINT = "The panel needs a running kernel. Its last state is below."
 
@@ -43,7 +45,10 @@ class Panel:
         self.cells, self._told_of_cells = widgets.HTML(), ()
         self.root = widgets.VBox(self._children())
         self.root.add_class("workbench-lab")
-        self.threads = Watcher(quick("Watching the run", self._look)), Watcher(slow("Drawing", self.paint))
+        self.threads = tuple(
+            Watcher(step, SECONDS_BETWEEN)
+            for step in (quick("Watching the run", self._look), slow("Drawing", self.paint))
+        )
         self._update_still: Callable[[Shown], Any] = lambda _: None
         self._still_of = len(state.rows)
         state.observe(lambda _: self._enable(), names=["progress", "problem", "rows", "stopping", "outdated"])

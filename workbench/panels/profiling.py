@@ -46,10 +46,14 @@ class Profiling(traitlets.HasTraits):
         super().__init__()
         self.state = state
         self._counting: Counting | None = None
+        self._looked_at: dict[str, Any] | None = None
 
     def poll(self) -> None:
         """Follow what changed since the last look: choices, files, the sweep, the process that counts."""
-        asked, may_count = asked_of(self.state.choices), not self.state.alive
+        may_count, is_same = not self.state.alive, self.state.choices is self._looked_at
+        if is_same and not may_count and self._counting is None:  # a look at files costs, and a sweep is at work
+            return
+        asked, self._looked_at = asked_of(self.state.choices), self.state.choices
         if asked != self.asked:
             self.asked = asked
             self._become("waiting" if asked else "")

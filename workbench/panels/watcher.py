@@ -3,14 +3,14 @@
 import threading
 from collections.abc import Callable
 
-SECONDS_BETWEEN = 0.1
+SECONDS_BETWEEN = 0.25
 
 
 class Watcher:
-    """Calls `step` ten times a second from `start` to `stop`."""
+    """Calls `step` again and again from `start` to `stop`, with so many `seconds` between."""
 
-    def __init__(self, step: Callable[[], None]) -> None:
-        self.step = step
+    def __init__(self, step: Callable[[], None], seconds: float = SECONDS_BETWEEN) -> None:
+        self.step, self.seconds = step, seconds
         self._ended = threading.Event()
         self._thread: threading.Thread | None = None
 
@@ -32,5 +32,5 @@ class Watcher:
             self._thread.join(timeout=5)
 
     def _look(self) -> None:
-        while not self._ended.wait(SECONDS_BETWEEN):
+        while not self._ended.wait(self.seconds):
             self.step()

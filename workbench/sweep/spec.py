@@ -126,8 +126,9 @@ class Measure(pydantic.BaseModel):
 class Limits(pydantic.BaseModel):
     """Limits of one trial, and of the whole sweep.
 
-    `bytes_cell` None is 80 % of the memory available when the sweep starts. After `seconds_sweep`, where it is given,
-    no round is begun, and of a race no trial that would end later.
+    `seconds_cell` are those of a trial after its code is compiled. `bytes_cell` None is 80 % of the memory available
+    when the sweep starts. After `seconds_sweep`, where it is given, no round is begun, and of a race no trial that
+    would end later.
     """
 
     model_config = STRICT
