@@ -220,11 +220,12 @@ class LabState(traitlets.HasTraits):
 
         Once a second all is read: a supervisor that died has changed nothing.
         """
-        stamp = self.folder, files.stamps(self.choices), *(file_stamp(self.folder / name) for name in run_folder.TOLD)
+        of_user = files.stamps(self.choices)
+        stamp = self.folder, of_user, *(file_stamp(self.folder / name) for name in run_folder.TOLD)
         if stamp == self._looked_at and monotonic() < self._looked + SECONDS_UNSEEN:
             return
         self._looked_at, self._looked = stamp, monotonic()
-        if files.stamps(self.choices) != self._files:
+        if of_user != self._files:
             self._plan()
         was_alive = self.alive
         self._read_run()
