@@ -34,13 +34,13 @@ SECONDS_START = 3.0
 RESERVE, SECONDS_RESERVE = 0.06, 2.0
 """Share of the budget, and seconds at most, that each stage leaves for what comes after: reading rows, the answer."""
 FIRST_SHARE = 0.6
-"""Of the budget that the race of all may take where a second stage follows."""
+"""Share of the budget that the race of all may take where a second stage follows."""
 SECONDS_TRIAL = 0.6
-"""What a trial of small data takes."""
+"""Seconds of a trial of small data."""
 FIRST_ROUND = 0.5
-"""Of its time that the first round of a race is to take at most: those that may win are to meet again."""
+"""Largest share of a race that its first round takes: those that may win are to meet again."""
 SECONDS_CELL = 10.0
-"""What a trial may take at least, beside compiling."""
+"""Seconds that a trial may take at least, beside compiling."""
 LARGER_BATCH = 4
 """A larger batch has so many times the rows."""
 DENSER = 8.0

@@ -15,7 +15,7 @@ from workbench.analysis.told import MEASURES
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
 
 DIGITS = 2
-"""Of numbers in a verdict: tables have more."""
+"""Significant digits of numbers in a verdict: tables have more."""
 
 
 @dataclass(frozen=True)

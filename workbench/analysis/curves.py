@@ -51,7 +51,7 @@ class End(NamedTuple):
 
 
 Ends = Mapping[int, End]
-"""Those of one contender by repeat."""
+"""Ends of the trainings of one contender, by repeat."""
 
 
 def frame(points: Iterable[Mapping[str, Any]]) -> pd.DataFrame:

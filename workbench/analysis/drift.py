@@ -22,7 +22,7 @@ DRIFT = 0.12
 Medians over the same cells of 52 pairs of runs of one quiet two-core machine, minutes to hours apart: 0.11; most 0.27.
 """
 UNLIKE = 0.05
-"""That by which a cell is slowed down more or less than the fixed work is."""
+"""Share by which a cell slows down more or less than the fixed work beside it."""
 NORMAL = 1.4826
 """Standard deviation of a normal distribution by its median absolute deviation."""
 

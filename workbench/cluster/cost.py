@@ -33,7 +33,7 @@ from workbench.cluster.transport import Transport
 
 MACHINES = tuple(2**power for power in range(9))
 BYTES_ID = 4
-"""Of a row's number on its shard, which holds up to 2**32 rows."""
+"""Bytes of a row's number on its shard, which holds up to 2**32 rows."""
 
 BYTES_PROBE = 2**22
 CALLS_PROBE = 9

@@ -17,7 +17,7 @@ from workbench.sweep import reaching
 from workbench.sweep.places import Place
 
 LINES_TOLD = 12
-"""Of the end of a log, in a message."""
+"""Lines from the end of a log that a message has."""
 
 
 class Lost(NamedTuple):

@@ -20,9 +20,9 @@ from workbench.measure.rounds import DEVIATION, FLOOR, LOOKS, SHARED, Ratio, Rou
 PRIOR = 4.0
 """Degrees of freedom that the usual noise counts as."""
 BEHIND = 2.0
-"""So many standard deviations behind the fastest a contender leaves a race."""
+"""Standard deviations behind the fastest at which a contender leaves a race."""
 FAR = 3.0
-"""So many apart two sides are told apart by fewer rounds than a decision takes."""
+"""Standard deviations apart at which fewer rounds than a decision takes tell two sides apart."""
 
 
 def deviation(contenders: Times) -> float:

@@ -40,7 +40,7 @@ NUMBER = 0.25
 Rounds = Mapping[tuple[Hashable, int], float]
 """Seconds of one contender by (run, round)."""
 Times = Mapping[Hashable, Rounds]
-"""Those of several, by contender."""
+"""Rounds of several contenders, by contender."""
 
 
 class Ratio(NamedTuple):

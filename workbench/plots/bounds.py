@@ -20,7 +20,7 @@ from workbench.plots.phases import PHASES, phases_of
 
 NONE = "not known: steps that are not kernel by kernel on the CPU, other models than X @ W, or a run that measured none"
 HEIGHT = 0.8
-"""Of the bars of a configuration together, of 1."""
+"""Share of a row's height that the bars of a configuration take together."""
 MEANINGS = {
     "stream": "the memory read in order",
     "gather": "rows read in no order",

@@ -17,7 +17,7 @@ ROW = 256
 """Bytes of the rows of the gather roofs."""
 
 FLOPS_A_BYTE = 0.5
-"""Of a product with float32 rows: a multiply and an add for each value of 4 bytes."""
+"""Operations a byte of a product with float32 rows: a multiply and an add for each value of 4 bytes."""
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, task: str | None, width: str) -> str:

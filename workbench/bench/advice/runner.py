@@ -24,9 +24,9 @@ Follow = Callable[[str, Path, float, float], None]
 SWEEP = "sweep"
 """The run folder of the full sweep of a case."""
 ADVISING = ("workbench.advise.advising", "workbench.sweep.supervising")
-"""What advises: a case is measured anew where its code is other code."""
+"""Modules that advise: a case is measured anew where their code has changed."""
 MOST_DISTURBED = 0.25
-"""Of the cells of a full sweep that other programs may have disturbed in all rounds: the fastest may be among them."""
+"""Largest share of cells that may be disturbed in all rounds of a full sweep: the fastest may be among them."""
 
 
 def run(cases: Iterable[Case], results: Path, runs: Path, follow: Follow = wait) -> bool:

@@ -32,7 +32,7 @@ class Batch:
     others: Mapping[str, Any] = field(default_factory=dict)
     is_copy: bool = False
     planned: Callable[[], BatchPlan | None] | None = None
-    """Of a batch that was cut with others: gives the batch plan of `x`, made with theirs, or None (`stretches`)."""
+    """Function that gives the batch plan of `x`, for a batch that was cut and planned with others (`stretches`)."""
 
     def __repr__(self) -> str:
         arrays = {**self.data, **self.labels}.items()

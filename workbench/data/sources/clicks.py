@@ -18,7 +18,7 @@ from workbench.formats.indices import index_dtype
 FEWEST = 10
 """Values of the column that has the fewest."""
 SHIFT = 3.0
-"""That of the popularity of values, as of `power_law`."""
+"""Shift of the ranks by which values are popular, as of `power_law`."""
 HALVINGS = 60
 
 
