@@ -151,6 +151,12 @@ def test_a_message_names_parameters_of_readers_as_options():
     assert exits.text_of(error) == f"It needs {told}"
 
 
+def test_a_folder_that_is_missing_is_named(tmp_path):
+    with pytest.raises(FileNotFoundError) as raised:
+        (tmp_path / "no" / "x.html").write_text("")
+    assert exits.text_of(raised.value).endswith(f"There is no folder {tmp_path / 'no'}; make it first, or name another")
+
+
 def test_train_guesses_the_reader_of_a_file_as_the_other_commands_do(news, monkeypatch):
     trained = []
     monkeypatch.setattr(training, "train", trained.append)

@@ -70,6 +70,8 @@ def test_status_of_one_run_says_what_is_at_work_and_what_to_do_next():
     for text in ("At work: dataset=uniform", "Rows: 3 ok", "Stop it with: workbench stop runs/now"):
         assert text in out
     assert "Its report: workbench report elsewhere/done" in say("status", "elsewhere/done").output
+    add("runs/of two words", state="finished")
+    assert "Its report: workbench report 'runs/of two words'" in say("status", "runs/of two words").output
     add("runs/half", state="stopped")
     assert "Go on with: workbench sweep runs/half/spec.json --run runs/half" in say("status", "runs/half").output
 

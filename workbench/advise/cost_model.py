@@ -23,7 +23,6 @@ from workbench.settings import columns
 from workbench.train import Setup
 
 Row = Mapping[str, Any]
-TERMS = ("fixed", "bytes", "gathered", "operations")
 LINE = columns("line")
 ALIKE = (*LINE, "device", "optimizer", "model", "dtype", "threads", "shuffle", "machine")
 """Columns in which the rows agree that one configuration is fitted on."""

@@ -3,10 +3,12 @@
 Errors a user can mend are one message; what is interrupted says how to go on. Others are defects, with a traceback.
 """
 
+import os
 import re
 import shlex
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -75,11 +77,15 @@ def status_of(error: Exception) -> int | None:
 
 def text_of(error: Exception) -> str:
     """Text of an error: for the system's errors words and file, without the number."""
-    if type(error).__name__ == "DataError":
+    if "DataError" in (kind.__name__ for kind in type(error).__mro__):  # the type itself would import all of data
         return _as_options(str(error))
     if not isinstance(error, OSError) or not error.strerror:
         return str(error)
-    return f"{error.strerror}: {error.filename}" if error.filename else error.strerror
+    if not error.filename:
+        return error.strerror
+    folder = Path(os.fsdecode(error.filename)).parent
+    advice = "" if folder.exists() else f". There is no folder {folder}; make it first, or name another"
+    return f"{error.strerror}: {error.filename}{advice}"
 
 
 def _as_options(text: str) -> str:

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shlex
 import signal
 import time
 from collections.abc import Iterable, Sequence
@@ -103,14 +104,20 @@ def lines(run: Run) -> list[str]:
     at_work = f"At work: {BELOW.join(doing)}" if doing else ""
     now = f"Now: {state.now}" if state.alive and state.stage else ""
     reused = f"{state.reused} trials were done before." if state.reused else ""
-    spec = run.folder / run_folder.SPEC
-    todo = f"Stop it with: workbench stop {run.folder}"
-    if not state.alive:
-        is_done = state.state == "finished"
-        todo = f"Its report: workbench report {run.folder}" if is_done else ""
-        where = f" --cluster {place}" if (place := run_folder.where(run.folder)) else ""
-        todo = todo or f"Go on with: workbench sweep {spec} --run {run.folder}{where}"
+    if state.alive:
+        todo = f"Stop it with: {_command('stop', run.folder)}"
+    elif state.state == "finished":
+        todo = f"Its report: {_command('report', run.folder)}"
+    else:
+        place = run_folder.where(run.folder)
+        where = ("--cluster", place) if place else ()
+        todo = f"Go on with: {_command('sweep', run.folder / run_folder.SPEC, '--run', run.folder, *where)}"
     return [line for line in (state.message, now, at_work, f"Rows: {counts}" if counts else "", reused, todo) if line]
+
+
+def _command(*words: str | Path) -> str:
+    """A command of the workbench as it is typed in a shell."""
+    return shlex.join(["workbench", *map(str, words)])
 
 
 def to_stop(name: str | None, every: bool, root: Path = run_folder.ROOT) -> list[Run]:

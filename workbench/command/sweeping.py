@@ -177,7 +177,8 @@ def start(spec: Spec, size: Size, folder: Path, cluster: str | None) -> None:
     tell_left_out(size)
     if taken_over:
         terminal.console.print(taken_over, style="yellow", highlight=False, markup=False)
-    where = f"Runs in {folder}, also without this terminal. Stop it with: workbench stop {folder}"
+    stopping = shlex.join(["workbench", "stop", str(folder)])
+    where = f"Runs in {folder}, also without this terminal. Stop it with: {stopping}"
     terminal.console.print(where, highlight=False, markup=False, soft_wrap=True)
 
 
@@ -189,5 +190,7 @@ def conclude(folder: Path) -> Progress:
         terminal.conclude(conclusion.of(frame))
         if until := run_folder.read_spec(folder).measure.until:
             terminal.tell_list("Break-evens as they were asked for", refining.told(frame, until))
-    terminal.console.print(f"Its report: workbench report {folder}", highlight=False, markup=False, soft_wrap=True)
+    if rows:
+        report = shlex.join(["workbench", "report", str(folder)])
+        terminal.console.print(f"Its report: {report}", highlight=False, markup=False, soft_wrap=True)
     return run_folder.read(folder)
