@@ -1,16 +1,21 @@
 """The cost model counts the bytes that trainers really move, and says when a second machine pays."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from tests.support import shards as support
+from tests.support import shared_training as of_training
 from workbench.cluster import ShardedStore
-from workbench.cluster.cost import Network, Speeds, Work, measured, pays_from, predict, touched_rows
+from workbench.cluster import speeds as measuring
+from workbench.cluster.cost import Cores, Line, Network, Speeds, Work, pays_from, predict, touched_rows
+from workbench.cluster.trainer import Job
 from workbench.formats import RowSparse
 from workbench.optimizers import Updater
 
 ROWS, FEATURES, WIDTH = 64, 5000, 32
-FAST = Network(latency=0.0, call=0.0, bytes_second=1e12)
+ROWWISE = Line(row=1e-4, touched=0.0)
 
 
 def batch(seed: int) -> list[np.ndarray]:
@@ -50,33 +55,73 @@ def test_slices_touch_fewer_rows_but_more_than_their_share():
 
 
 def test_a_network_without_cost_pays_at_once_and_a_slow_one_never():
-    speeds = Speeds(row=1e-4, update=1e-8)
-    free = predict(work(), speeds, FAST)
+    speeds = Speeds(ROWWISE, ROWWISE)
+    free = predict(work(), speeds, Network())
     assert [step.machines for step in free] == [1, 2, 4, 8, 16, 32, 64]
-    assert free[0].network == free[0].bytes_moved == 0
+    assert free[0].messages == free[0].bytes_moved == 0
     assert pays_from(free) == 2
-    assert pays_from(predict(work(), speeds, Network(latency=1.0, call=0.0, bytes_second=1e12))) is None
+    assert pays_from(predict(work(), speeds, Network(latency=1.0))) is None
+    assert pays_from(predict(work(), speeds, Network(bytes_second=1e3))) is None
 
 
-def test_what_each_call_adds_makes_many_machines_slower_again():
-    steps = predict(work(), Speeds(row=1e-4, update=0.0), Network(latency=1e-4, call=1e-4, bytes_second=1e12))
+def test_what_each_shard_adds_makes_many_machines_slower_again():
+    steps = predict(work(), Speeds(ROWWISE, Line(1e-4, 0.0, shard=1e-4)), Network(latency=1e-4))
     seconds = [step.seconds for step in steps]
     best = seconds.index(min(seconds))
     assert 0 < best < len(seconds) - 1
     assert seconds[best:] == sorted(seconds[best:])
 
 
-def test_a_network_is_measured_by_messages():
-    network = measured(support.network(3, 1))
-    assert network.latency > 0
-    assert network.call >= 0
-    assert 0 < network.bytes_second < float("inf")
+def test_what_is_done_for_messages_and_the_wait_for_the_slowest_are_in_the_time_of_several():
+    """They were left out, and what was measured took twice what was predicted."""
+    packs = Line(row=1e-4, touched=1e-5, fixed=1e-3, shard=2e-3)
+    alone, two, four = predict(work(), Speeds(ROWWISE, packs, spread=0.1), Network(), (1, 2, 4))
+    touched = work().touched
+    assert alone.seconds == pytest.approx(ROWS * 1e-4)
+    wholes = 1e-3 + 32e-4 + 1e-5 * touched[32] + 2e-3, 1e-3 + 16e-4 + 1e-5 * touched[16] + 6e-3
+    assert (two.computing, four.computing) == (pytest.approx(32e-4), pytest.approx(16e-4))
+    assert [step.computing + step.messages for step in (two, four)] == pytest.approx(wholes)
+    assert [step.waiting for step in (alone, two, four)] == pytest.approx(
+        [0.0, 0.0589 * wholes[0], 0.105 * wholes[1]], rel=1e-2
+    )
 
 
-def test_processes_of_one_machine_take_turns_on_its_cores_and_send_messages_alone_too():
-    speeds, network = Speeds(row=1e-4, update=1e-7), Network(latency=1e-4, call=0.0, bytes_second=1e9)
-    apart, here = (predict(work(), speeds, network, (1, 2, 4), cores) for cores in (None, 2))
-    assert (apart[0].network, here[0].computing) == (0.0, apart[0].computing)
-    assert here[0].network > 0
-    assert here[1] == apart[1]
-    assert here[2].seconds == pytest.approx(2 * apart[2].seconds)
+def test_processes_of_one_machine_share_its_cores_and_send_messages_alone_too():
+    speeds = Speeds(ROWWISE, Line(2e-4, 1e-7), spread=0.1)
+    one, two, four = predict(work(), speeds, Network(), (1, 2, 4), Cores(2, beside=1.5))
+    apart = predict(work(), speeds, Network(), (2, 4))
+    assert one.seconds == pytest.approx(speeds.shared.seconds(ROWS, work().touched[ROWS]))
+    assert two.seconds == pytest.approx(1.5 * apart[0].seconds)
+    assert four.seconds == pytest.approx(3 * apart[1].seconds)
+    assert [Cores(4, beside=1.6).factor(count) for count in (1, 2, 4, 8)] == pytest.approx([1.0, 1.2, 1.6, 3.2])
+
+
+def test_speeds_are_of_a_process_alone_and_of_one_with_a_store_whose_shards_it_is(monkeypatch):
+    """Times that follow from the sizes give back the coefficients that they were made of."""
+    touched, asked = {64: 900.0, 32: 600.0, 16: 380.0, 8: 230.0, 4: 130.0}, []
+
+    def steps(hosts, cell, addresses, shards):
+        asked.append((cell.batch_rows, len(addresses), shards))
+        seconds = 1e-3 + 1e-5 * cell.batch_rows + (1e-6 * touched[cell.batch_rows] if shards else 0.0)
+        seconds += 2e-3 * max(shards - 1, 0)
+        return [len(addresses) * np.array([0.9, 1.0, 1.0, 1.0, 1.1]) * seconds] * len(addresses)
+
+    monkeypatch.setattr(measuring, "_at_once", steps)
+    hosts, cell = SimpleNamespace(addresses=lambda: ["one", "two", "three"]), of_training.cell(batch_rows=64, threads=2)
+    found = measuring.measured(hosts, cell, touched)
+    assert [found.alone.fixed, found.alone.row, found.alone.touched] == pytest.approx([1e-3, 1e-5, 0.0], abs=1e-9)
+    assert [found.shared.fixed, found.shared.row, found.shared.touched] == pytest.approx([1e-3, 1e-5, 1e-6], abs=1e-9)
+    assert (found.alone.shard, found.shared.shard) == (0.0, pytest.approx(2e-3))
+    assert 0 < found.spread < 0.1
+    assert {height for height, _, _ in asked} == {64, 32, 16, 8}
+    assert measuring.cores(hosts, cell) == Cores(2, pytest.approx(2.0))
+
+
+def test_steps_are_timed_with_and_without_a_store():
+    job = Job(of_training.cell(rows=400, epochs=1).model_dump(mode="json"), 1)
+    transport = support.network(1, 1)
+    for work in (measuring.alone, measuring.with_store):
+        seconds = work(transport, 0, job, lambda said: None)["seconds"]
+        assert len(seconds) == 18, "27 steps, of which a third is left out"
+        assert min(seconds) > 0
+    assert transport.held[0].step == 27

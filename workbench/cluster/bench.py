@@ -19,21 +19,18 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import scipy.optimize
 
 from workbench import formats, store
-from workbench.cluster import cost, fitting, streaming
+from workbench.cluster import cost, speeds, streaming
 from workbench.cluster.dask_hosts import Hosts
 from workbench.cluster.dask_transport import DaskTransport
 from workbench.cluster.sharded import ShardedStore
-from workbench.cluster.trainer import on_threads
 from workbench.cluster.training import train
 from workbench.formats import RowSparse
 from workbench.kvstore import Drawn
 from workbench.measure import closure, machine
-from workbench.module import BatchEnd
 from workbench.optimizers import Updater
-from workbench.sweep.grid import setup_of, threads_of
+from workbench.sweep.grid import threads_of
 from workbench.sweep.problem import make_problem
 from workbench.sweep.sources import roots_of
 from workbench.sweep.spec import Cell
@@ -92,7 +89,7 @@ def parts_of(what: str, folder: Path) -> Iterator[Part]:
     counts = [count for count in cost.MACHINES if count <= sizes.batch_rows]
     names = [sizes.name_of(count, "predicted") for count in counts]
     names += [sizes.name_of(count, "predicted here") for count in PROCESSES]
-    yield Part(names, lambda: predicted(sizes, network_of(folder)))
+    yield Part(names, functools.partial(_predicted_here, sizes, folder))
     for processes in PROCESSES:
         yield Part([sizes.name_of(processes, "measured")], functools.partial(_measured_step, processes, folder, sizes))
 
@@ -104,12 +101,6 @@ def _name_of_bytes(features: int, sizes: Sizes) -> str:
 def _measured_bytes(features: int, folder: Path, sizes: Sizes) -> Iterator[Columns]:
     with Hosts("local:2", folder / "hosts") as hosts:
         yield bytes_of(hosts, features, sizes)
-
-
-def network_of(folder: Path) -> cost.Network:
-    """The network between two processes of this machine."""
-    with Hosts("local:2", folder / "hosts") as hosts:
-        return cost.measured(DaskTransport(hosts.place(2, 1), hosts.client))
 
 
 def bytes_of(hosts: Hosts, features: int, sizes: Sizes) -> Columns:
@@ -156,52 +147,33 @@ def _step(sizes: Sizes, machines: int, is_measured: bool, cores: int | None) -> 
     return told | {"features": sizes.features, "batch_rows": sizes.batch_rows}
 
 
-def predicted(sizes: Sizes, network: cost.Network) -> Iterator[Columns]:
-    """The time of a step on each number of machines and of processes here, of what one takes without a network."""
+def _predicted_here(sizes: Sizes, folder: Path) -> Iterator[Columns]:
     cell = sizes.cell
-    problem = make_problem(cell)
+    with Hosts(f"local:{max(threads_of(cell), 2)}", folder / "hosts") as hosts:
+        touched = touched_by(sizes)
+        return predicted(sizes, touched, speeds.measured(hosts, cell, touched), speeds.cores(hosts, cell))
+
+
+def touched_by(sizes: Sizes) -> dict[int, float]:
+    """Rows of the table that slices of a batch touch, counted in the first batches."""
+    problem = make_problem(sizes.cell)
     starts = range(0, min(problem.x.shape[0], 4 * sizes.batch_rows) - sizes.batch_rows + 1, sizes.batch_rows)
     columns = [
         np.split(part.indices, part.indptr[1:-1]) for at in starts for part in [problem.x[at : at + sizes.batch_rows]]
     ]
-    touched = cost.touched_rows(columns, sizes.batch_rows)
-    work, speeds = cost.Work(sizes.batch_rows, touched, 4 * WIDTH), speeds_of(cell, touched)
-    cores = threads_of(cell)
+    return cost.touched_rows(columns, sizes.batch_rows)
+
+
+def predicted(sizes: Sizes, touched: Mapping[int, float], known: cost.Speeds, cores: cost.Cores) -> Iterator[Columns]:
+    """The time of a step on each number of machines and of processes here, of what one process takes."""
+    work = cost.Work(sizes.batch_rows, touched, 4 * WIDTH)
     for how, shared in (("predicted", None), ("predicted here", cores)):
-        for step in cost.predict(work, speeds, network, PROCESSES if shared else cost.MACHINES, shared):
-            told = {"seconds_step": step.seconds, "seconds_computing": step.computing, "seconds_network": step.network}
-            told |= {"bytes_moved": step.bytes_moved, "touched": touched[sizes.batch_rows // step.machines]}
-            yield _step(sizes, step.machines, False, shared) | told | {"what": sizes.name_of(step.machines, how)}
-
-
-def speeds_of(cell: Cell, touched: Mapping[int, float]) -> cost.Speeds:
-    """Seconds of a step, a row and a touched row on one thread: least squares of steps of four heights, all >= 0."""
-    problem, heights = make_problem(cell), [rows for rows in touched if rows >= cell.batch_rows // 8]
-    seconds = []
-    with on_threads(1):
-        for height in heights:
-            setup = setup_of(cell.model_copy(update={"batch_rows": height}))
-            feed = fitting.shared(problem, setup, 0, 1)
-            module = fitting.module_of(setup, problem, None, feed)
-            laps = _Laps()
-            module.fit(feed, epochs=1, batch_end=laps.batch_end)
-            steps = np.diff(laps.times)
-            seconds.append(float(np.median(steps[len(steps) // 3 :])))
-    known = np.array([[1.0, height, touched[height]] for height in heights])
-    scale = known.max(axis=0)
-    fixed, by_row, by_touched = scipy.optimize.nnls(known / scale, np.array(seconds))[0] / scale
-    return cost.Speeds(by_row, by_touched, fixed)
-
-
-class _Laps:
-    """End of each step of a training, in seconds."""
-
-    def __init__(self) -> None:
-        self.times = [time.perf_counter()]
-
-    def batch_end(self, event: BatchEnd) -> None:
-        """Note the time."""
-        self.times.append(time.perf_counter())
+        for step in cost.predict(work, known, cost.Network(), PROCESSES if shared else cost.MACHINES, shared):
+            told = {"seconds_step": step.seconds, "seconds_computing": step.computing, "seconds_network": step.messages}
+            told |= {"seconds_waiting": step.waiting, "bytes_moved": step.bytes_moved}
+            told |= {"touched": touched[sizes.batch_rows // step.machines]}
+            settings = _step(sizes, step.machines, False, shared.count if shared else None)
+            yield settings | told | {"what": sizes.name_of(step.machines, how)}
 
 
 def run(parts: Iterable[Part], results: Path) -> Iterator[dict[str, Any]]:

@@ -1,43 +1,40 @@
-"""Cost model of a second machine: the time of a step on 1 to 256 machines, from measurements of one and the network.
+"""Cost model of a second machine: the time of a step on 1 to 256 machines, from what is measured in one process.
 
 A step of R rows on M machines, each of them a trainer with R / M rows and a shard with a part of each table:
 
-    seconds(M) = fixed + row R / M            computing, linear in rows
-               + update touched(R) / M        each shard updates its rows, those of all trainers
-               + 2 (latency + call M)         a pull and a push, each a message to every shard, sent at once
-               + bytes(M) / bandwidth         what a trainer sends and receives for the rows that its slice touches
+    seconds(M) = fixed + row R / M          forward and backward, and what a pull and a push take whatever their size
+               + touched U(R / M)           ids sorted and cut, rows packed, copied, sent, read, summed and updated
+               + shard (M - 1)              messages to one shard more, and as many from one trainer more
+               + waiting(M)                 all wait for the slowest: spread E[largest of M normals] of all above
+               + 2 latency + bytes(M) / bandwidth          what the network adds to messages of one machine to itself
 
-touched(r) is how many rows of the tables r rows of a batch touch, counted in batches. One machine has no network. The
-model leaves out that networks have one speed while one sends and another while all do, and trainers that wait for the
-slowest: what it says does not pay, does not; what it says pays is worth a try.
+U(r) is how many rows of the tables r rows of a batch touch, counted in batches: a shard gets as many from all trainers
+together as a trainer has for all shards. One machine alone has no messages. The coefficients are measured in a process
+that trains and is its own shard, with all messages of a training sent to itself (`workbench.cluster.speeds`). The model
+leaves out that networks have one speed while one sends and another while all do: what it says does not pay, does not;
+what it says pays is worth a try.
 
-Processes of one machine with C cores are predicted to be checked against what is measured: beyond C they take turns, so
-all of a step takes M / C as long, and one alone sends messages, too, to itself.
+Processes of one machine are predicted to be checked against what is measured. They share its C cores: beyond C they
+take turns, so all of a step takes M / C as long, and cores that are all at work are slower than one alone (`beside`).
 
 >>> work = Work(rows=1024, touched={1024: 9000, 512: 6000, 256: 3800}, bytes_row=64)
->>> made = predict(work, Speeds(row=4e-6, update=1e-8), Network(latency=1e-4, call=1e-5, bytes_second=1e9))
+>>> speeds = Speeds(alone=Line(row=4e-6, touched=1e-8), shared=Line(row=4e-6, touched=1e-7))
+>>> made = predict(work, speeds, Network(latency=1e-4, bytes_second=1e9))
 >>> [(step.machines, round(1e3 * step.seconds, 1)) for step in made], pays_from(made)
-([(1, 4.2), (2, 3.1), (4, 1.8)], 2)
+([(1, 4.2), (2, 3.7), (4, 2.1)], 2)
 """
 
+import math
 import statistics
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import final
 
 import numpy as np
 
-from workbench.cluster.messages import Message
-from workbench.cluster.transport import Transport
-
 MACHINES = tuple(2**power for power in range(9))
 BYTES_ID = 4
 """Bytes of a row's number on its shard, which holds up to 2**32 rows."""
-
-BYTES_PROBE = 2**22
-CALLS_PROBE = 9
-SECONDS_PROBE = 10.0
 
 
 @final
@@ -56,38 +53,71 @@ class Work:
 
 @final
 @dataclass(frozen=True)
-class Speeds:
-    """Seconds on one machine: `fixed` a step, `row` a row of a batch, `update` a touched row of the tables."""
+class Line:
+    """Seconds of a step of one process: `fixed`, for a row of its batch, a touched row of the tables, a shard more."""
 
     row: float
-    update: float
+    touched: float
     fixed: float = 0.0
+    shard: float = 0.0
+
+    def seconds(self, rows: float, touched: float, shards: int = 1) -> float:
+        """Seconds of a step of so many rows, which touch so many, with so many shards."""
+        return self.fixed + self.row * rows + self.touched * touched + self.shard * (shards - 1)
+
+
+@final
+@dataclass(frozen=True)
+class Speeds:
+    """Time of a step of one process: `alone`, and `shared`, with a store whose one shard it is itself.
+
+    `spread` is the standard deviation of the time of a step, over that time.
+    """
+
+    alone: Line
+    shared: Line
+    spread: float = 0.0
 
 
 @final
 @dataclass(frozen=True)
 class Network:
-    """Seconds: `latency` of a message and its answer, what each `call` more at once adds; bytes a second."""
+    """Seconds that a network adds to a message and its answer, and bytes a second; by default it adds nothing."""
 
-    latency: float
-    call: float
-    bytes_second: float
+    latency: float = 0.0
+    bytes_second: float = math.inf
+
+
+@final
+@dataclass(frozen=True)
+class Cores:
+    """Cores that processes of one machine share, so many; all at work, each takes `beside` times as long."""
+
+    count: int
+    beside: float = 1.0
+
+    def factor(self, processes: int) -> float:
+        """Ratio of the time that so many processes take to that of one."""
+        if processes <= self.count:
+            return 1 + (self.beside - 1) * (processes - 1) / max(self.count - 1, 1)
+        return self.beside * processes / self.count
 
 
 @final
 @dataclass(frozen=True)
 class Step:
-    """The predicted time of a step, seconds, and its parts."""
+    """The predicted time of a step, seconds, and its parts; `messages` are packed, carried and answered."""
 
     machines: int
     computing: float
-    network: float
+    messages: float
+    waiting: float
     bytes_moved: float
 
     @property
     def seconds(self) -> float:
-        """Seconds of all parts, one after the other."""
-        return self.computing + self.network
+        """Sum of all parts."""
+        return self.computing + self.messages + self.waiting
 
 
 def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int, float]:
@@ -104,9 +134,9 @@ def touched_rows(columns: Iterable[Sequence[np.ndarray]], rows: int) -> dict[int
 
 
 def predict(
-    work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES, cores: int | None = None
+    work: Work, speeds: Speeds, network: Network, machines: Sequence[int] = MACHINES, cores: Cores | None = None
 ) -> list[Step]:
-    """The step on each number of machines, or with `cores` of processes of one machine that has so many.
+    """The step on each number of machines, or with `cores` of processes of the one machine that has these.
 
     Numbers for which it is not known what a slice touches are left out.
     """
@@ -114,39 +144,29 @@ def predict(
     return [_step(work, speeds, network, count, cores) for count in known]
 
 
-def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: int | None) -> Step:
-    computing = speeds.fixed + speeds.row * work.rows / machines
-    computing += speeds.update * work.touched[work.rows] / machines
+def _step(work: Work, speeds: Speeds, network: Network, machines: int, cores: Cores | None) -> Step:
+    rows, touched = work.rows / machines, work.touched[work.rows // machines]
+    alone = speeds.alone.seconds(rows, touched)
     if machines == 1 and cores is None:
-        return Step(1, computing, 0.0, 0.0)
-    turns, moved = max(machines / cores, 1.0) if cores else 1.0, work.bytes_moved(machines)
-    sending = 2 * (network.latency + network.call * machines) + moved / network.bytes_second
-    return Step(machines, turns * computing, turns * sending, moved)
+        return Step(1, alone, 0.0, 0.0, 0.0)
+    whole = speeds.shared.seconds(rows, touched, machines)
+    computing, factor, moved = min(alone, whole), cores.factor(machines) if cores else 1.0, work.bytes_moved(machines)
+    messages = factor * (whole - computing) + 2 * network.latency + moved / network.bytes_second
+    return Step(machines, factor * computing, messages, factor * whole * speeds.spread * slowest(machines), moved)
+
+
+def slowest(machines: int) -> float:
+    """Standard deviations by which the slowest of so many is slower than the mean, where times are normal.
+
+    Blom 1958, Statistical estimates and transformed beta-variables: order statistics to a few percent.
+
+    >>> [round(slowest(machines), 2) for machines in (1, 2, 4, 256)]
+    [0.0, 0.59, 1.05, 2.81]
+    """
+    return statistics.NormalDist().inv_cdf((machines - 0.375) / (machines + 0.25))
 
 
 def pays_from(steps: Sequence[Step]) -> int | None:
     """The least number of machines above 1 on which a step is faster than on one; None where there is none."""
     alone = next(step.seconds for step in steps if step.machines == 1)
     return min((step.machines for step in steps if step.seconds < alone), default=None)
-
-
-def measured(transport: Transport) -> Network:
-    """The network between this process and the shards, by short and long messages; takes some tens of milliseconds."""
-    shards = range(transport.shards)
-    short, long = Message("hello"), Message("hello", {}, [np.zeros(BYTES_PROBE, np.uint8)])
-    one = _seconds(transport, {0: short})
-    several = _seconds(transport, dict.fromkeys(shards, short))
-    carried = max(_seconds(transport, {0: long}) - one, 1e-9)
-    return Network(one, max(several - one, 0.0) / max(len(shards) - 1, 1), BYTES_PROBE / carried)
-
-
-def _seconds(transport: Transport, messages: Mapping[int, Message]) -> float:
-    """The median time of a call."""
-    seconds = []
-    for _ in range(CALLS_PROBE):
-        started = time.perf_counter()
-        if len(transport.call(messages, SECONDS_PROBE)) == len(messages):
-            seconds.append(time.perf_counter() - started)
-    if not seconds:
-        raise TimeoutError(f"No shard answered within {SECONDS_PROBE:g} s.")
-    return statistics.median(seconds)

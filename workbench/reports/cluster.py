@@ -16,6 +16,7 @@ from workbench.reports.texts import written, written_frame
 FILE = "bench-cluster.md"
 CHART = "cluster-steps.svg"
 FIGURE_INCHES = (9.0, 6.0)
+HERE = ("processes here: measured", "predicted", "measured / predicted")
 MET = {True: "met", False: "missed", None: ""}
 
 
@@ -36,7 +37,7 @@ def write(folder: str | Path, command: str = "") -> Path:
         "sentence": _charted(frame, folder),
         "chart": CHART,
         "steps": page.table_of(
-            ("machines", "predicted", "of it messages", "bytes moved", "processes here: measured", "predicted"),
+            ("machines", "predicted", "of it messages", "of it waiting", "bytes moved", *HERE),
             _of_steps(analysis.steps_of(frame)),
         ),
         "rows": page.table_of(
@@ -72,12 +73,21 @@ def _of_steps(steps: analysis.Steps) -> list[list[str]]:
     return [
         [
             str(row["machines"]),
-            *(words.seconds(row[name]) for name in ("seconds_step", "seconds_network")),
+            *(_seconds(row[name]) for name in ("seconds_step", "seconds_network", "seconds_waiting")),
             words.bytes_(row["bytes_moved"]),
-            *(words.seconds(known[row["machines"]]) if row["machines"] in known else "" for known in (measured, here)),
+            *(_seconds(known.get(row["machines"])) for known in (measured, here)),
+            _ratio(measured.get(row["machines"]), here.get(row["machines"])),
         ]
         for row in steps.machines
     ]
+
+
+def _seconds(seconds: float | None) -> str:
+    return "" if seconds is None else words.seconds(seconds)
+
+
+def _ratio(measured: float | None, predicted: float | None) -> str:
+    return "" if measured is None or predicted is None else f"{measured / predicted:.2f}"
 
 
 def _of_rows(row: Row) -> list[str]:

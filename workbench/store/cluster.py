@@ -25,7 +25,8 @@ _TABLE = {
     "measured": """
         seconds_step number median time of a step
         seconds_computing number of it, predicted: forward, backward and update
-        seconds_network number of it, predicted: messages on their way
+        seconds_waiting number of it, predicted: for the slowest of all
+        seconds_network number of it, predicted: messages packed, on their way, and answered
         bytes_moved number bytes of the messages of a trainer in a step, sent and received
         bytes_least number bytes of numbers and values of the rows that it pulls and pushes
         ratio number bytes_moved / bytes_least
