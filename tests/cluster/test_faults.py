@@ -96,6 +96,23 @@ def test_trainers_begin_again_when_those_before_have_written_their_checkpoint(tm
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
 
 
+def test_workers_of_a_scheduler_that_was_started_anew_are_waited_for(tmp_path, undisturbed, monkeypatch):
+    """It has none yet when the training looks, which ended with "No process is left"."""
+    hosts, looks = ThreadHosts(2, [], seed=1, fates=["well"]), []
+
+    def addresses() -> list[str]:
+        looks.append(len(looks))
+        return [one.address for one in hosts.processes] if len(looks) > 3 else []
+
+    monkeypatch.setattr(hosts, "addresses", addresses)
+    trained(hosts, tmp_path, trainers=2, shards=1)
+    assert same_bits(support.saved_state(tmp_path), undisturbed(2))
+    monkeypatch.setattr(hosts, "addresses", list)
+    monkeypatch.setattr(team, "SECONDS_JOIN", 0.01)
+    with pytest.raises(team.TeamError, match=r"No process is left .* none came within 0\.01 s\. Start workers"):
+        trained(hosts, tmp_path / "none", trainers=2, shards=1)
+
+
 def test_a_trainer_that_does_not_end_is_ended_with_its_process(tmp_path, undisturbed, monkeypatch):
     """It would hold up all others for ever, or write a checkpoint while they begin again from the one before."""
     monkeypatch.setattr(team, "SECONDS_SETTLE", 0.0)
@@ -116,6 +133,17 @@ def test_a_trainer_that_does_not_end_is_ended_with_its_process(tmp_path, undistu
     assert held[0] not in hosts.processes
     assert [said["from"] for said in told if "lost" in said] == [0]
     assert same_bits(support.saved_state(tmp_path), undisturbed(2))
+
+
+def test_what_cannot_be_trained_is_told_without_the_log_of_a_process(tmp_path, monkeypatch):
+    """Its end is a traceback, which says nothing to whoever asked for too many trainers."""
+    hosts = ThreadHosts(2, [], seed=1, fates=["well"])
+    monkeypatch.setattr(hosts, "tail", lambda address: "Its log ends with: Traceback")
+    job = Job(support.cell(rows=3, batch_rows=4).model_dump(mode="json"), 4, str(tmp_path), seconds=SECONDS)
+    told = ended(Team(hosts, job, 1).run)
+    assert isinstance(told, team.TeamError)
+    assert str(told).partition(" on process ")[0] in [f"Trainer {number}" for number in range(4)]
+    assert str(told).endswith("failed: DataError: 2 rows cannot be shared by 4 trainers; take fewer of them.")
 
 
 def test_a_checkpoint_whose_files_another_training_removed_is_never_the_newest(tmp_path, undisturbed):

@@ -49,7 +49,7 @@ def test_epochs_a_loss_and_the_quality_are_shown(told):
         "local 2 was ended.",
         "All go on from step 2.",
         "Left out until the next loss: local 2 did not join.",
-        "accuracy 0.5000; 1 processes were lost",
+        "accuracy 0.5000; processes were lost once on the way",
     ):
         assert words in " ".join(shown.split())
     rows = [line.split("│")[1:-1] for line in shown.splitlines() if line.startswith("│")]

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, final
 
 from workbench.cluster import checkpoints, remote
+from workbench.cluster.dask_settings import SECONDS_JOIN
 from workbench.cluster.process import Lost
 from workbench.cluster.trainer import Job
 from workbench.kvstore import StoreError
@@ -111,9 +112,9 @@ class Team:
         with self.lock:
             self.steps, self.told = {}, step
             self.attempt += 1
-        workers = self.processes.addresses()
-        if not workers:
-            raise TeamError("No process is left to train on.")
+        workers = self._workers()
+        if self.is_asked_to_stop.is_set():
+            return []
         run, placed = self.processes.begin(workers, self.shards or len(workers), self.job.trainers)
         try:
             lost = self._placed(placed)
@@ -121,6 +122,16 @@ class Team:
         finally:
             self.processes.remove(run)
             self._settle()
+
+    def _workers(self) -> list[str]:
+        """Processes that are there; where a scheduler was started anew, its workers may take as long as any to join."""
+        end = time.monotonic() + SECONDS_JOIN
+        while not (workers := self.processes.addresses()) and not self.is_asked_to_stop.is_set():
+            if time.monotonic() > end:
+                told = "Start workers, and the same training again: it goes on from its newest checkpoint."
+                raise TeamError(f"No process is left to train on, and none came within {SECONDS_JOIN:g} s. {told}")
+            time.sleep(SECONDS_LOOK)
+        return workers
 
     def _settle(self) -> None:
         """Wait until no trainer of the last attempt is at work: each has answered, or its process is gone.
@@ -204,7 +215,8 @@ class Team:
 
     def _said(self, number: int, address: str, answer: Mapping[str, Any]) -> str:
         where = self.processes.name(address)
-        return f"Trainer {number} on {where} failed: {answer['error']}\n{self.processes.tail(address)}".rstrip()
+        log = "" if answer.get("is_wrong") else self.processes.tail(address)
+        return f"Trainer {number} on {where} failed: {answer['error']}\n{log}".rstrip()
 
     def _hear(self, attempt: int, said: dict[str, Any]) -> None:
         """Take what a trainer told; steps that all have done are told on."""

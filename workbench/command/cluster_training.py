@@ -126,7 +126,9 @@ def conclude(ended: Mapping[str, Any], folder: Path) -> bool:
     if "done" in ended:
         answer = ended["done"]
         qualities = ", ".join(f"{name} {value:.4f}" for name, value in answer.get("qualities", {}).items())
-        console.print(f"held-out {qualities or 'rows: none'}; {answer['losses']} processes were lost on the way")
+        lost = {0: "no process was lost", 1: "processes were lost once"}
+        told = lost.get(answer["losses"], f"processes were lost {answer['losses']} times")
+        console.print(f"held-out {qualities or 'rows: none'}; {told} on the way")
         moved = answer["bytes_moved"] / 2**20
         console.print(f"trainer 0 sent and received {moved:,.1f} MiB; checkpoints and logs: {folder}", markup=False)
         return True
