@@ -92,6 +92,20 @@ def test_time_is_that_of_the_trials_and_of_what_rows_tell():
     assert estimate.seconds_of(size, spec, rows) == pytest.approx((8 * 6.5, 18 * 6.5))
 
 
+def test_trials_of_several_trainers_start_processes_which_takes_longer():
+    """Half of a sweep's trials took ten times what was announced."""
+    several = [{"format": "csr"}, {"format": "csr", "trainers": 2}]
+    spec = validate({"name": "x", "axes": {"density": [0.1], "threads": [2]}, "contenders": several})
+    size, kinds = estimate.size_of(spec), {cell.trainers for cell in estimate.size_of(spec).kinds}
+    each = estimate.seconds_a_trial(spec), estimate.seconds_a_trial(spec, several=True)
+    assert each[1] - each[0] == pytest.approx(estimate.SECONDS_SEVERAL - estimate.SECONDS_OVERHEAD)
+    share = 0.5 if 2 in kinds else 0.0  # without Dask they are left out
+    assert estimate.seconds_of(size, spec)[0] == pytest.approx(size.trials * (each[0] + share * (each[1] - each[0])))
+    rows = [{"trainers": 2, "seconds_overhead": 9.0}, {"trainers": None, "seconds_overhead": 2.0}]
+    told = [estimate.seconds_a_trial(spec, rows, several) - estimate.seconds_a_trial(spec) for several in (False, True)]
+    assert told == pytest.approx([2.0 - estimate.SECONDS_OVERHEAD, 9.0 - estimate.SECONDS_OVERHEAD])
+
+
 def test_the_budget_of_a_sweep_bounds_its_time():
     spec = validate({"name": "x", "axes": {"density": [0.1, 0.2]}, "limits": {"seconds_sweep": 5.0}})
     assert estimate.seconds_of(estimate.size_of(spec), spec) == (5.0, 5.0)

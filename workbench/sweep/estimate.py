@@ -38,6 +38,8 @@ MOST_CELLS = 100_000
 
 SECONDS_OVERHEAD = 1.2
 """Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
+SECONDS_SEVERAL = 6.0
+"""The same of a trial by several trainers, each of which is a process that joins the others."""
 
 
 @dataclass(frozen=True)
@@ -110,14 +112,18 @@ def seconds_of(size: Size, spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -
 
     Epochs take what nobody knows before. The spec's own budget is kept.
     """
-    each, budget = seconds_a_trial(spec, rows), spec.limits.seconds_sweep or math.inf
+    rows, counts = list(rows), Counter(cell.trainers > 1 for cell in size.kinds)
+    known = {several: seconds_a_trial(spec, rows, several) for several in counts}
+    each = sum(count * known[several] for several, count in counts.items()) / len(size.kinds)
+    budget = spec.limits.seconds_sweep or math.inf
     return min(size.trials * each, budget), min(size.trials_most * each, budget)
 
 
-def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = ()) -> float:
-    """Warm-up, timing and overhead; the overhead as it was, where rows tell."""
-    known = sorted(row["seconds_overhead"] for row in rows if row["seconds_overhead"] is not None)
-    overhead = known[len(known) // 2] if known else SECONDS_OVERHEAD
+def seconds_a_trial(spec: Spec, rows: Iterable[Mapping[str, Any]] = (), several: bool = False) -> float:
+    """Warm-up, timing and overhead, of one trainer or of `several`; the overhead as it was, where rows tell."""
+    alike = [row for row in rows if ((row.get("trainers") or 1) > 1) == several]
+    known = sorted(row["seconds_overhead"] for row in alike if row["seconds_overhead"] is not None)
+    overhead = known[len(known) // 2] if known else SECONDS_SEVERAL if several else SECONDS_OVERHEAD
     return overhead + spec.measure.seconds_warmup + spec.measure.seconds_total
 
 
