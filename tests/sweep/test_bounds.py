@@ -81,6 +81,13 @@ def test_bounds_are_asked_for_only_where_they_are_known_and_rounds_decide():
         assert asked.of(other, row_of(cell)) is None
 
 
+def test_rows_of_several_trainers_have_no_bounds_and_end_no_sweep():
+    """Each has a part of a batch, and their rows lack its sizes: the first one ended all agents, or the sweep."""
+    cell = Cell(dataset="uniform", format="csr", update="lazy", trainers=2)
+    row = {"status": "ok", "threads": 2, "batch_rows": 64, "rows_trained": 640, "dtype": "float32"}
+    assert bounds_of(Measure()).of(cell, row) is None
+
+
 def test_a_machine_that_cannot_be_measured_leaves_rows_without_bounds(monkeypatch):
     asked = []
 

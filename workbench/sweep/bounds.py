@@ -1,7 +1,8 @@
 """Bounds of each phase of a step on this machine: those of its kernels.
 
 What the machine allows (`measure.roofs`) is measured once a run, in a process of its own, when the first row asks for
-it. Bounds are known of steps that run kernel by kernel on the CPU, of models whose scores are X @ W and nothing else.
+it. Bounds are known of steps that one process runs kernel by kernel on the CPU, of models whose scores are X @ W and
+nothing else.
 """
 
 import functools
@@ -61,7 +62,8 @@ class Bounds:
 
 def is_known(cell: Cell) -> bool:
     """Whether the cost of each phase of the cell's steps is that of one kernel."""
-    return cell.device == "cpu" and cell.launch == "kernels" and models.get(cell.model).is_product
+    is_one = cell.device == "cpu" and cell.launch == "kernels" and cell.trainers == 1
+    return is_one and models.get(cell.model).is_product
 
 
 def of_row(cell: Cell, row: Mapping[str, Any], on: Roofs) -> list[dict[str, Any]]:
