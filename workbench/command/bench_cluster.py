@@ -11,12 +11,15 @@ from rich.console import Console
 
 from workbench import store
 from workbench.analysis import cluster as analysis
+from workbench.analysis import words
 from workbench.bench import screen
 from workbench.measure import blas
 from workbench.reports import cluster as reports
 from workbench.sweep import run_folder
 
 console = Console()
+PARTS = {"computing": "computing", "network": "messages", "waiting": "waiting"}
+"""Words for the parts of a predicted step, by what their column says."""
 PROGRAM = (sys.executable, "-m", "workbench.cluster.bench")
 
 
@@ -29,7 +32,10 @@ def run(folder: Path, runs: Path, quick: bool, streamed: int | None, command: st
             console.print(told(json.loads(line)), markup=False, highlight=False, soft_wrap=True)
     if process.returncode:
         raise run_folder.RunError(f"The measuring ended with status {process.returncode}; its logs are in {runs}.")
-    screen.console.print(screen.goals_table(analysis.goals(store.CLUSTER.frame(store.CLUSTER.read(folder)))))
+    frame = store.CLUSTER.frame(store.CLUSTER.read(folder))
+    screen.console.print(screen.goals_table(analysis.goals(frame)))
+    for processes, ratio in analysis.steps_of(frame).ratios:
+        typer.echo(f"{words.plural(processes, 'trainer')} here: a step takes {ratio:.2f} x what is predicted")
     typer.echo(f"Page: {reports.write(folder, command)}")
 
 
@@ -41,7 +47,9 @@ def told(row: dict[str, Any]) -> str:
             f"and values of the {row['touched']:,.0f} touched rows; {row['rows_made']:,} rows were made"
         )
     if row["part"] == "step":
-        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms"
+        parts = [(name, row[f"seconds_{part}"]) for part, name in PARTS.items() if row[f"seconds_{part}"] is not None]
+        told = ", ".join(f"{name} {1e3 * seconds:.3g}" for name, seconds in parts)
+        return f"{row['what']}: {1e3 * row['seconds_step']:.3g} ms{f' ({told})' if told else ''}"
     if row["status"] != "ok":
         return f"{row['what']}: {row['reason']}"
     limit, resident = (f"{row[name] / 2**20:,.0f} MiB" for name in ("bytes_limit", "bytes_resident"))
