@@ -38,7 +38,7 @@ MOST_CELLS = 100_000
 
 SECONDS_OVERHEAD = 1.2
 """Start, data, kernels and checks of a trial, where no row tells: measured on two cores."""
-SECONDS_SEVERAL = 6.0
+SECONDS_SEVERAL = 4.0
 """The same of a trial by several trainers, each of which is a process that joins the others."""
 
 
