@@ -99,9 +99,12 @@ def make_look_ahead(programs: Programs) -> Callable:
         if is_far[0] and place + STARTS_AHEAD < order.size:
             prefetch(rows.indptr, np.uint64(order[place + STARTS_AHEAD]))
             row = np.uint64(order[place + ENTRIES_AHEAD])
-            for k in range(rows.indptr[row], rows.indptr[row + np.uint64(1)], LINE_ENTRIES):
-                prefetch(rows.indices, np.uint64(k))
-                prefetch(rows.data, np.uint64(k))
+            stop = np.uint64(rows.indptr[row + np.uint64(1)])
+            for k in range(np.uint64(rows.indptr[row]), stop, np.uint64(LINE_ENTRIES)):
+                prefetch(rows.indices, k)
+                prefetch(rows.data, k)
+            prefetch(rows.indices, stop - np.uint64(1))  # a row seldom begins at a line: it is on one more
+            prefetch(rows.data, stop - np.uint64(1))
             prefetch(rows.targets, row * np.uint64(rows.targets.strides[0] // rows.targets.itemsize))
         if is_far[1] and place + WEIGHTS_AHEAD < order.size:
             row = np.uint64(order[place + WEIGHTS_AHEAD])
