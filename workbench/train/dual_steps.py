@@ -64,8 +64,10 @@ class DualSteps:
         b = self.run.arrays["b"] if self.run.setup.has_intercept else np.zeros(0, self.run.dtype)
         rows = x.indptr, x.indices, x.data, y, counts, self.squares, order
         losses = self.kernel.trusted(*rows, self.run.arrays["w"], self.dual, b, self.square, self.decay)
-        firsts = np.arange(0, order.size, batch_rows)
-        return np.add.reduceat(losses, firsts) / np.diff(firsts, append=order.size)
+        sums = np.add.reduceat(losses, np.arange(0, order.size, batch_rows))
+        sums[:-1] /= batch_rows
+        sums[-1] /= order.size - (sums.size - 1) * batch_rows
+        return sums
 
     # What a saved training has of it
 
