@@ -188,7 +188,7 @@ def test_training_fills_in_what_suits_the_format(format):
         (["train", "--path", "x.txt"], "There is no file x.txt; give the path of a file or folder of data"),
         (["train", "--dataset", "stdlib", "--path", "x.txt"], "The data set stdlib takes no path; leave --path out"),
         (["advise", "stdlib", "--model", "x"], "--model 'x': 'x' is not known; there is: bpr"),
-        (["train", "--dataset", "uniform", "--rows", "999999999999", "--features", "9"], "nable to allocate"),
+        (["train", "--dataset", "uniform", "--rows", "99999999999999", "--features", "9"], "nable to allocate"),
         (["bench", "kernels", "--threads", "9999"], "threads is 9999; this process can use 1 to"),
         (["train", "--format", "dense", "--gradient", "row_sparse"], "No rule computes X.T @ G as row_sparse"),
     ],

@@ -8,7 +8,7 @@ import pytest
 from tests.support import rows as made
 from tests.support.panel_runs import write_run
 from workbench.panels import cells, lab
-from workbench.sweep import grid, progress, run_folder
+from workbench.sweep import grid, run_folder
 from workbench.sweep.spec import dump
 
 
@@ -55,10 +55,9 @@ def test_every_cell_tells_what_came_of_it_with_its_reason_and_reasons_are_listed
     assert shown.count("<li>It takes &lt;1 TB&gt;.</li>") == 1
 
 
-def test_the_cell_at_work_is_marked_while_the_run_is_alive(study, monkeypatch):
+def test_the_cell_at_work_is_marked_while_the_run_is_alive(study):
     state, keys = study
-    monkeypatch.setattr(progress, "_has_ended", lambda pid: False)
-    shown = begun(state, [row(keys[0.01, "csr", False])], pid=1, current_key=keys[0.01, "csr", False])
+    shown = begun(state, [row(keys[0.01, "csr", False])], current_key=keys[0.01, "csr", False])
     assert lines(shown)["1 %"][0] == "✓ 2 ms × 1 ▶ now"
     assert "<details open>" in shown
     over = begun(state, [row(keys[0.01, "csr", False])], state="stopped", current_key=keys[0.01, "csr", False])
