@@ -36,7 +36,7 @@ class Popularity:
     shift: float
 
     def integral(self, t: np.ndarray) -> np.ndarray:
-        """The integral of (t + shift)**-slope, up to a constant."""
+        """The integral of (t + shift)**-slope for each t, up to a constant, float64 in the shape of t."""
         if self.slope == 1:
             return np.log(t + self.shift)
         return (t + self.shift) ** (1 - self.slope) / (1 - self.slope)

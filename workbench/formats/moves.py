@@ -26,13 +26,13 @@ def _ends(row: np.ndarray, rows: int) -> np.ndarray:
 
 
 def coo_to_csr(row: np.ndarray, col: np.ndarray, data: np.ndarray, rows: int) -> tuple[np.ndarray, ...]:
-    """`(indptr, indices, data)`; the order within a row and duplicates are kept."""
+    """`(indptr [rows + 1], indices [nnz], data [nnz])`; the order within a row and duplicates are kept."""
     order = np.argsort(row, kind="stable")
     return _ends(row, rows), col[order], data[order]
 
 
 def csr_to_csc(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, columns: int) -> tuple[np.ndarray, ...]:
-    """`(indptr, indices, data)` by columns."""
+    """`(indptr [columns + 1], indices [nnz], data [nnz])` by columns."""
     return coo_to_csr(indices, _row_of_each(indptr), data, columns)
 
 
@@ -43,7 +43,7 @@ def csr_to_dense(indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, out:
 
 
 def dense_to_csr(dense: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`(indptr, indices, data)` of what is not zero."""
+    """`(indptr [rows + 1], indices [nnz], data [nnz])` of the elements of `dense` [rows, columns] that are not zero."""
     row, col = np.nonzero(dense)
     return _ends(row, len(dense)), col, dense[row, col]
 
@@ -56,7 +56,7 @@ def take_rows(source: np.ndarray, index: np.ndarray, out: np.ndarray) -> None:
 def slice_rows(
     indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, rows: np.ndarray
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """`(indptr, indices, data)` of these rows, in this order."""
+    """`(indptr [R + 1], indices, data)` of these rows, int64 [R], in this order."""
     lengths = np.diff(indptr)[rows]
     ends = np.append(0, np.cumsum(lengths))
     entries = np.repeat(indptr[rows] - ends[:-1], lengths) + np.arange(ends[-1])
@@ -69,7 +69,7 @@ def scatter_rows(values: np.ndarray, index: np.ndarray, out: np.ndarray) -> None
 
 
 def merge_rows(indices: np.ndarray, values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Indices sorted and unique, and the sums of the rows that have the same."""
+    """Indices int64 [U], sorted and unique, and values [U, N], the sums of the rows that have the same."""
     unique, place = np.unique(indices, return_inverse=True)
     sums = np.zeros((len(unique), values.shape[1]), values.dtype)
     np.add.at(sums, place, values)

@@ -104,7 +104,7 @@ def check_indices(indices: np.ndarray, rows: int) -> None:
 
 
 def flat(values: np.ndarray) -> np.ndarray:
-    """Values of any rank as a matrix with a row for each index."""
+    """Values of any rank as a matrix [indices, N] with a row for each index."""
     return values.reshape(len(values), int(np.prod(values.shape[1:], dtype=np.int64)))
 
 
@@ -117,7 +117,7 @@ def rows_of(source: np.ndarray, index: np.ndarray) -> np.ndarray:
 
 
 def spread(values: np.ndarray, index: np.ndarray, rows: int) -> np.ndarray:
-    """A zero array of so many rows in which the rows `index` are `values`."""
+    """A zero array of so many rows in which the rows `index`, int64 [U], are `values` [U, ...]."""
     out = np.zeros((rows, *values.shape[1:]), values.dtype)
     moves.get("scatter_rows", values.dtype)(flat(values), index, flat(out))
     return out

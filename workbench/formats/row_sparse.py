@@ -82,7 +82,7 @@ class RowSparse(Arithmetic):
 
     @classmethod
     def from_dense(cls, dense: np.ndarray) -> Self:
-        """The rows of `dense` that hold anything but zeros (NaN is not zero); a copy. O(size)."""
+        """The rows of `dense` [rows, ...] that hold anything but zeros (NaN is not zero); a copy. O(size)."""
         dense = np.asarray(dense)
         check_values(dense, "The dense array")
         if not dense.ndim:

@@ -27,17 +27,17 @@ def binary_accuracy(scores: np.ndarray, targets: np.ndarray, threshold: float = 
 
 
 def mse(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Mean of the squared errors of all elements. NaN for none."""
+    """Mean of the squared errors of all elements of scores and targets [...]. NaN for none."""
     return mean(of_mse(scores, targets))
 
 
 def mae(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Mean of the absolute errors of all elements. NaN for none."""
+    """Mean of the absolute errors of all elements of scores and targets [...]. NaN for none."""
     return mean(of_mae(scores, targets))
 
 
 def rmse(scores: np.ndarray, targets: np.ndarray) -> float:
-    """Root of the mean squared error. NaN for no elements."""
+    """Root of the mean squared error of scores and targets [...]. NaN for no elements."""
     return root(of_mse(scores, targets))
 
 

@@ -140,7 +140,7 @@ class Around:
 
 
 def rows_of(x: scipy.sparse.csr_array, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """(indptr, indices, values) of these rows, new arrays."""
+    """(indptr, indices, values) of these rows, int [R], as new arrays."""
     slice_rows: Any = kernels.get("slice_rows")
     return slice_rows.trusted(x.indptr, x.indices, x.data, np.asarray(rows, np.int64))
 
@@ -178,7 +178,7 @@ def rounded(length: int, most: int) -> int:
 
 
 def with_empty_rows(indptr: np.ndarray, rows: int) -> np.ndarray:
-    """Row starts of so many rows, those behind the ones that there are empty."""
+    """Row starts int64 [rows + 1] of so many rows, those behind the ones that there are empty."""
     return np.pad(indptr, (0, rows + 1 - len(indptr)), mode="edge")
 
 

@@ -55,7 +55,7 @@ class Pattern:
         return assemble("csr", self.indptr, self.indices, values, self.shape)
 
     def on_rows(self, rows: np.ndarray) -> tuple["Pattern", np.ndarray]:
-        """(the pattern of these rows alone, sorted, which of the places these are int64)."""
+        """(the pattern of these rows alone, sorted, which of the places these are, int64 [z])."""
         starts, lengths = self.indptr[rows].astype(np.int64), np.diff(self.indptr)[rows]
         indptr = np.concatenate([[0], np.cumsum(lengths)])
         places = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
@@ -73,7 +73,7 @@ class Pattern:
 
 
 def of_keys(keys: np.ndarray, shape: tuple[int, int]) -> Pattern:
-    """The pattern of places row * N + column, ascending, none twice."""
+    """The pattern of places row * N + column, int64 [z], ascending, none twice."""
     kind = index_dtype(*shape, keys.size)
     rows, columns = np.divmod(keys, shape[1])
     indptr = np.concatenate([[0], np.cumsum(np.bincount(rows, minlength=shape[0]))]).astype(kind)

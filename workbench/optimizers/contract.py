@@ -62,7 +62,7 @@ class Optimizer:
         return self.rule.average is not None
 
     def new_states(self, weights: np.ndarray) -> list[np.ndarray]:
-        """Zeros of the type of `weights`, one array for each name in `states`."""
+        """Zeros of the type and shape of `weights`, one array for each name in `states`."""
         shape = weights.shape[:1] if self.states_by_row else weights.shape
         return [aligned.zeros(shape, weights.dtype) for _ in self.states]
 

@@ -201,7 +201,7 @@ class Parameter:
                 formats.get("row_sparse").replace(array, {"values": array.values, "indices": indices})
 
     def places(self, weights: np.ndarray | RowSparse, rows: np.ndarray) -> np.ndarray:
-        """Places of rows, all held, in the tables."""
+        """Places in the tables, int64 [U], of rows int64 [U], all held."""
         if self.format == "dense" or rows.size == self.rows:
             return rows
         return np.searchsorted(weights.indices, rows)

@@ -35,7 +35,7 @@ class BlockOrder:
         return max(1, self.buffer_rows // BLOCKS)
 
     def rows_of(self, blocks: np.ndarray) -> np.ndarray:
-        """The numbers of the rows of those blocks, in their order, int64."""
+        """The numbers of the rows of those blocks, int64 [blocks], in their order: int64 [rows]."""
         rows = (blocks[:, None] * self.length + np.arange(self.length)).ravel()
         return rows[rows < self.total]
 

@@ -74,7 +74,7 @@ def _each_of_csr(x: Any, rows: int) -> list[Any]:
 
 
 def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
-    """The rows of those numbers (int64), in that order, any of them again; a copy."""
+    """The rows of those numbers, int64 [R], in that order, any of them again; a copy."""
     if format == "dense":
         return _taken(x, rows)
     if format == "csr":

@@ -179,7 +179,7 @@ class Batches(Feed):
         return Batch(data, labels, np.arange(start, stop), 0, rolled)
 
     def of_rows(self, rows: np.ndarray, pad: int = 0, rolled: int = 0) -> Batch:
-        """The batch of the rows with these numbers, int64, in this order; `pad` and `rolled` as it is to tell them."""
+        """The batch of the rows with these numbers, int64 [R]; `pad` and `rolled` as it is to tell them."""
         data = {name: cut.gathered(format, array, rows) for name, format, array in self.data}
         labels = {name: cut.gathered(format, array, rows) for name, format, array in self.labels}
         return Batch(data, labels, rows, pad, rolled, is_copy=True)
@@ -200,7 +200,7 @@ class _Order:
         return self.drawn[number]
 
     def rows(self, places: np.ndarray) -> np.ndarray:
-        """The rows at those places of the sequence of all epochs."""
+        """The rows, int64 [R], at those places, int64 [R], of the sequence of all epochs."""
         epochs, within = np.divmod(places, self.total)
         if epochs[0] == epochs[-1]:
             return self.of_epoch(int(epochs[0]))[within]

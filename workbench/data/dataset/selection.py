@@ -15,7 +15,7 @@ from workbench.formats.indices import kept_or_widened
 
 
 def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
-    """The rows of those numbers, in that order, and the edges among them. O(entries taken).
+    """The rows of those numbers, int [R], in that order, and the edges among them. O(entries taken).
 
     Of stored rows only some that follow each other can be taken; nothing is read.
     """
@@ -32,7 +32,7 @@ def take(dataset: Dataset, rows: np.ndarray) -> Dataset:
 
 
 def subgraph(graph: scipy.sparse.csr_array, rows: np.ndarray) -> scipy.sparse.csr_array:
-    """The edges among the nodes of those numbers, which are renumbered in that order: graph[rows][:, rows]."""
+    """The edges among the nodes of those numbers, int [n], renumbered in that order: graph[rows][:, rows]."""
     part = graph[rows][:, rows]
     part.sort_indices()
     return part
@@ -87,7 +87,7 @@ def keep_features(dataset: Dataset, k: int) -> Dataset:
 def with_entries(
     x: scipy.sparse.csr_array, mask: np.ndarray, indices: np.ndarray, shape: tuple[int, int]
 ) -> scipy.sparse.csr_array:
-    """The entries of `x` where `mask` is true, with `indices` for its own."""
+    """The entries of `x` where `mask`, bool [nnz], is true, with `indices`, int [nnz], for its own."""
     before = np.concatenate([[0], np.cumsum(mask)])  # int64 [nnz + 1]
     dtype = kept_or_widened(x.indices.dtype, before[-1])
     return assemble("csr", before[x.indptr].astype(dtype), indices[mask].astype(dtype), x.data[mask], shape)

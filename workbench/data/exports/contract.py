@@ -73,5 +73,5 @@ def in_memory(dataset: Dataset) -> Any:
 
 
 def label_names(dataset: Dataset, y: np.ndarray) -> np.ndarray:
-    """Labels as text or numbers: of one class a row its name, else `y` itself."""
+    """Labels as text or numbers: of one class a row its name [rows], else `y` itself."""
     return np.array(dataset.classes)[y] if dataset.kind == "classes" else y

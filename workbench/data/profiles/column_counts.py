@@ -46,7 +46,7 @@ def column_counts(x: scipy.sparse.csr_array) -> np.ndarray:
 
 
 def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) -> tuple[tuple[int, int], ...]:
-    """(rank, rows) of descending counts, at most `POINTS` ranks, equally far apart on a logarithmic axis.
+    """(rank, rows) of descending counts int64 [columns], at most `POINTS` ranks, equally far apart on a log axis.
 
     Ranks count from 1; `last` is included, None for that of the last count.
     """
@@ -57,7 +57,7 @@ def points_by_rank(counts: np.ndarray, first: int = 1, last: int | None = None) 
 
 
 def zipf_line(counts: np.ndarray) -> ZipfLine | None:
-    """Least squares through log(rows) against log(rank) of descending counts; None of one count alone.
+    """Least squares through log(rows) against log(rank) of descending counts int64 [columns]; None for one alone.
 
     Ranks are those of `points_by_rank`, so that each decade weighs alike, from 10 to a quarter of the used columns: the
     most frequent columns are about level (Mandelbrot's shift), and the rare ones fall in steps of whole rows. Of fewer

@@ -14,7 +14,7 @@ class Digest:
         self.parts = {name: hashlib.sha256() for name in ("lengths", "indices", "data", "labels")}
 
     def add(self, x: Any, labels: np.ndarray) -> None:
-        """Add rows and their labels."""
+        """Add rows, csr [R, features], and their labels [R] or [R, N]."""
         texts = "\0".join(map(str, labels.tolist())) + "\0" if labels.dtype.kind in "US" else None
         arrays: dict[str, Any] = {
             "lengths": np.diff(x.indptr).astype("<i8"),

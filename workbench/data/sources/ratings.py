@@ -47,7 +47,7 @@ class Pairs(NamedTuple):
     place: Place
 
     def taken(self, kept: np.ndarray) -> "Pairs":
-        """The pairs of those places, in that order."""
+        """The pairs at those places, int [pairs], in that order."""
         ratings = None if self.ratings is None else self.ratings[kept]
         users, items = self.users[kept], self.items[kept]
         return Pairs(users, items, self.user_ids, self.item_ids, ratings, lambda row: self.place(int(kept[row])))
