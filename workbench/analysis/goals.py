@@ -150,7 +150,7 @@ def _most(what: str, seconds: dict[str, float], wanted: float) -> list[Goal]:
     tell = words.seconds
     if not seconds:
         return [Goal(what, f"≤ {tell(wanted)}", "not measured", None)]
-    worst = max(seconds, key=seconds.get)
+    worst = max(seconds, key=lambda name: seconds[name])
     above = sum(value > wanted for value in seconds.values())
     more = f"; {above} of {len(seconds)} are above" if above else ""
     return [Goal(what, f"≤ {tell(wanted)}", f"{tell(max(seconds[worst], 0.0))} ({worst}){more}", not above)]

@@ -110,8 +110,8 @@ class Batches(Feed):
 
     def settings(self) -> dict[str, int | str | bool]:
         """Settings that the rows of a batch depend on."""
-        shared = {"total": self.total, "rows": self.rows, "last": self.last, "shuffle": self.shuffle}
-        return {**shared, "seed": self.seed} if self.shuffle else shared
+        shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
+        return shared | {"shuffle": self.shuffle} | ({"seed": self.seed} if self.shuffle else {})
 
     def _span(self, number: int) -> tuple[int, int]:
         """First and last place of the epoch in the endless sequence of the rows of all epochs."""
@@ -126,7 +126,7 @@ class Batches(Feed):
         at, count, at_once = first, self.count(number), self.at_once
         order = _Order(self.total, self.seed) if self.shuffle else None
         while at < count:
-            if at_once > 1 and (rows := self._rows_together(number, at, at_once, order)).size:
+            if order is not None and at_once > 1 and (rows := self._rows_together(number, at, at_once, order)).size:
                 stretch = Stretch(self, rows)
                 at += len(stretch)
                 yield from stretch.batches()

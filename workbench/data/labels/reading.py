@@ -83,8 +83,9 @@ def class_numbers(labels: np.ndarray) -> tuple[tuple[str, ...], np.ndarray]:
     distinct, inverse = np.unique(labels, return_inverse=True)
     names = tuple(name_of(label) for label in distinct)
     y = inverse.reshape(-1).astype(np.int64)
-    numbers = [number_named(name) for name in names] if distinct.dtype.kind in "US" else [None]
-    if None in numbers or len(set(numbers)) < len(names):  # sorted as they are, or text
+    named = [number_named(name) for name in names] if distinct.dtype.kind in "US" else []
+    numbers = [number for number in named if number is not None]
+    if len(set(numbers)) < len(names):  # sorted as they are, text, or two names of one number
         return names, y
     order = np.argsort(numbers, kind="stable")
     rank = np.empty(len(order), np.int64)

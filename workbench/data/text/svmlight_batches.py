@@ -105,7 +105,8 @@ class SvmlightBatches(Feed):
 
     def settings(self) -> dict[str, int | str | bool]:
         """Settings that the rows of a batch depend on."""
-        shared = {"total": self.total, "rows": self.rows, "last": self.last, "part": self.part, "parts": self.parts}
+        shared: dict[str, int | str | bool] = {"total": self.total, "rows": self.rows, "last": self.last}
+        shared |= {"part": self.part, "parts": self.parts}
         return shared | ({"seed": self.seed, "buffer_rows": self.buffer_rows} if self.shuffle else {})
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
