@@ -4,6 +4,7 @@
 #pragma once
 #include "cuda.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <vector>
@@ -11,6 +12,7 @@
 namespace emulator {
 
 constexpr int LANES = 32, READERS = 3, MOST_THREADS = 1024;
+constexpr size_t USUAL = 4, SMALLEST = 2;  // bytes of a cell
 
 // Who was there, and when: barriers that the block had passed, and how often the thread had met others by __syncwarp.
 struct Visit {
@@ -18,7 +20,7 @@ struct Visit {
     bool is_there, is_atomic;
 };
 
-// Two bytes: who wrote them last, and the last of those who have read them since.
+// Bytes that are accessed together: who wrote them last, and the last of those who have read them since.
 struct Cell {
     Visit write, reads[READERS];
     unsigned oldest;
@@ -30,24 +32,39 @@ struct Watched {
     uintptr_t start, end;
     int argument;
     Cell* cells;
+    size_t grain;  // bytes of a cell: the smallest access that came
 };
 
 std::vector<Watched> watched;
 Watched* latest;
+// Those of shared memory, which are made once: a block clears what the one before it touched.
+std::vector<Cell> shared_cells;
+size_t shared_touched;
 unsigned barriers_passed;
 // meetings[t][lane]: how far thread t knows that lane of its warp to be.
 unsigned meetings[MOST_THREADS][LANES];
 
 inline void watch(uintptr_t start, uintptr_t end, int argument) {
-    start -= start % 2;
+    start -= start % USUAL;
     for (const Watched& other : watched)
         if (other.start == start) return;  // two arguments in one array
-    watched.push_back({start, end, argument, (Cell*)calloc((end - start + 1) / 2, sizeof(Cell))});
+    watched.push_back({start, end, argument, (Cell*)calloc((end - start) / USUAL + 1, sizeof(Cell)), USUAL});
     latest = nullptr;
 }
 
+// An access comes that is smaller than the cells of an argument: its halves have each what was known of the whole.
+inline void refine(Watched& in) {
+    const size_t count = (in.end - in.start) / USUAL + 1;
+    Cell* const halves = (Cell*)calloc(2 * count, sizeof(Cell));
+    for (size_t half = 0; half < 2 * count; half++) halves[half] = in.cells[half / 2];
+    free(in.cells);
+    in.cells = halves;
+    in.grain = SMALLEST;
+}
+
 inline void forget_all() {
-    for (const Watched& each : watched) free(each.cells);
+    for (const Watched& each : watched)
+        if (each.argument >= 0) free(each.cells);
     watched.clear();
     latest = nullptr;
 }
@@ -56,11 +73,13 @@ inline void forget_all() {
 inline void begin_block(const void* shared, size_t bytes) {
     barriers_passed = 0;
     std::memset(meetings, 0, block_size.x * sizeof(meetings[0]));
-    if (!watched.empty() && watched.back().argument < 0) {
-        free(watched.back().cells);
-        watched.pop_back();
+    if (watched.empty() || watched.back().argument >= 0) {
+        shared_cells.resize(bytes / SMALLEST + 1);
+        watched.push_back({(uintptr_t)shared, (uintptr_t)shared + bytes, -1, shared_cells.data(), SMALLEST});
+        latest = nullptr;
     }
-    watch((uintptr_t)shared, (uintptr_t)shared + bytes, -1);
+    std::fill_n(shared_cells.begin(), std::min(shared_touched, shared_cells.size()), Cell{});
+    shared_touched = 0;
 }
 
 // Lanes of a warp that begins with thread `first` meet by __syncwarp.
@@ -101,12 +120,15 @@ inline bool is_over(const Visit& visit) {
 
 void touch(const void* place, size_t bytes, Access access) {
     const uintptr_t address = (uintptr_t)place;
-    const Watched* in = holder(address);
+    Watched* const in = holder(address);
     if (!in) return;
+    if (bytes < in->grain && in->grain > SMALLEST) refine(*in);
     const unsigned own = thread_index.x;
     const Visit visit{block_index.x, own, barriers_passed, meetings[own][own % LANES], true, access == ATOMIC};
-    for (size_t byte = (address - in->start) / 2 * 2; byte < address + bytes - in->start; byte += 2) {
-        Cell& cell = in->cells[byte / 2];
+    const size_t grain = in->grain, end = address + bytes - in->start;
+    if (in->argument < 0) shared_touched = std::max(shared_touched, end / SMALLEST + 1);
+    for (size_t byte = (address - in->start) / grain * grain; byte < end; byte += grain) {
+        Cell& cell = in->cells[byte / grain];
         if (cell.write.is_there) {
             if (access == READ_ONLY) refuse(access, *in, byte, "wrote", cell.write);
             if (!is_over(cell.write) && !(access == ATOMIC && cell.write.is_atomic))

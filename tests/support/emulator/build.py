@@ -59,7 +59,7 @@ def compiled(text: str, name: str, flags: tuple[str, ...] = TOLD) -> Path:
 @functools.cache
 def runtime() -> ctypes.CDLL:
     """The fibers; loaded before any kernel, which take their symbols from it."""
-    library = ctypes.CDLL(compiled((HERE / "runtime.cpp").read_text(), "runtime", ()), mode=ctypes.RTLD_GLOBAL)
+    library = ctypes.CDLL(compiled((HERE / "runtime.cpp").read_text(), "runtime", ("-O2",)), mode=ctypes.RTLD_GLOBAL)
     pointers = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_char_p, ctypes.c_size_t]
     library.emulator_watch.argtypes = [ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int]
     library.emulator_run.argtypes = [ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint, ctypes.c_uint64, *pointers]
