@@ -18,10 +18,11 @@ os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", "12")
 collect_ignore = ["support"]
 """Helpers: collected as tests, the emulator among them would be there twice."""
 
-LONGEST = ("kernels", "notebooks", "browser", "gpu_emulated", "epochs", "sklearn", "golden", "claims", "plots", "fused")
+LONGEST = ("kernels", "epochs", "gpu_emulated", "sklearn", "notebooks", "browser", "golden", "claims", "plots", "fused")
 """The files of tests that take longest, by what they are about, in the order to start: the last to end ends the run.
 
-The first compiles kernels for the CPU, which sweeps of notebooks then find on disk.
+The first ones compile kernels for the CPU, each its own; what the others need of them they then find on disk. Each
+process of a notebook's or a panel's sweep would compile the same beside them.
 """
 
 MOST_WORKERS = 4
