@@ -56,6 +56,8 @@ $(VENV)/dev: $(BIN)/python $(INPUTS)
 	$(UNCOMPILED) --editable '.[lab,dev]'
 	@touch $@ $(VENV)/core $(VENV)/lab
 
+# Imported here, the frameworks' thousands of files are compiled once: else each worker of the tests compiles them all.
 $(VENV)/peers: $(VENV)/dev
 	$(UNCOMPILED) --editable '.[lab,dev,peers]'
+	$(BIN)/python -c 'from importlib import import_module, util; [import_module(name) for name in ("distributed", "torch", "tensorflow", "keras") if util.find_spec(name)]'
 	@touch $@
