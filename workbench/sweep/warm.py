@@ -3,9 +3,8 @@
 import collections
 import time
 
-from numba.core import event
-
 from kernels import threads
+from kernels.private.of_numba_events import timed_compiling
 from workbench import models
 from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, drawn_for, targets
@@ -20,7 +19,7 @@ def warm_kernels(cell: Cell) -> dict[str, float]:
     seconds_compile, and seconds_compiled, which of it went into code that this machine had not kept.
     """
     start, compiled = time.perf_counter(), list[float]()
-    with event.install_timer("numba:compile", compiled.append):
+    with timed_compiling(compiled.append):
         run_tiny(cell)
         with threads.parallel():  # the same little work goes to all threads
             run_tiny(cell)
