@@ -20,7 +20,7 @@ def a_stage_alone(request):
 def compiles_long(request):
     yield {"stage": "compiling"}
     time.sleep(0.5)
-    yield {"status": "ok", "reason": "compiled", "seconds_compiled": 0.5}
+    yield {"status": "ok", "reason": "compiled", "seconds_compiled": 0.5, "seconds_measured": 0.25}
 
 
 def waits_after_compiling(request):

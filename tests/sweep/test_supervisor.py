@@ -76,6 +76,7 @@ def test_a_trial_is_not_ended_while_it_compiles_and_what_that_took_is_apart(tmp_
     row = supervisor.try_once(Task(Cell(**TINY), "key", 0))
     assert (row["status"], row["reason"]) == ("ok", "compiled")
     assert supervisor.state.seconds_compiled == 0.5
+    assert row["seconds_overhead"] == supervisor.budget._lasted["key"] - 0.25, "what later trials are expected to take"
     waits = runner.Supervisor(spec, tmp_path, work="tests.support.children:waits_after_compiling")
     assert waits.try_once(Task(Cell(**TINY), "key", 0))["reason"] == "It took longer than seconds_cell = 0.2 s."
 

@@ -253,13 +253,13 @@ class Supervisor:
             settings["gpu"] = dataclasses.asdict(devices.probe())  # once for all trials
         row = settings_of(task.cell) | self.row_of_child(task, settings, clock)
         seconds, compiled = time.monotonic() - clock.started, row.pop("seconds_compiled", 0.0)
-        self.budget.lasted(task.key, seconds - compiled)
+        self.budget.lasted(task.key, lasted := seconds - compiled)
         self.state.seconds_compiled += compiled
         own = {"key": task.key, "round": task.round, "run": self.run_name, "experiment": self.spec.name}
         row |= own | {"machine": machine.machine_id(), "time": time.strftime("%Y-%m-%dT%H:%M:%S%z")}
         row |= {"source": grid.source_hash(task.cell), "bounds": self.bounds.of(task.cell, row)}
         if (measured := row.pop("seconds_measured", None)) is not None:
-            row["seconds_overhead"] = seconds - measured
+            row["seconds_overhead"] = lasted - measured
         return store.new_row(**row)
 
     def row_of_child(self, task: Task, settings: dict, clock: TrialClock) -> dict:
