@@ -1,16 +1,14 @@
 """In a real Chromium: notebooks in JupyterLab, with their panels clicked."""
 
-import re
 import shutil
 from pathlib import Path
 
-import nbconvert
-import nbformat
 import pytest
 
 from tests.support import rows as made
 from tests.support.browser import browser, chromium, jupyterlab, open_page
 from tests.support.clocks import SECONDS, Stopwatch, until
+from tests.support.notebook_page import Lab, with_parameters
 from tests.support.panel_runs import write_run
 from workbench.panels import lab
 from workbench.sweep import run_folder
@@ -31,121 +29,9 @@ LONG = {
 """Parameters of a sweep of small trials that goes on until it is stopped."""
 
 
-def with_parameters(text: str, changed: dict[str, str]) -> str:
-    """The notebook's text with other values in its cell of parameters."""
-    for name, value in changed.items():
-        text, count = re.subn(
-            rf'("{name}: \w+ = ).*?(  #)', lambda m, v=value: m[1] + v.replace('"', '\\"') + m[2], text
-        )
-        assert count == 1, name
-    return text
-
-
-COUNTING = "window.pressed = 0; addEventListener('pointerdown', event => window.pressed += event.isTrusted, true)"
 MOST_CLICKS = 6
 CLICK_POINT = """(panel, name) => [...panel.querySelectorAll("circle[onclick]")]
     .find(mark => mark.textContent.startsWith(name)).dispatchEvent(new MouseEvent("click", {bubbles: true}))"""
-
-
-class Lab:
-    """The notebook in a browser, as a user handles it."""
-
-    def __init__(self, page, folder: Path) -> None:
-        self.page, self.folder, self.shots = page, folder, folder / "shots"
-        page.add_init_script(COUNTING)
-        self.shots.mkdir()
-
-    @property
-    def clicks(self) -> int:
-        """How often the user pressed the pointer."""
-        return self.page.evaluate("window.pressed")
-
-    def open(self, address: str, folder: str) -> None:
-        """Open the notebook of a folder, in a workspace of its own: others hold what was opened before."""
-        self.page.goto(address.replace("/lab?", f"/lab/workspaces/{folder}/tree/{folder}/notebook.ipynb?"))
-        self.idle()
-
-    def idle(self) -> None:
-        self.page.get_by_text("Python 3 (ipykernel) | Idle").wait_for()
-
-    def menu(self, menu: str, entry: str) -> None:
-        self.page.get_by_role("menuitem", name=menu, exact=True).click()
-        self.page.get_by_role("menuitem", name=entry).first.click()
-
-    def run_all(self) -> None:
-        self.menu("Run", "Run All Cells")
-        self.found()
-
-    def restart(self) -> None:
-        """Restart the kernel, run all cells, and wait for the new panel in place of the old one."""
-        self.panel.evaluate("panel => panel.dataset.old = 'yes'")
-        self.menu("Kernel", "Restart Kernel and Run All Cells…")
-        self.page.locator(".jp-Dialog .jp-mod-accept").click()
-        self.found()
-
-    def found(self) -> None:
-        self.page.locator(".workbench-lab:not([data-old])").wait_for()
-        self.panel.scroll_into_view_if_needed()
-
-    @property
-    def panel(self):
-        return self.page.locator(".workbench-lab").first
-
-    def click(self, button: str) -> None:
-        self.panel.get_by_role("button", name=button, exact=True).click()
-
-    def press(self, button: str) -> None:
-        """The same by the keyboard."""
-        self.panel.get_by_role("button", name=button, exact=True).focus()
-        self.page.keyboard.press("Enter")
-
-    def exported(self) -> str:
-        """The saved notebook as a page for readers without a kernel: the first one that says that the run is over."""
-        self.page.locator("details", has_text="Stopped.").wait_for(state="attached")
-
-        def saved() -> str:
-            self.page.keyboard.press("Control+s")
-            self.page.wait_for_timeout(500)
-            text = (self.folder / "notebook.ipynb").read_text(encoding="utf-8")
-            return text if "Stopped." in text else ""
-
-        text = until(saved)
-        return nbconvert.HTMLExporter().from_notebook_node(nbformat.reads(text, as_version=4))[0]
-
-    def few_rounds(self) -> None:
-        """Ask, by the keyboard, for too few rounds to decide: such a sweep does not wait for a quiet machine."""
-        self.press("Change what is measured")
-        field = self.panel.get_by_label("Rounds", exact=True)
-        field.fill("3")
-        field.press("Tab")
-
-    def wait(self, status: str) -> None:
-        """Wait for a status."""
-        self.panel.locator(f".wb-{status}").wait_for()
-
-    def chart(self, other_than: str = "") -> str:
-        """The source of the chart's picture, once it is another one."""
-        image = self.panel.locator("img.chart")
-        image.wait_for()
-        return until(lambda: (source := image.get_attribute("src")) != other_than and source)
-
-    def done(self) -> int:
-        """Trials done, as the panel says."""
-        return int(re.search(r"(\d+) of \d+ trials ·", self.panel.inner_text())[1])
-
-    def profile(self, dataset: str, path: Path, shot: str) -> str:
-        """Choose a file of the user's and wait for the charts of its profile; what the panel says then."""
-        self.panel.get_by_label("Data set", exact=True).select_option(dataset)
-        field = self.panel.get_by_label("Your file", exact=True)
-        field.fill(str(path))
-        field.press("Tab")
-        self.panel.locator(".wb-pictures img").nth(1).wait_for()
-        self.panel.scroll_into_view_if_needed()
-        self.shot(shot)
-        return self.panel.inner_text()
-
-    def shot(self, name: str) -> None:
-        self.page.screenshot(path=self.shots / f"{name}.png")
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +74,25 @@ def notebook(opened, address, home, request):
             pass
 
 
-def test_run_live_chart_restart_the_run_is_found_again_stop_and_a_file_is_profiled(notebook):
+def reloaded(page: Lab) -> None:
+    """The sweep goes on while the page is loaded anew, and its panel comes back and follows it."""
+    page.reload()
+    page.wait("running")
+    before = page.done()
+    until(lambda: page.done() > before)
+
+
+def stopped_beside(page: Lab, address: str) -> None:
+    """A second panel of the run, in another kernel, offers no second sweep; what it stops both can resume."""
+    other = page.beside(address)
+    assert other.panel.get_by_role("button", name="Run", exact=True).is_disabled(), "one sweep at a time"
+    other.press("Stop")
+    for panel in (other, page):
+        panel.wait("stopped")
+        panel.panel.get_by_role("button", name="Resume", exact=True).wait_for()
+
+
+def test_run_live_chart_reload_restart_a_second_panel_stop_and_a_file_is_profiled(notebook, address):
     """That a run which was stopped goes on is tested in `tests/sweep`, that it is found in `test_panels.py`."""
     page = notebook(with_parameters(NOTEBOOK.read_text(encoding="utf-8"), LONG))
     run = page.folder / "runs" / lab.NAME
@@ -204,6 +108,7 @@ def test_run_live_chart_restart_the_run_is_found_again_stop_and_a_file_is_profil
     page.shot("2-running")
     pid, rows = run_folder.read(run).pid, len(run_folder.rows(run))
     assert rows > 0
+    reloaded(page)
     page.restart()
     page.wait("running")
     assert run_folder.read(run).pid == pid  # the same supervisor: the restart did not touch it
@@ -211,9 +116,7 @@ def test_run_live_chart_restart_the_run_is_found_again_stop_and_a_file_is_profil
     assert page.chart().startswith("data:image/svg+xml")
     page.shot("3-running-after-restart")
 
-    page.press("Stop")
-    page.wait("stopped")
-    page.panel.get_by_role("button", name="Resume", exact=True).wait_for()
+    stopped_beside(page, address)
     assert page.done() >= rows
     page.shot("4-stopped")
     assert "Stopped." in page.exported()
