@@ -11,6 +11,7 @@ from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, random_case, sorted_case
+from tests.support.thread_counts import TWO_AT_MOST
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
@@ -38,7 +39,7 @@ def hostile(name: str) -> Case:
 
 @pytest.fixture(autouse=True)
 def two_threads(kept_threads):
-    threads.set_threads(2)
+    threads.set_threads(TWO_AT_MOST)
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from kernels.rules.missed import Spans, take_stale
 from kernels.rules.rule import get_rule, register_kernels
 from tests.support import rules_by_hand
 from tests.support.cases import CASES, random_case, sorted_case
+from tests.support.thread_counts import needs_two
 from tests.support.twins import assert_close, copies, get, run, same_bits
 
 RULES = [name.removesuffix("_fused") for name in kernels.names() if "." not in name and name.endswith("_fused")]
@@ -106,6 +107,7 @@ def test_fused_step_is_the_gradient_and_the_lazy_update(rule: str, case: Case) -
     assert_close(case, came, two_steps(rule, case))
 
 
+@needs_two
 @every_rule
 @pytest.mark.usefixtures("many_parts")
 def test_fused_step_has_the_same_bits_on_one_thread_and_on_two(rule: str) -> None:

@@ -3,7 +3,6 @@
 import re
 import sys
 
-import numba
 import numpy as np
 import pytest
 from numba.core.dispatcher import Dispatcher
@@ -12,6 +11,7 @@ import kernels
 from kernels import Case, Kernel, KernelError, Sizes, plan, threads
 from kernels.vector import gather
 from tests.support.cases import CASES, random_case
+from tests.support.thread_counts import TWO_AT_MOST
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, not_finite, run, same_bits, strided
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
@@ -41,7 +41,7 @@ def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.fixture(autouse=True)
 def two_threads(kept_threads):
-    threads.set_threads(min(2, numba.config.NUMBA_NUM_THREADS))
+    threads.set_threads(TWO_AT_MOST)
 
 
 @every_case(NAMES)

@@ -1,15 +1,14 @@
 """Products that add to rows of the result, cut into ranges of those rows: the bits of one thread, whatever the cut."""
 
-import numba
 import numpy as np
 import pytest
 
 import kernels
 from kernels import ranges, threads
 from kernels.products import csc_dense
+from tests.support.thread_counts import needs_two
 
 R, D, ENTRIES = 90, 70, 12
-needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
 

@@ -4,7 +4,6 @@ import subprocess
 import sys
 from itertools import pairwise
 
-import numba
 import numpy as np
 import pytest
 
@@ -12,8 +11,7 @@ from kernels import choosing, clearing, threads
 from kernels.choice import Costs
 from kernels.choosing import Choices
 from tests.support.clocks import Clock
-
-needs_two = pytest.mark.skipif(numba.config.NUMBA_NUM_THREADS < 2, reason="this machine has one core")
+from tests.support.thread_counts import needs_two
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
 

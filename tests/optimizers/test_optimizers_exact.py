@@ -16,6 +16,7 @@ from tests.optimizers.test_optimizers_updater import (
     train,
     weights_of,
 )
+from tests.support.thread_counts import needs_two
 from workbench import optimizers
 from workbench.formats import RowSparse
 from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
@@ -138,6 +139,7 @@ def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
     assert updater.parameters["w"].missed.count <= 8
 
 
+@needs_two
 @every_rule
 def test_same_bits_on_one_thread_and_on_two(name, monkeypatch, kept_threads):
     monkeypatch.setattr(threads.this_thread, "is_serial", False)
