@@ -232,7 +232,7 @@ def test_an_interrupted_sweep_stops_and_says_with_which_command_to_go_on():
     os.kill(process.pid, signal.SIGINT)
     out, told = process.communicate(timeout=SECONDS)
     assert process.returncode == exits.INTERRUPTED
-    assert "Runs in a folder, also without this terminal. Stop it with: workbench stop a folder" in out
+    assert "Runs in a folder, also without this terminal. Stop it with: workbench stop 'a folder'" in out
     assert told == "Stopped. Go on with: workbench sweep x.toml --run 'a folder'\n"
     assert run_folder.read("a folder").state == "stopped"
 
