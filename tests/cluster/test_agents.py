@@ -92,6 +92,7 @@ def test_a_group_is_measured_on_one_machine_and_the_first_comparison_on_every(tm
 def test_rounds_that_were_disturbed_are_not_measured_without_end(tmp_path):
     state, rows = run(tmp_path, agent("a", "is disturbed"), agent("b", "is disturbed"))
     assert state.state == "finished"
+    assert (state.total, state.seconds_left) == (len(rows), 0), "nothing is left to be done"
     assert len(rows) == TRIALS * (len(COMPARISONS) + 1)
 
 

@@ -35,6 +35,8 @@ class Placement:
         self.groups: list[tuple] = []
         self.rows: dict[tuple[int, str], list[Row]] = {}
         self.over: set[int] = set()
+        self.ended: dict[int, Course] = {}
+        """The comparisons that came to their end in this run, as they did: a disturbed round counts as one."""
         self.common: set[str] = set()
         """The machines that have done with the common comparison."""
         self.homes: dict[tuple, str] = {}
@@ -110,7 +112,7 @@ class Placement:
         """Take what is over from the agent: decided, or with all its rounds, also where nothing came of them."""
         held = self.held[agent]
         for place in [place for place, course in held.items() if not course.due()]:
-            del held[place]
+            self.ended[place] = held.pop(place)
             self.over.add(place)
             if not place:
                 self.common.add(self.machines[agent])
@@ -171,7 +173,7 @@ class Placement:
 
     def schedule(self) -> Schedule:
         """All comparisons, each as it stands on the machine that has it: what is due, to be counted."""
-        at_work = {place: course for held in self.held.values() for place, course in held.items()}
+        at_work = self.ended | {place: course for held in self.held.values() for place, course in held.items()}
         places = range(len(self.comparisons))
         courses = [at_work.get(place) or self._course(*self._best(place)).course for place in places]
         return Schedule(courses, self.reused, dropped=self.dropped)
