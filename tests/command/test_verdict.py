@@ -1,11 +1,13 @@
 """The verdict in a terminal: numbers and a table before the words, the winner marked, in the width that there is."""
 
+from dataclasses import replace
+
 import pytest
 from rich.console import Console
 
 from tests.support import rows as maker
 from workbench import store
-from workbench.command import conclusion, verdict
+from workbench.command import conclusion, terminal, verdict
 
 RIVALS = (maker.DENSE, maker.SERIAL, maker.SPARSE)
 
@@ -29,6 +31,20 @@ def test_the_verdict_has_numbers_then_a_table_that_fits_then_words(width, column
     assert sorted(map(said.index, order)) == [*map(said.index, order)]
     assert all(word in said for column in columns for word in column.split())
     assert max(map(len, lines)) <= width
+
+
+def test_what_several_trainers_gain_is_among_the_last_words(monkeypatch):
+    """Only the report said so, of a sweep that was made to ask it."""
+    laws = (maker.DENSE, maker.SPARSE, replace(maker.SPARSE, trainers=2, fixed=3e-3))
+    console = Console(width=200)
+    monkeypatch.setattr(terminal, "console", console)
+    with console.capture() as printed:
+        terminal.conclude(conclusion.of(store.frame(maker.sweep(laws=laws))))
+    said = printed.get()
+    assert "one process is" in said.partition("Devices and trainers")[2].partition("Mind")[0]
+    with console.capture() as printed:
+        terminal.conclude(conclusion.of(store.frame(maker.sweep(RIVALS))))
+    assert "Devices and trainers" not in printed.get()
 
 
 def test_the_verdict_without_rows_is_a_sentence():

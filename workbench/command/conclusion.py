@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pandas as pd
 
-from workbench.analysis import cells
+from workbench.analysis import by_place, cells
 from workbench.analysis.advisor import MEASURES, advise
 from workbench.analysis.breakeven import breakeven
 from workbench.analysis.standings import Headline, Standings, headline_of, standings
@@ -14,7 +14,7 @@ from workbench.analysis.standings import Headline, Standings, headline_of, stand
 @dataclass(frozen=True)
 class Conclusion:
     """A number and a table of each measure, the verdict in words, how sure it is, a sentence for each break-even,
-    warnings, and the report where one was written."""
+    warnings, how devices and trainers compare, and the report where one was written."""
 
     headlines: tuple[Headline, ...]
     standings: tuple[Standings, ...]
@@ -22,6 +22,7 @@ class Conclusion:
     certainty: str
     breakevens: tuple[str, ...]
     warnings: tuple[str, ...]
+    places: tuple[str, ...]
     report: Path | None = None
 
 
@@ -36,5 +37,6 @@ def of(frame: pd.DataFrame, report: Path | None = None) -> Conclusion:
         advice.certainty,
         tuple(even.sentence for each in evens.values() for even in each if even.status != "too_few"),
         advice.warnings,
+        tuple(by_place.sentences(cells.groups(frame))),
         report,
     )

@@ -128,6 +128,7 @@ def conclude(ended: Conclusion) -> None:
     shown = verdict.shown(ended, console, console.width - WIDTH_FRAME)
     console.print(Panel(shown, title="Verdict", title_align="left"))
     tell_list("Break-even densities", ended.breakevens)
+    tell_list("Devices and trainers", ended.places)
     tell_list("Mind", ended.warnings)
     if ended.report is not None:
         console.print(f"\nReport: {ended.report.resolve()}", markup=False, soft_wrap=True)
