@@ -98,7 +98,7 @@ class Hosts:
         is_here = where.startswith("local:")
         refuse_unallocated(where)
         self.certificates = "" if is_here else str(Path(certificates.made(self.folder / "tls").key).parent.resolve())
-        how = {"protocol": "tcp" if is_here else "tls", "host": reached}
+        how = {"protocol": "tcp" if is_here else "tls", "host": f"[{reached}]" if ":" in reached else reached}
         security = security_of(self.certificates)
         self.cluster = LocalCluster(
             n_workers=0, processes=False, dashboard_address=PAGES, silence_logs=50, security=security, **how
