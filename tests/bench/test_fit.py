@@ -62,13 +62,29 @@ def test_a_fit_anew_has_its_own_seconds_and_the_ladder_ends_where_it_is_done():
     [
         ([3, 2, 1, 0.5], 3),  # at the target
         ([3, math.nan, 2], 2),  # lost
-        ([3, 2, *[2.5] * 20], 8),  # no gain for six points and more than half of the time
     ],
 )
 def test_a_training_is_left(values, kept):
     given = iter(values)
     leave = course.Leave(1000.0, target=1.0)
     assert len(list(course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0)))) == kept
+
+
+def test_a_training_that_gains_nothing_is_left_unless_it_is_known_to_reach_the_target():
+    def judged(target):
+        given, leave = iter([3, 2, *[2.5] * 20, 1.0]), course.Leave(1000.0, target=target)
+        points = course.of_steps(itertools.repeat(None), lambda scorer: next(given), leave, ticking(2.0))
+        return len(list(points)), leave.why
+
+    assert judged(None) == (8, "no gain")  # for six points and more than half of the time
+    assert judged(1.0) == (23, "target")
+
+
+def test_early_points_on_the_way_to_a_target_are_judged_each():
+    leave = course.Leave(200.0, target=0.0)
+    found = list(course.of_steps(itertools.repeat(None), lambda scorer: 1.0, leave, ticking()))
+    assert [point.number for point in found[: course.EVERY]] == list(range(1, course.EVERY + 1))
+    assert course.EVERY < len(found) < 100
 
 
 def test_of_a_quality_more_is_better():

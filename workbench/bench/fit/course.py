@@ -21,6 +21,9 @@ APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
 """Seconds of a point by those of the point judged before it, at least: the time to a target is known to this factor.
 
 The second is where there is no target yet, the third of an order, of which judging takes longer."""
+EVERY = 64
+"""First points of a training to a target that are judged each: one that goes up and down on its way is else at the
+target in one round, and past it unseen in the next."""
 LADDER = (1, 2, 3, 4, 6, 8, 11, 15, 20, 27, 36, 50, 70, 100, 140, 200, 300, 400, 600, 800, 1200, 1600, 2400, 3200)
 """Most iterations of a training that is begun anew for each point."""
 SPENT = 2.0
@@ -62,14 +65,17 @@ class Leave:
         """Seconds of a point by those of the point judged before it, at least."""
         if self.larger_is_better:
             return APART_ORDER
-        return APART_TRIED if self.target is None else APART
+        if self.target is None:
+            return APART_TRIED
+        return APART if self.seen >= EVERY else 1.0
 
     def at(self, point: Point) -> bool:
         """Whether this point, the next one, is the last."""
         self.seen += 1
         if self.best is None or self._is_better(point, self.best):
             self.best, self.of_best = point, self.seen
-        is_stale = self.best.seconds < WITHOUT_GAIN * point.seconds and self.seen - self.of_best >= LEAST
+        is_old = self.best.seconds < WITHOUT_GAIN * point.seconds and self.seen - self.of_best >= LEAST
+        is_stale = is_old and self.target is None  # to a target only those go that have come there before
         ends = {
             "target": self.target is not None and is_reached(point.value, self.target, self.larger_is_better),
             "lost": not math.isfinite(point.value),
