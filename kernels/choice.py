@@ -117,10 +117,15 @@ class Pace:
             self.tried, self.is_paid = 1 - self.side, True
             self._calls[self.tried] = 0
         elif self.tried == SHARED and not follows:  # threads would have to be woken for each call
-            self.tried, self.is_paid = None, False
-            self._wait()
+            self.lapse()
             return self.side
         return self.tried
+
+    def lapse(self) -> None:
+        """Give a trial up, for threads sleep or have no cores of their own; the next one comes after twice the time."""
+        self.tried, self.is_paid = None, False
+        self._patience = min(2 * self._patience, MOST_PATIENCE)
+        self._wait()
 
     def took(self, side: int, seconds: float) -> None:
         """Learn what a call on that side took."""
@@ -136,8 +141,11 @@ class Pace:
                 self.side = self._faster()
                 self.is_paid = self.side == SHARED
                 self._settle(PATIENCE if self.side != before else min(2 * self._patience, MOST_PATIENCE))
+        elif (faster := self._faster()) != self.side:
+            self.side = faster
+            self._settle(PATIENCE)
         elif side == self.side:
-            self._check(seconds)
+            self._pass(seconds)
 
     def _learn(self, side: int, taken: float) -> None:
         """The fastest of the first calls; then a quarter of the way to each, but no further than from half to 1.25
@@ -149,15 +157,13 @@ class Pace:
         self.seconds[side] = min(taken, known) if count else taken
         self._calls[side] = count + 1
         if side == ALONE and not self._calls[SHARED]:
-            self.seconds[SHARED] = taken - gain(taken, self._threads, self._costs)
+            known = self.seconds[ALONE]
+            self.seconds[SHARED] = known - gain(known, self._threads, self._costs)
 
-    def _check(self, seconds: float) -> None:
-        """Change the side where figures have crossed; let time pass until the other is tried."""
+    def _pass(self, seconds: float) -> None:
+        """Let time pass until the other side is tried: none where calls take longer than they did."""
         known = self.seconds[self.side]
-        if (faster := self._faster()) != self.side:
-            self.side = faster
-            self._settle(PATIENCE)
-        elif known > DEPARTS * self._settled:
+        if known > DEPARTS * self._settled:
             self._settle(PATIENCE)
             self._left = 0.0
         is_idle = self.side == ALONE and self._calls[ALONE] == TRIAL and known < SHORT
@@ -197,8 +203,8 @@ class Team:
         self.debt = 1
 
     def follows(self, now: float, costs: Costs) -> bool:
-        """Whether a call that is made `now` follows closely on another, and threads are there for it."""
-        return self.saved >= 0 and now < max(self.awake_until, self.ends + costs.seconds_stay)
+        """Whether a call that is made `now` follows closely on another."""
+        return now < max(self.awake_until, self.ends + costs.seconds_stay)
 
     def shares(self, now: float, gained: float, costs: Costs) -> bool:
         """Whether a call that gains so much by threads that are awake is worth a region `now`."""

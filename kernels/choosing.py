@@ -41,14 +41,27 @@ class Choices:
         now, team = perf_counter(), self.team
         side = pace.wanted(team.follows(now, costs))
         if side == SHARED:
-            gained = costs.seconds_asleep if pace.is_paid else pace.gained
-            if not team.shares(now, gained, costs):
-                side = ALONE
-            elif self._woke(now, gained, count, costs):
-                now = perf_counter()
-                side = ALONE if team.saved < 0 else SHARED
+            side = SHARED if self._shares(pace, now, count, costs) else ALONE
+            now = perf_counter()  # threads may have been woken
         self._call = pace, side, now, costs
         return count if side == SHARED else 1
+
+    def _shares(self, pace: Pace, now: float, count: int, costs: Costs) -> bool:
+        """Whether a call of that pace gets its threads, which are awake then; a trial pays a price of debts instead."""
+        team = self.team
+        if pace.is_paid and team.saved < 0:
+            team.saved += costs.seconds_asleep
+            pace.lapse()
+            return False
+        gained = costs.seconds_asleep if pace.is_paid else pace.gained
+        if not team.shares(now, gained, costs):
+            return False
+        self._wake(now, gained, count, costs)
+        if team.saved >= 0:
+            return True
+        if pace.is_paid:
+            pace.lapse()
+        return False
 
     def ended(self) -> None:
         """Learn what the call took that ends now."""
@@ -62,7 +75,8 @@ class Choices:
         seconds = work * costs.seconds_work
         gained = gain(seconds, count, costs)
         is_shared = gained > SECONDS_CHOICE and team.shares(now, gained, costs)
-        if is_shared and self._woke(now, gained, count, costs):
+        if is_shared:
+            self._wake(now, gained, count, costs)
             now, is_shared = perf_counter(), team.saved >= 0
         team.ended(now + seconds - (gained if is_shared else 0.0), SHARED if is_shared else ALONE, costs)
         return count if is_shared else 1
@@ -81,14 +95,11 @@ class Choices:
         self._of_calls[call] = pace
         return pace
 
-    def _woke(self, now: float, gained: float, count: int, costs: Costs) -> bool:
-        """Wake the threads where they sleep, and ask now and then whether they have cores of their own: time passed."""
+    def _wake(self, now: float, gained: float, count: int, costs: Costs) -> None:
+        """Wake the threads where they sleep, and ask now and then whether they have cores of their own."""
         team = self.team
-        is_asleep = now >= team.awake_until
         if team.asks(now, gained, costs):
             are_free = entry_costs.seconds_awake(count) < BUSY * costs.seconds_awake
             team.answered(perf_counter(), are_free, costs)
-            return True
-        if is_asleep:
+        elif now >= team.awake_until:
             entry_costs.wake(count)
-        return is_asleep

@@ -15,7 +15,7 @@ from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.products import csr_dense
 from kernels.registry import register
 from kernels.vector.gather import RowLoop, work_of
-from kernels.vector.tiles import head_of, is_far_gradient
+from kernels.vector.tiles import MANY, shape_of_gradient
 
 
 def reference(segments, rows, values, g, out):
@@ -40,15 +40,12 @@ _rows = RowLoop(_row, starts=0)
 
 def cpu(segments, rows, values, g, out):
     """On the cores of this machine."""
-    width = g.shape[1]
-    bytes_row = g.itemsize * width
-    head = head_of(rows.size, out.shape[0], bytes_row)
-    if short_columns.suits(segments, rows.size, width, head):
+    columns, width = out.shape
+    shape = shape_of_gradient(g.shape, g.itemsize, min(rows.size // max(columns, 1), MANY))
+    if short_columns.suits(segments, rows.size, width, shape[-1]):
         short_columns.add(segments, rows, values, g, out)
         return
-    shape = width, g.itemsize, is_far_gradient(g.nbytes, bytes_row), False, head
-    columns = out.shape[0]
-    _rows(shape, columns, work_of(rows.size, width, columns), segments, rows, values, g, out)
+    _rows.run(shape, columns, work_of(rows.size, width, columns), segments, rows, values, g, out)
 
 
 def gpu(segments, rows, values, g, out):

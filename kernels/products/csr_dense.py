@@ -42,7 +42,7 @@ def cpu(indptr, indices, data, x, out):
     """On the cores of this machine."""
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
-    _rows(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
+    _rows.run(shape, rows, work_of(data.size, shape[0], rows), indptr, indices, data, x, out)
 
 
 CUDA = source(__file__, names_of("csr_dense", is_of_table=True))

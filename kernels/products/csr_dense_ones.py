@@ -41,7 +41,7 @@ def cpu(indptr, indices, x, out):
     """On the cores of this machine."""
     shape = shape_of(x.shape, x.itemsize)
     rows = out.shape[0]
-    _rows(shape, rows, work_of(indices.size, shape[0], rows), indptr, indices, x, out)
+    _rows.run(shape, rows, work_of(indices.size, shape[0], rows), indptr, indices, x, out)
 
 
 _CUDA = source(__file__, names_of("csr_dense_ones", is_of_table=True))

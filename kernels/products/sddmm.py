@@ -54,7 +54,7 @@ def cpu(indptr, indices, a, b, out):
     if width == 0:
         out[...] = 0
     shape = width, a.itemsize, is_far(b.nbytes)
-    _rows(shape, rows, work_of(indices.size, width, rows), indptr, indices, a, b, out)
+    _rows.run(shape, rows, work_of(indices.size, width, rows), indptr, indices, a, b, out)
 
 
 _PAIRS = [(a, b) for b in NARROW.values() for a in ("float", b)]

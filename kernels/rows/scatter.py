@@ -43,7 +43,7 @@ _rows = RowLoop(_row)
 def cpu(values, index, out):
     """On the cores of this machine."""
     rows, width = values.shape
-    _rows((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
+    _rows.run((width, out.itemsize, is_far(out.nbytes)), rows, work_of(rows, width), values, index, out)
 
 
 _CUDA = source(__file__, names_of("scatter"))

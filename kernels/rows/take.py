@@ -43,7 +43,7 @@ _rows = RowLoop(_row)
 def cpu(source, index, out):
     """On the cores of this machine."""
     rows, width = out.shape
-    _rows((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
+    _rows.run((width, out.itemsize, is_far(source.nbytes)), rows, work_of(rows, width), source, index, out)
 
 
 _PACKS = (4, 1)

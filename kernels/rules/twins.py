@@ -12,7 +12,7 @@ from kernels import plan
 from kernels.contract import Case, Cost, Sizes
 from kernels.rules import steps
 from kernels.vector.gather import RowLoop, work_of
-from kernels.vector.tiles import LINE, cache_bytes, head_of, is_far_gradient, is_far_state
+from kernels.vector.tiles import LINE, MANY, cache_bytes, head_of, is_far_gradient, is_far_state
 
 if TYPE_CHECKING:
     from kernels.rules.rule import Rule
@@ -80,7 +80,7 @@ def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
         arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
         rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
     work = rule.work(rows, width)
-    loop((width, gradient.itemsize), rows, work, *arrays, gradient, *steps.given(settings))
+    loop.run((width, gradient.itemsize), rows, work, *arrays, gradient, *steps.given(settings))
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:
@@ -94,7 +94,7 @@ def cpu_lazy(rule: "Rule", loop: RowLoop, *args) -> None:
     width = gradient.shape[1]
     far = is_far_state(_bytes_state(rule, arrays), gradient.itemsize * width)
     shape, work = (width, gradient.itemsize, far), rule.work(rows.size, width)
-    loop(shape, rows.size, work, *arrays, rows, gradient, *steps.given(settings))
+    loop.run(shape, rows.size, work, *arrays, rows, gradient, *steps.given(settings))
 
 
 def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
@@ -104,11 +104,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
     width, in_a_column = g.shape[1], min(rows.size // max(columns.size, 1), MANY)
     shape = shape_of_fused(g.shape, g.itemsize, _bytes_state(rule, arrays), in_a_column)
     work = work_of(rows.size, width, columns.size) + rule.work(columns.size, width)
-    loop(shape, columns.size, work, *arrays, *batch, *steps.given(settings))
-
-
-MANY = 8
-"""Entries in a column, in the mean, from which on more of them change nothing."""
+    loop.run(shape, columns.size, work, *arrays, *batch, *steps.given(settings))
 
 
 @functools.lru_cache(4096)
@@ -126,7 +122,7 @@ def cpu_replay(rule: "Rule", loop: RowLoop, *args) -> None:
     """The rows named by `rows`, each by the steps that it missed."""
     weights, rows, since, table = args[0], *args[-3:]
     width, steps_missed = weights.shape[1], len(table) * rows.size - int(since.sum())
-    loop((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
+    loop.run((width, weights.itemsize), rows.size, rule.work(steps_missed, width), *args)
 
 
 # Cost

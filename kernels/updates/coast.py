@@ -44,7 +44,7 @@ def cpu(weights, rows, factor):
     """On the cores of this machine."""
     width = weights.shape[1]
     far = is_far_state(weights.nbytes, weights.itemsize * width)
-    _rows((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
+    _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, width), weights, rows, factor)
 
 
 CUDA_GROUPS = (4, 32)

@@ -60,7 +60,7 @@ def cpu(weights, state, rows, matrix):
     check(matrix)
     width = weights.shape[1]
     far = is_far_state(2 * weights.nbytes, weights.itemsize * width)
-    _rows((width, weights.itemsize, far), rows.size, work_of(rows.size, 2 * width), weights, state, rows, matrix)
+    _rows.run((width, weights.itemsize, far), rows.size, work_of(rows.size, 2 * width), weights, state, rows, matrix)
 
 
 def gpu(weights, state, rows, matrix):

@@ -5,7 +5,7 @@
     def cpu(indptr, indices, data, x, out):
         rows, width = out.shape
         shape = width, x.itemsize, is_far(x.nbytes)
-        _rows(shape, rows, gather.work_of(indices.size, width, rows), indptr, indices, data, x, out)
+        _rows.run(shape, rows, gather.work_of(indices.size, width, rows), indptr, indices, data, x, out)
 
 A compiled function has one body for one thread and for many, so that both give the same bits, and is kept on disk: a
 new shape costs 0.15 s once, 4 ms in later processes. Numba's own `prange` makes the body twice, once for one thread and
@@ -56,7 +56,7 @@ class RowLoop(dict[tuple, Callable]):
     """`row(lane, u, *arguments)` made into code that does it for many rows, cut into tiles by `cut` of
     `kernels.vector.tiles`: a compiled function for each shape of row, made when it is first asked for.
 
-    `loop(shape, rows, work, *arguments)` does the rows 0 to `rows`, on all threads where so much work pays for them;
+    `loop.run(shape, rows, work, *arguments)` does the rows 0 to `rows`, on all threads where that pays for such work;
     `shape` is what `cut` takes: the columns of a row, the bytes of an element, and what is far. Parts have the same
     cost: that of `per_row` entries for a row and its own, which begin where the argument at the place `starts` says, or
     where that is None as many rows. `loop[shape](parts, rows, width, *arguments)` is the compiled function. It is a
@@ -76,7 +76,7 @@ class RowLoop(dict[tuple, Callable]):
         self.row, self.cut, self.starts, self.per_row = row, cut, starts, per_row
         self.name = name or f"{row.__module__}.{row.__qualname__}"
 
-    def __call__(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
+    def run(self, shape: tuple, rows: int, work: int, *arguments: np.ndarray | float) -> None:
         """Do the rows 0 to `rows`, whose work is counted as `threads.is_serial` counts it."""
         parts, choices = share(work, self.name)
         self[shape](parts, rows, shape[0], *arguments)

@@ -167,6 +167,20 @@ def is_far_gradient(bytes_operand: int, bytes_row: int) -> bool:
     return bytes_row >= LINE and bytes_operand >= cache_bytes(3) // 2
 
 
+MANY = 8
+"""Entries in a column, in the mean, from which on more of them change nothing."""
+
+
+@functools.lru_cache(4096)
+def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -> tuple[int, int, bool, bool, int]:
+    """What `cut_sums` takes for sums of rows of a slope of that shape, with so many entries in a column, in the mean
+    and `MANY` at most; kept, for every call asks for it."""
+    rows, width = slope
+    bytes_row = width * itemsize
+    far = is_far_gradient(rows * bytes_row, bytes_row)
+    return width, itemsize, far, False, head_of(in_a_column, 1, bytes_row)
+
+
 def is_far_state(bytes_state: int, bytes_row: int) -> bool:
     """Whether rows of weights and state that an update changes should be asked for ahead.
 

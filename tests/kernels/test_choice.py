@@ -222,6 +222,25 @@ def test_calls_of_other_work_and_of_other_threads_know_nothing_of_it(machine):
     assert [key[1] for key in machine.choices.paces] == [2, 2, 3]
 
 
+def test_a_trial_that_finds_no_cores_waits_for_twice_as_long(machine):
+    """Beside another program short calls asked every millisecond, which took a tenth of their time."""
+    machine.region = 60 * US
+    machine.calls(always(12 * US, 9 * US), 20_000)
+    assert 4 < machine.woken < 25
+    assert machine.clock.now < 1.02 * 20_000 * 12 * US
+    machine.region = COSTS.seconds_awake
+    assert machine.calls(always(12 * US, 6 * US), 40_000)[-100:].count("2") > 90, "they have cores again"
+
+
+def test_what_asking_takes_is_not_learned_of_the_call(machine):
+    """It made calls on one thread seem longer than they are, and sharing them a loss for good."""
+    machine.region = 60 * US
+    machine.calls(always(133 * US, 80 * US), 100)
+    (pace,) = machine.choices.paces.values()
+    assert pace.seconds[ALONE] == pytest.approx(133 * US)
+    assert pace.seconds[SHARED] < 90 * US
+
+
 def test_two_kernels_of_the_same_work_do_not_learn_from_each_other(machine):
     """Of a batch of ones two products took turns: what one took shared was held against what the other took alone."""
     for _ in range(30):
@@ -246,6 +265,7 @@ def test_threads_without_cores_of_their_own_are_asked_ever_more_seldom(machine):
     sides = machine.calls(always(133 * US, 80 * US), 2000)
     assert "2" not in sides
     assert machine.woken < 50
+    assert machine.clock.now < 1.1 * 2000 * 133 * US
     machine.region = COSTS.seconds_awake
     assert machine.calls(always(133 * US, 80 * US), 200)[-100:].count("2") > 90
 

@@ -58,6 +58,7 @@ def test_cache_size_is_a_cache_size() -> None:
 def forget_shapes() -> None:
     """Let calls find anew what is far."""
     tiles.shape_of.cache_clear()
+    tiles.shape_of_gradient.cache_clear()
     twins.shape_of_fused.cache_clear()
 
 
