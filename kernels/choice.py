@@ -102,6 +102,9 @@ class Pace:
         self.tried: int | None = None
         self.rests, self.side, self.is_paid = 0, ALONE, False
         self.side = self._faster()
+        self._patience: int
+        self._settled: float
+        self._left: float
         self._settle(PATIENCE)
 
     @property
