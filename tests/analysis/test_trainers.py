@@ -12,7 +12,7 @@ from workbench.analysis.by_place import sentences
 from workbench.analysis.cells import groups
 from workbench.analysis.recommendation import recommend
 from workbench.analysis.standings import standings
-from workbench.plots import style
+from workbench.plots import phases, style
 from workbench.reports.cell_rows import command_of
 
 SLOW = replace(maker.SPARSE, trainers=2, fixed=3e-3)
@@ -60,7 +60,11 @@ def test_the_best_trainers_have_the_verdict_and_their_command():
     row = next(row for row in groups(frame)[0].rows if row["trainers"] == 2)
     assert "--trainers 2" in command_of(row)
     alone = next(row for row in groups(frame)[0].rows if row["trainers"] == 1 and row["format"] == "csr")
+    looks = [style.look({**one, "update": update}) for one in (row, alone) for update in ("lazy", "exact", "standard")]
     assert style.look(row)["linestyle"] != style.look(alone)["linestyle"]
+    markers = {(look.get("fillstyle"), look["markerfacecolor"]) for look in looks}
+    assert len(markers) == 6, "of charts without lines"
+    assert phases._note(row | dict.fromkeys(map("seconds_{}".format, phases.PHASES))).endswith(", phases not timed")
 
 
 def test_one_number_of_trainers_is_compared_with_none():

@@ -85,6 +85,8 @@ def _note(row: cells.Row) -> str:
     if not style.is_timed(row):
         return style.without(row)
     phases = phases_of(row)
+    if not any(phases.values()):
+        return f"{words.measured_quantity(row, 'seconds_step')}, phases not timed"
     inside = phases["slice"] + phases["convert"] + phases["plan"]
     apart = (row["seconds_prepare"] or 0.0) > 2 * inside
     once = f"\n+ {words.measured_quantity(row, 'seconds_prepare')} a batch, once" if apart else ""

@@ -46,6 +46,8 @@ DUAL = (0, (5, 1, 1, 1, 1, 1))
 LAUNCHES = {"graph": GRAPH, "epoch": EPOCH, "dual": DUAL}
 SERIAL = (0, (2, 1.5))
 SEVERAL = (0, (1, 1))
+FILLED = {"lazy": "left", "exact": "top"}
+"""Filled half of the marker of several trainers, by update; right for all others."""
 GREY = "#555555"
 SMALL, NORMAL, LARGE = 9, 10, 12
 UNITS = r"(%|ns|µs|ms|s|B|kB|MB|GB|TB|times)(?!\w)"
@@ -59,10 +61,13 @@ def look(row: cells.Row) -> dict[str, Any]:
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
     red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
     colour = colors.to_hex((red, green, blue)) if pale else base
-    face = "white" if row["update"] == "lazy" or row.get("serial") else colour
+    several = (row.get("trainers") or 1) > 1
+    face = "white" if (row["update"] == "lazy" and not several) or row.get("serial") else colour
     line = _line(row)
     style = {"marker": marker, "linestyle": line}
     half: dict[str, Any] = {"fillstyle": "bottom", "markerfacecoloralt": "white"} if row["update"] == "exact" else {}
+    if several:  # lines are not in every chart, so their markers differ, too
+        half = {"fillstyle": FILLED.get(row["update"], "right"), "markerfacecoloralt": "white"}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
 
