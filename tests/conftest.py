@@ -6,6 +6,7 @@ that its tests share.
 
 import gc
 import os
+import resource
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,7 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     gc.disable()
     hear_signals()
+    _have_many_files()
     config.stash[SIGNALS] = heard()
     if config.getoption("--bounds"):
         from kernels import bounds
@@ -143,6 +145,12 @@ def pytest_runtest_teardown(item: pytest.Item, nextitem: pytest.Item | None) -> 
     assert heard() == item.config.stash[SIGNALS], "the test has changed what this process does at signals"
     if nextitem is None or nextitem.path != item.path:
         _settle()
+
+
+def _have_many_files() -> None:
+    """Allow as many open files as the system does: those of objects in cycles are closed by a search, which is rare."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
 def _settle() -> None:
