@@ -32,11 +32,12 @@ def test_a_folder_that_is_there_is_never_written_to(tmp_path):
 
 
 def test_a_full_disk_is_told_and_leaves_nothing(tmp_path):
+    made = drawn(3000)  # before: code that is compiled for it is kept in files, too
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, limits[1]))
     try:
         with pytest.raises(DataError, match=r"X.sparse cannot be written: File too large. Choose another folder"):
-            data.convert(drawn(3000), tmp_path / "X.sparse")
+            data.convert(made, tmp_path / "X.sparse")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limits)
     assert left_over(tmp_path) == []
