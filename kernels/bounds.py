@@ -81,7 +81,7 @@ def _names(mangled: str) -> list[str]:
 
 
 def take() -> str:
-    """What the first wrong access was since the last call of this, or nothing."""
+    """Description of the first wrong access since the last call of this, or ""."""
     first = _noted[0] if _noted else ""
     _noted.clear()
     return first

@@ -68,7 +68,7 @@ many seconds: timing takes as long as a tenth of the shortest."""
 
 @dataclass(frozen=True)
 class Costs:
-    """What a machine takes, in seconds: to enter a region of so many threads that are awake, to enter one of sleeping
+    """Costs of a machine, in seconds: to enter a region of so many threads that are awake, to enter one of sleeping
     threads; how long threads stay awake after a region; and a multiply-add of vector code on one thread."""
 
     seconds_awake: float
@@ -83,7 +83,7 @@ def gain(seconds: float, threads: int, costs: Costs) -> float:
 
 
 class Pace:
-    """What calls of about the same work take on either side, which of them they are on, and when the other is tried.
+    """Times of calls of about the same work on either side, which of them they are on, and when the other is tried.
 
     `seconds` are reckoned from those on one thread until they are measured; `tried` is the side at trial, or None.
     `is_paid` says that waking the threads is paid for by a trial; `rests` counts calls that are not to be timed.
@@ -200,7 +200,7 @@ class Team:
     __slots__ = ("asked", "awake_until", "debt", "ends", "saved")
 
     def __init__(self) -> None:
-        """Of a thread that has made no call."""
+        """Start as a thread that has made no call."""
         self.awake_until = self.ends = self.asked = float("-inf")
         self.saved = 0.0
         self.debt = 1

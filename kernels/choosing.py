@@ -82,7 +82,7 @@ class Choices:
         return count if is_shared else 1
 
     def _known(self, call: Call, count: int, costs: Costs) -> Pace:
-        """What is known of such calls, of about that work."""
+        """Pace of such calls, of about that work."""
         if count != self._count or len(self._of_calls) >= MOST_KEPT:
             self._of_calls.clear()
             self._count = count

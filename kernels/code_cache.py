@@ -129,7 +129,7 @@ def _text(value: Any) -> bytes:
 
 
 def _add_function(function: Callable, parts: list[bytes], seen: set) -> None:
-    """What `function` is made of, once each: its code, then the globals and closed-over values that it names."""
+    """Add what `function` is made of, once each: its code, then the globals and closed-over values that it names."""
     if function in seen:
         return
     seen.add(function)

@@ -1,4 +1,4 @@
-"""What operands of a kernel hold, by its declaration: checked where it is called by name from outside, and told.
+"""Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and told.
 
 A declaration `indices:i[z]<D` says that indices count from 0 to D - 1; `rows:l[U]<!D` that none is repeated besides;
 `stored:l[U]<<D` that they rise; `indptr:i[R+1]^z` that row starts rise from 0 to z. What follows the sign is the letter
@@ -23,7 +23,7 @@ NO_LIMIT = 2**63 - 1
 
 @dataclass(frozen=True)
 class Content:
-    """What the operand at `place`, of that name, holds: a `sign`, and where the limit is found.
+    """Declared content of the operand at `place`, of that name: a `sign`, and where the limit is found.
 
     The limit is the length of `axis` of the operand `source`, or that operand itself where `axis` is None, and `more`.
     """
@@ -43,7 +43,7 @@ class Content:
         return self.more + int(operand if self.axis is None else operand.shape[self.axis])
 
     def fault(self, args: Sequence[Any]) -> str:
-        """What is wrong in a call, in words; nothing where all is right."""
+        """Describe what is wrong in a call; None where all is right."""
         array, limit = args[self.place], self.limit(args)
         if self.sign == "^":
             anywhere = self.source is None and array.size
@@ -59,7 +59,7 @@ class Content:
 
 
 def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, ...]:
-    """What each of the operands (name, kind, axes, the end of its declaration) holds, where it says so."""
+    """Declared contents of the operands (name, kind, axes, the end of its declaration), of those that have one."""
     names = [name for name, _, _, _ in operands]
     letters: dict[str, tuple[int, int, int]] = {}
     for place, (_, _, axes, _) in enumerate(operands):
@@ -125,7 +125,7 @@ def repeated_fault(name: str, indices: np.ndarray) -> str:
 
 
 def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
-    """What is wrong with row starts, in words."""
+    """Describe what is wrong with row starts."""
     advice = "Build the matrix again from its parts"
     if not starts.size or starts[0] != 0 or starts[-1] != entries:
         ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"

@@ -35,7 +35,7 @@ HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Sou
 
 @dataclass(frozen=True)
 class Sizes:
-    """What a cost is a formula of: R rows, z stored entries, D features, N dense width, U touched columns."""
+    """Sizes in the formula of a cost: R rows, z stored entries, D features, N dense width, U touched columns."""
 
     R: int
     z: int

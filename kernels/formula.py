@@ -1,4 +1,4 @@
-"""What formulas are written with: numbers that take Python's operators, and functions of them.
+"""Numbers and functions that formulas are written with: they take Python's operators.
 
 A formula is a Python function, written once. Called with plain floats it computes: that is the reference. Called with
 `Float`s it writes down what it does, in whatever their `Backend` writes: vector code for the CPU, which is that of
@@ -18,7 +18,7 @@ import numpy as np
 
 
 class Backend(ABC):
-    """What writes down the arithmetic of formulas. Numbers that it is given are `Float`s of its own, or plain ones."""
+    """Writer of the arithmetic of formulas. Numbers that it is given are `Float`s of its own, or plain ones."""
 
     @abstractmethod
     def arithmetic(self, sign: str, one: "Float | float", other: "Float | float") -> "Float":

@@ -58,7 +58,7 @@ def curvature_of(name: str) -> float:
 
 
 def wrong_label(row: int, label: int, width: int) -> KernelError:
-    """What to raise for a label of the softmax that is out of range."""
+    """Error for a label of the softmax that is out of range."""
     return KernelError(
         f"softmax: labels[{row}] is {label}; scores have {width} columns, so labels are 0 to {width - 1}. "
         "Number the classes from 0, or give the model more outputs."

@@ -37,7 +37,7 @@ def _split(starts, indices, edges, places, falls, bounds):
 
 
 def split(starts: np.ndarray, indices: np.ndarray, edges: np.ndarray) -> tuple[np.ndarray, bool]:
-    """Where each row's entries of each range begin, and whether they stand there: places [ranges + 1, R], of the type
+    """Find where each row's entries of each range begin, and whether there are any: places [ranges + 1, R], of the type
     of `starts` [R + 1]; the last are the ends of rows.
 
     Entries stand in the order of ranges where columns of a row ascend; else `group` brings them into it.

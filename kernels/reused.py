@@ -42,7 +42,7 @@ _kept = _Kept()
 
 
 def _references_unused() -> int:
-    """What `sys.getrefcount` tells of memory that only the list of blocks holds, in a loop over that list."""
+    """Number that `sys.getrefcount` gives for memory that only the list of blocks holds, in a loop over that list."""
     return next(sys.getrefcount(room) for room, _ in [(np.empty(0), 0)])
 
 

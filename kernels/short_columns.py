@@ -34,7 +34,7 @@ WORK = 5
 
 @compiled
 def _longer(segments, head):
-    """How many of some columns have more than `head` entries."""
+    """Count the columns that have more than `head` entries."""
     columns, longer = segments.size - 1, 0
     for number in range(SAMPLE):
         u = np.uint64(columns * number // SAMPLE)

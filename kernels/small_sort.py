@@ -27,7 +27,7 @@ RIGHT, WRONG_STARTS, WRONG_COLUMN = range(3)
 
 
 class Found(NamedTuple):
-    """What is wrong, touched columns, entries of the fullest column, of the emptiest and of the fullest row."""
+    """Result of a sort: what is wrong, touched columns, entries of the fullest column, the emptiest and fullest row."""
 
     fault: int
     touched: int
@@ -142,7 +142,7 @@ def _sort_each(starts, keys, n_keys, batch_rows, words, of_entry, columns, segme
 
 
 def wrong_column(keys: np.ndarray, n_keys: int) -> KernelError:
-    """What to raise for columns out of range."""
+    """Error for columns out of range."""
     found = f"Column numbers lie from {keys.min()} to {keys.max()}; allowed are 0 to {n_keys - 1}"
     return KernelError(f"{found}. Check the batch with workbench.formats.check(x, full=True).")
 
@@ -167,7 +167,7 @@ def sort(
 def sort_each(
     starts: np.ndarray, keys: np.ndarray, n_keys: int, batch_rows: int
 ) -> list[tuple[Found, np.ndarray, np.ndarray, np.ndarray, np.ndarray]] | None:
-    """What `sort` gives, int32, of every `batch_rows` of the rows that begin at `starts`, by one compiled call.
+    """Sort, as `sort` does, int32, every `batch_rows` of the rows that begin at `starts`, by one compiled call.
 
     None where that does not suit one of these batches: it has more than `ENTRIES`, or something is wrong with it.
     """

@@ -1,4 +1,4 @@
-"""How entries of a batch become words of 64 bits, which a sort moves in the place of the entries."""
+"""Words of 64 bits made of the entries of a batch, which a sort moves in the place of the entries."""
 
 from typing import NamedTuple
 
@@ -17,7 +17,7 @@ NO_VALUES = np.empty(0, np.uint32)
 
 
 class Word(NamedTuple):
-    """How words are made: place or value, row and column, upwards; sorted by `digits` digits of `width` bits."""
+    """Layout of words: place or value, row and column, upwards; sorted by `digits` digits of `width` bits."""
 
     digits: int
     width: int
@@ -30,7 +30,7 @@ class Word(NamedTuple):
 
 
 def word_of(rows: int, entries: int, columns: int, parts: int, low: int | None = None) -> Word | None:
-    """How words are made of so many entries in so many rows and columns, sorted by so many threads.
+    """Layout of words of so many entries in so many rows and columns, sorted by so many threads.
 
     The lowest `low` bits are for a value; by default they are for a place. None where a word has no room for them and
     the column, and for a value also where it has none for the row.

@@ -1,4 +1,4 @@
-"""What kernels rely on in arrays of indices, checked in one pass where arrays come in from outside: row starts that
+"""Checks of arrays of indices, in one pass where arrays come in from outside, of what kernels rely on: row starts that
 rise from 0 to the number of entries, indices in range, indices that rise.
 
 Compiled code follows an index wherever it leads, so one that is out of range ends the process or writes where something

@@ -119,7 +119,7 @@ os.register_at_fork(after_in_child=_after_fork)
 
 
 class ThisThread(threading.local):
-    """What is known of the thread that asks: whether its calls stay on it, None for what pays; its choices, and how
+    """Facts about the calling thread: whether its calls stay on it, None for what pays; its choices, whether the
     many of its calls were given all threads."""
 
     is_serial: bool | None = None
@@ -290,7 +290,7 @@ def equal_count(size: int, count: int) -> np.ndarray:
 
 
 def specializations(function: Callable) -> int:
-    """How many versions of a compiled function this process holds; a test asserts that a second call adds none."""
+    """Number of versions of a compiled function in this process; a test asserts that a second call adds none."""
     return len(function.signatures)
 
 

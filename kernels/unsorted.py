@@ -96,7 +96,7 @@ def _add_halves(starts, indices, data, g, bounds, limit, sums, bits, is_right):
 
 @compiled
 def _find_ends(bits, bounds, ends):
-    """Where the columns of each range of words begin among those that either half has a bit of, and the end of all."""
+    """Find where the columns of each range of words begin among those with a bit in either half, and the end of all."""
     total = 0
     for part in range(bounds.size - 1):
         ends[part] = total

@@ -1,4 +1,4 @@
-"""What a call of an epoch's kernel has in hand, its scratch memory, and the choice of the loop for it."""
+"""State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it."""
 
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -103,7 +103,7 @@ class Call:
 
     @property
     def batches(self) -> int:
-        """How many there are."""
+        """Number of batches."""
         return -(-self.order.size // self.batch_rows)
 
 
@@ -158,7 +158,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
 
 
 def _sums(entries: int, weights: np.ndarray) -> str:
-    """How the gradient of batches of so many entries is summed."""
+    """Way to sum the gradient of batches of so many entries."""
     if grouped.suits(weights.shape[1], weights.itemsize):
         return "grouped"
     return "placed" if placed.suits(entries, *weights.shape) else "listed"
@@ -239,7 +239,7 @@ def _listed(weights: np.ndarray, entries: int, parts: int) -> Listed:
 
 
 def _alone(listed: Listed) -> loops.Alone:
-    """What one thread takes of it."""
+    """Part of it that one thread takes."""
     touched = Touched(*(array[0] for array in listed.stacked))
     return loops.Alone(listed.hashing, touched, listed.sums, listed.counts)
 

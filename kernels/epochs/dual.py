@@ -109,7 +109,7 @@ def reference(loss: str, *args) -> np.ndarray:
 
 
 class Numbers(NamedTuple):
-    """Of the type of the weights: 1, 1 / (decay * T), the square of an intercept's value, the curvature of the loss."""
+    """Numbers of the weights' type: 1, 1 / (decay * T), the square of an intercept's value, the loss's curvature."""
 
     one: Any
     scale: Any

@@ -145,7 +145,7 @@ FIRST, NOW = 2, 6
 
 
 def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
-    """What the way takes of arguments: rows that have had from `FIRST` to `NOW` steps, of `steps` shorter ones."""
+    """Arguments that the way takes: rows that have had from `FIRST` to `NOW` steps, of `steps` shorter ones."""
     if ways.is_dense(way):
         return (np.zeros((case.D, case.N), case.dtype),)
     if not ways.catches_up(way):

@@ -21,7 +21,7 @@ LINES = 4
 
 
 class Grouped(NamedTuple):
-    """For each owner: how columns are found, those that it meets, by their number where the entries of each begin
+    """Columns by owner: how they are found, those that it meets, by their number where the entries of each begin
     `starts` int64 [P, most + 2], of its entries as they come the `numbers` int32 [P, entries] of their columns, their
     `rows` in the batch and `values`, and both in the order of the columns.
 

@@ -159,7 +159,7 @@ def _ask(rule: Rule, count: int) -> Callable:
 
 
 def _ask_weights(rule: Rule, count: int) -> Callable:
-    """As `_ask`, of the weights alone: states of many lines would be gone from the cache before they are read."""
+    """Ask for weights alone, as `_ask` does: states of many lines would be gone from the cache before they are read."""
     return _asking(with_states=False, by_row=False)
 
 

@@ -13,12 +13,12 @@ def numbers_at(settings, at, count: int) -> list:
 
 
 def sum_of_column(lane, u, starts, rows, values, slope) -> Callable:
-    """What gives the sum of the entries of column `u`, each a factor for a row of the slope."""
+    """Function that gives the sum of the entries of column `u`, each a factor for a row of the slope."""
     return lambda j: lane.sum(starts[u], starts[u + 1], lambda k: (values[k], slope.row(rows[k], j)), rows.last)
 
 
 def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
-    """As `_steps`, but the sums become rows of the gradient of all."""
+    """Write the sums of `_steps` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, listed, sums, settings, at):
         def one(place, _):
@@ -31,12 +31,12 @@ def put_steps(rule: Rule, count: int, is_listed: bool = False) -> Callable:
 
 
 def put_listed(rule: Rule, count: int) -> Callable:
-    """As `put_steps`, of those rows of the sums that are listed."""
+    """Write the rows of the sums that are listed, as `put_steps` does."""
     return put_steps(rule, count, is_listed=True)
 
 
 def put_steps_placed(rule: Rule, count: int) -> Callable:
-    """As `_steps_placed`, but the sums become rows of the gradient of all."""
+    """Write the sums of `_steps_placed` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, sums, settings, at):
         def one(u, _):
@@ -48,7 +48,7 @@ def put_steps_placed(rule: Rule, count: int) -> Callable:
 
 
 def put_marked(rule: Rule, count: int) -> Callable:
-    """As `_marked`, but the sums become elements of the gradient of all."""
+    """Write the sums of `_marked` as elements of the gradient of all."""
 
     def work(lane, first, last, gradient, marks, sums, settings, at):
         def put(place):
@@ -63,7 +63,7 @@ def put_marked(rule: Rule, count: int) -> Callable:
 
 
 def put_grouped(rule: Rule, count: int) -> Callable:
-    """As `_grouped`, but the sums become rows of the gradient of all."""
+    """Write the sums of `_grouped` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, columns, starts, rows, values, slope, settings, at):
         def one(u, _):
@@ -76,7 +76,7 @@ def put_grouped(rule: Rule, count: int) -> Callable:
 
 
 def put_entries(rule: Rule, count: int) -> Callable:
-    """As `_entries`, but what is summed becomes rows of the gradient of all."""
+    """Write the sums of `_entries` as rows of the gradient of all."""
 
     def work(lane, first, last, gradient, indices, data, slope, settings, at):
         nought = lane.integer(0)

@@ -20,7 +20,7 @@ def reference_square(indices: np.ndarray, data: np.ndarray) -> float:
 
 @compiled_with_arrays
 def _of_repeated(indices, data):
-    """Of a row whose columns may come twice."""
+    """Sum of squares of a row whose columns may come twice."""
     total = 0.0
     if indices.size <= FEW_ENTRIES:
         for k in range(indices.size):

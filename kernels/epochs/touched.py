@@ -29,7 +29,7 @@ class Hashing(NamedTuple):
 
 
 def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
-    """How to find up to `most` of so many columns, and the places that takes."""
+    """Way to find up to `most` of so many columns, and the places that takes."""
     bits = max(int(2 * most - 1).bit_length(), 4)
     if columns <= max(DIRECT, 1 << bits):
         return Hashing(np.uint64(1), np.uint64(0), np.uint64(2**64 - 1)), max(columns, 1)
@@ -38,7 +38,7 @@ def hashing_for(columns: int, most: int) -> tuple[Hashing, int]:
 
 @inlined
 def owner_of(column, group, parts):
-    """Which of the `parts` owns a column; those whose numbers differ in the last `group` bits alone have one owner."""
+    """Number of the part that owns a column; columns that differ in the last `group` bits alone have one owner."""
     place = ((np.uint64(column) >> group) * FACTOR >> np.uint64(32)) & LOW
     return place * np.uint64(parts) >> np.uint64(32)
 

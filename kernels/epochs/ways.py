@@ -1,4 +1,4 @@
-"""What becomes of the rows of weights and states that a batch does not touch: the ways in which an epoch may be done.
+"""Ways in which an epoch treats the rows of weights and states that a batch does not touch.
 
 lazy        nothing
 standard    they are stepped as well, by a gradient of zero: a dense step of all rows for every batch
@@ -26,7 +26,7 @@ ALL = np.uint64(0)
 
 
 class Lag(NamedTuple):
-    """How far rows lag behind: the number of the step that each has `last` had or caught up on, plus one [D]; `missed`,
+    """Lag of rows: the number of the step that each has `last` had or caught up on, plus one [D]; `missed`,
     the settings of steps from number `first` on, or the tree of their matrices; `now`, the number of the first step."""
 
     last: np.ndarray

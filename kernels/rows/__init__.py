@@ -1,1 +1,1 @@
-"""What row-sparse arrays need: merge, take, scatter, retain, add."""
+"""Operations on rows of row-sparse arrays: merge, take, scatter, retain, add."""

@@ -30,7 +30,7 @@ def reference(indices, values):
 
 
 def wrong_index(index: int) -> KernelError:
-    """What to raise for an index below 0."""
+    """Error for an index below 0."""
     return KernelError(f"merge_rows: an index is {index}; rows count from 0.")
 
 

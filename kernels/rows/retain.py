@@ -40,7 +40,7 @@ def _ascends(wanted):
 
 @compiled
 def _intersect(indices, wanted, places):
-    """Where the indices stand that are wanted; returns their number."""
+    """Find the places of the indices that are wanted; returns their number."""
     u = v = count = np.uint64(0)
     while u < np.uint64(indices.size) and v < np.uint64(wanted.size):
         stored, sought = indices[u], wanted[v]
@@ -52,7 +52,7 @@ def _intersect(indices, wanted, places):
 
 
 def wrong_row(row: int) -> KernelError:
-    """What to raise for a row number below 0."""
+    """Error for a row number below 0."""
     return KernelError(f"retain_rows: a wanted row is {row}; rows count from 0.")
 
 

@@ -1,4 +1,4 @@
-"""Which steps rows have missed, and what those come to: products of small matrices over spans of steps.
+"""Steps that rows have missed, and what those come to: products of small matrices over spans of steps.
 
 A step without gradient changes a row and its state by a matrix of two by two, for some rules. A row that was left alone
 from one step to another needs the product of all matrices between, and every row another one. `Spans` keeps products
@@ -137,7 +137,7 @@ class Spans:
         _append(self.tree, self.count, np.ascontiguousarray(np.broadcast_to(np.array(whole), (steps, 4))))
 
     def products(self, since: np.ndarray, columns: int) -> np.ndarray:
-        """For each of `since` int64 [U] the product of the matrices from that number on to the last, later ones on the
+        """Product, for each of `since` int64 [U], of the matrices from that number on to the last, later ones on the
         left: float64 [U, columns], 1 for a alone or 4.
 
         Where there are more rows than steps since the first of them, one pass over these steps, O(U + steps); else by

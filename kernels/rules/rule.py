@@ -66,7 +66,7 @@ class Rule:
 
     @functools.cached_property
     def row_cost(self) -> int:
-        """What a row's step costs, in entries of a sum."""
+        """Cost of a row's step, in entries of a sum."""
         return 4 + 4 * len(self.states)
 
     def work(self, rows: int, width: int) -> int:
@@ -100,7 +100,7 @@ class Rule:
 
     @functools.cached_property
     def _places(self) -> tuple[int, int]:
-        """Where weights and states end among the arguments of a kernel, and where numbers begin, from the end: there
+        """Ends of weights and states among the arguments of a kernel, and where numbers begin, from the end: there
         are two at least, rescale and clip."""
         return len(self.written), -len(self.numbers)
 

@@ -1,4 +1,4 @@
-"""What the kernels of every update rule do: definitions, twins, costs and arguments, with the rule as first parameter.
+"""Kernels of every update rule: definitions, twins, costs and arguments, with the rule as first parameter.
 
 `kernels.rules.rule` fills in the rule and registers them.
 """
@@ -109,7 +109,7 @@ def cpu_fused(rule: "Rule", loop: RowLoop, *args) -> None:
 
 @functools.lru_cache(4096)
 def shape_of_fused(slope: tuple[int, int], itemsize: int, bytes_state: int, in_a_column: int) -> tuple:
-    """What `cut_sums` takes for sums of rows of a slope of that shape; kept, for every call asks for it."""
+    """Argument of `cut_sums` for sums of rows of a slope of that shape; kept, for every call asks for it."""
     rows, width = slope
     bytes_row = itemsize * width
     far = is_far_gradient(rows * bytes_row, bytes_row), is_far_state(bytes_state, bytes_row)

@@ -23,7 +23,7 @@ from kernels.rules.rule import Rule, register_kernels
 
 
 def square(w, g, learning_rate, decay, epsilon, rescale, clip):
-    """What is averaged over a row."""
+    """Square that is averaged over a row."""
     d = clipped(rescale * g, clip)
     return d * d
 

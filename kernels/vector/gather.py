@@ -98,7 +98,7 @@ class RowLoop(dict[tuple, Callable]):
 
     @functools.cached_property
     def digest(self) -> str:
-        """What tells versions of the sources apart: those of vector code, and of all that the row's work refers to."""
+        """Digest that tells versions of the sources apart: those of lanes, and of all that the row's work refers to."""
         texts = digest_of(self.row) + digest_of_files(over_rows.__name__)
         return hashlib.sha256(texts.encode()).hexdigest()[:16]
 

@@ -40,7 +40,7 @@ AHEAD = 16
 
 
 class Program(NamedTuple):
-    """What is made into code: a row's work, how its columns are cut, and how rows are cut into parts: `starts` is the
+    """Source of generated code: a row's work, and how its columns are cut.
     place among the arguments of what tells where entries of rows begin, None where rows cost the same, and `per_row`
     what a row costs beside its entries, in entries."""
 
@@ -61,7 +61,7 @@ programs: dict[str, Program] = {}
 
 
 class Lane:
-    """What a row's code is written with: the builder, the tile at work, and the row's width."""
+    """Tools that a row's code is written with: the builder, the tile at work, and the row's width."""
 
     def __init__(self, context, builder, program: Program, width: ir.Value) -> None:
         self.context, self.builder, self.cut = context, builder, program.cut
@@ -195,7 +195,7 @@ class Lane:
         return sums, (start + self.cut.head).least(stop)
 
     def _ahead(self, stop: Int, last: Int) -> Int:
-        """How many entries ahead to ask for: none in the last rows, where there may be no such entry."""
+        """Number of entries ahead to ask for: none in the last rows, where there may be no such entry."""
         ahead = self.integer(self.tile.ahead)
         there = self.builder.icmp_signed("<=", (stop + ahead).value, last.value)
         return Int(self, self.builder.select(there, ahead.value, I64(0)))
@@ -252,7 +252,7 @@ class Lane:
 
 
 def operands_of(lane: Lane, program: Program, kinds: types.BaseTuple, values: ir.Value) -> list:
-    """What stands for the arguments of a row's work, which come as a tuple."""
+    """Stand-ins for the arguments of a row's work, which come as a tuple."""
     parts = cgutils.unpack_tuple(lane.builder, values) if len(kinds) else ()
     return [argument(lane, *each) for each in zip(kinds, parts, program.names(len(kinds)), strict=True)]
 

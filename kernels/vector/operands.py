@@ -19,7 +19,7 @@ I32, I64 = ir.IntType(32), ir.IntType(64)
 
 @dataclass(frozen=True)
 class Row:
-    """Where a tile's columns of one dense row stand in memory."""
+    """Place of a tile's columns of one dense row in memory."""
 
     lane: object
     pointer: ir.Value
@@ -119,7 +119,7 @@ class Array:
         return other
 
     def bytes_at(self, k: Int, count: Int) -> ir.Value:
-        """Where the bytes from `k` on stand, of an array of bytes, of which so many are read."""
+        """Place of the bytes from `k` on, of an array of bytes, of which so many are read."""
         if bounds.is_on():
             self._check("load of bytes", k, count, self.rows * self.columns)
         return self._pointer(k)
@@ -135,7 +135,7 @@ class Array:
 
 
 def argument(lane, kind: types.Type, value: ir.Value, name: str) -> Array | Float | Int:
-    """What stands for an argument of a program; floats are rounded to the lane's type."""
+    """Stand-in for an argument of a program; floats are rounded to the lane's type."""
     if isinstance(kind, types.Array):
         return Array(lane, kind, value, name)
     if isinstance(kind, types.Float):

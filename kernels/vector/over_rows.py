@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 class Costs:
-    """What rows cost from the first one on: as many for each as `per_row`, and its entries where `starts` tells them.
+    """Costs of rows from the first one on: as many for each as `per_row`, and its entries where `starts` tells them.
 
     Without `starts` every row costs the same.
     """

@@ -1,4 +1,4 @@
-"""How a row of a dense operand is cut into vector registers, and where it is fetched ahead of its use.
+"""Cuts of a row of a dense operand into vector registers, and where it is fetched ahead of its use.
 
 A tile is what one pass over a row's entries sums in registers. A row of N columns is cut into full tiles of the widest
 kind and one for the rest, which has the narrowest vectors that hold it, so that N = 1, 2, 3, 4, 8 have shapes of their
@@ -71,7 +71,7 @@ class Tile:
 
 @dataclass(frozen=True)
 class Cut:
-    """How a row is cut: full tiles as long as they fit (None: the row is no wider than `rest`), and one for the rest.
+    """Cut of a row: full tiles as long as they fit (None: the row is no wider than `rest`), and one for the rest.
 
     `far_rows` says that the rows which a sum gathers come from memory and are asked for ahead of their use, `far_state`
     the same of the rows that an update reads and writes.
@@ -156,7 +156,7 @@ def is_far(bytes_operand: int, bytes_row: int = 2 * LINE) -> bool:
 
 @functools.lru_cache(4096)
 def shape_of(table: tuple[int, int], itemsize: int) -> tuple[int, int, bool]:
-    """What `cut_sums` takes for sums of rows of a dense operand of that shape; kept, for every call asks for it."""
+    """Argument of `cut_sums` for sums of rows of a dense operand of that shape; kept, for every call asks for it."""
     rows, width = table
     return width, itemsize, is_far(rows * width * itemsize, width * itemsize)
 
@@ -173,7 +173,7 @@ MANY = 8
 
 @functools.lru_cache(4096)
 def shape_of_gradient(slope: tuple[int, int], itemsize: int, in_a_column: int) -> tuple[int, int, bool, bool, int]:
-    """What `cut_sums` takes for sums of rows of a slope of that shape, with so many entries in a column, in the mean
+    """Arguments of `cut_sums` for sums of rows of a slope of that shape, with so many entries in a column, in the mean
     and `MANY` at most; kept, for every call asks for it."""
     rows, width = slope
     bytes_row = width * itemsize
@@ -191,7 +191,7 @@ def is_far_state(bytes_state: int, bytes_row: int) -> bool:
 
 
 def head_of(entries: int, rows: int, bytes_row: int) -> int:
-    """How many entries to sum without a branch, from the mean length of rows that are never empty.
+    """Number of entries to sum without a branch, from the mean length of rows that are never empty.
 
     Measured on columns of batches with 1.6 to 5.5 entries on average, N = 1 to 16: 10 to 60 % gained over a loop;
     with wider rows nothing.

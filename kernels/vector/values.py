@@ -96,7 +96,7 @@ class Vectors(Backend):
         return number if _is_vector(number.value) else Float(self, self.lane.spread(number.value))
 
     def masked(self, number: Float, bits: ir.Value) -> Float:
-        """It, or zero where the integer `bits` of its size is zero and not all ones."""
+        """Keep the number, or give zero where the integer `bits` of its size is zero and not all ones."""
         builder, kind = self.lane.builder, bits.type
         if _is_vector(number.value):
             bits = self.lane.spread(bits)

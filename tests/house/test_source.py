@@ -112,7 +112,7 @@ def test_functions_inside_functions_have_no_docstring(folder):
 
 
 def test_docstrings_begin_with_a_verb_or_a_noun():
-    files = list((ROOT / "workbench").rglob("*.py"))
+    files = [file for package in ("kernels", "workbench") for file in (ROOT / package).rglob("*.py")]
     found = {str(file): riddles(file.read_text(encoding="utf-8")) for file in files}
     assert not {file: names for file, names in found.items() if names}
 
