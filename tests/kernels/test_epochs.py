@@ -11,7 +11,7 @@ from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
 from tests.support.cases import CASES, random_case, sorted_case
-from tests.support.thread_counts import TWO_AT_MOST
+from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
 
 RULES = ("adamw", "centered_rmsprop", "group_adagrad", "nesterov", "rmsprop", "signum")
@@ -44,7 +44,7 @@ def two_threads(kept_threads):
 
 @pytest.fixture
 def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
 
 
 def assert_as_defined(kernel: Kernel, case: Case, **changed: object) -> list:
@@ -140,7 +140,7 @@ def test_two_threads_do_what_the_definition_says_with_the_same_bits_each_time(lo
 def test_sums_at_places_of_columns_have_the_bits_of_sums_that_are_listed(
     entries: int, features: int, serial: bool | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    share_out(monkeypatch, serial)
     kernel, case = epochs.get("logistic", "adagrad"), random_case(60, features, entries, 3)
     assert placed.suits(entries * 17 // 60, features, 3)
     at_places = assert_as_defined(kernel, case, batch_rows=17)
@@ -167,7 +167,7 @@ def test_wide_rows_have_every_way_of_an_epoch(rule: str, way: str) -> None:
 def test_wide_rows_have_the_same_bits_on_any_number_of_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     kernel, case = epochs.get("softmax", "adagrad"), random_case(60, 25, 400, WIDE)
     alone = assert_as_defined(kernel, case, batch_rows=17)
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     together = assert_as_defined(kernel, case, batch_rows=17)
     assert same_bits(alone[1:], together[1:])  # the first are losses, which the threads add up
 
@@ -182,7 +182,7 @@ def test_sums_have_places_where_columns_are_few_for_the_entries_of_a_batch() -> 
 @pytest.mark.parametrize("serial", [False, None])
 def test_columns_are_found_in_a_small_table_too(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(touched, "DIRECT", 0)
-    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    share_out(monkeypatch, serial)
     case = random_case(40, 5000, 300, 3)
     assert touched.hashing_for(5000, 40)[1] == 128
     assert_as_defined(epochs.get("logistic", "adagrad"), case, batch_rows=5)
@@ -239,7 +239,7 @@ def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> Non
 
 @pytest.mark.parametrize("serial", [False, None])
 def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    share_out(monkeypatch, serial)
     labels = np.array([0, 1, 2, 0, 3, 1, 2])
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
         assert_as_defined(epochs.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))

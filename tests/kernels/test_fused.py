@@ -12,7 +12,7 @@ from kernels.rules.missed import Spans, take_stale
 from kernels.rules.rule import get_rule, register_kernels
 from tests.support import rules_by_hand
 from tests.support.cases import CASES, random_case, sorted_case
-from tests.support.thread_counts import needs_two
+from tests.support.thread_counts import needs_two, share_out
 from tests.support.twins import assert_close, copies, get, run, same_bits
 
 RULES = [name.removesuffix("_fused") for name in kernels.names() if "." not in name and name.endswith("_fused")]
@@ -26,7 +26,7 @@ every_rule = pytest.mark.parametrize("rule", RULES)
 
 @pytest.fixture
 def many_parts(monkeypatch: pytest.MonkeyPatch, kept_threads) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
 
 
 def parts_of(rule: str, kind: str, args: tuple) -> tuple[tuple, tuple, tuple]:

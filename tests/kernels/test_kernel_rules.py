@@ -5,8 +5,9 @@ import pytest
 import scipy.sparse
 
 import kernels
-from kernels import Case, Kernel, KernelError, threads
+from kernels import Case, Kernel, KernelError
 from tests.support.cases import CASES, random_case
+from tests.support.thread_counts import share_out
 from tests.support.twins import copies, get, run
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
@@ -101,7 +102,7 @@ def test_conversions_agree_with_scipy(case: Case) -> None:
 @pytest.mark.parametrize("wrong", [-1, 99])
 @pytest.mark.parametrize("serial", [False, None])
 def test_grouping_refuses_a_number_out_of_range(name, word, wrong, serial, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    share_out(monkeypatch, serial)
     args = copies(get(name).arguments(random_case(3, 4, 40, 1)))
     args[0 if name == "coo_to_csr" else 1][7] = wrong
     with pytest.raises(KernelError, match=rf"Entry 7 has {word} {wrong}; allowed are 0 to"):

@@ -11,7 +11,7 @@ import kernels
 from kernels import Case, Kernel, KernelError, Sizes, plan, threads
 from kernels.vector import gather
 from tests.support.cases import CASES, random_case
-from tests.support.thread_counts import TWO_AT_MOST
+from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, not_finite, run, same_bits, strided
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu or not kernels.get(name).gpu]
@@ -36,7 +36,7 @@ def _few(case: str) -> bool:
 
 @pytest.fixture
 def tiny_work_is_parallel(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
 
 
 @pytest.fixture(autouse=True)

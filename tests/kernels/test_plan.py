@@ -6,9 +6,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernels import Case, plan, radix, small_sort, sort_words, threads
+from kernels import Case, plan, radix, small_sort, sort_words
 from kernels.contract import KernelError
 from tests.support.cases import CASES, random_case
+from tests.support.thread_counts import share_out
 
 every_case = pytest.mark.parametrize("case", CASES.values(), ids=CASES)
 
@@ -168,7 +169,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
     monkeypatch.setattr(sort_words, "DIGIT_BITS", bits)
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
 
@@ -178,7 +179,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
 def test_parts_with_few_entries_or_none(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
 
@@ -198,7 +199,7 @@ def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest
 def test_values_that_go_along_are_those_in_order(case: Case, parts: int, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = plan.build(case.indptr, case.indices, case.D)
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(threads.this_thread, "is_serial", parts == 1)
+    share_out(monkeypatch, parts == 1)
     values = case.data.astype(np.float32)
     made = plan.build(case.indptr, case.indices, case.D, values)
     for name in ("columns", "segments", "rows"):

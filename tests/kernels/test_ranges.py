@@ -6,7 +6,7 @@ import pytest
 import kernels
 from kernels import ranges, threads
 from kernels.products import csc_dense
-from tests.support.thread_counts import needs_two
+from tests.support.thread_counts import needs_two, share_out
 
 R, D, ENTRIES = 90, 70, 12
 
@@ -44,7 +44,7 @@ def test_ranges_have_the_bits_of_one_thread(kernel, count, width, order, index, 
     threads.set_threads(1)
     serial = product(entries, width, kernel)
     threads.set_threads(2)
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     monkeypatch.setattr(ranges, "RANGE", 1)
     monkeypatch.setattr(csc_dense, "get_threads", lambda: count)
     cut = csc_dense._by_range

@@ -11,7 +11,7 @@ from kernels import choosing, clearing, threads
 from kernels.choice import Costs
 from kernels.choosing import Choices
 from tests.support.clocks import Clock
-from tests.support.thread_counts import needs_two
+from tests.support.thread_counts import needs_two, share_out
 
 pytestmark = pytest.mark.usefixtures("kept_threads")
 
@@ -51,7 +51,7 @@ def known_costs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(threads.entry_costs, "seconds_awake", lambda count: COSTS.seconds_awake)
     monkeypatch.setattr(threads.entry_costs, "wake", lambda count: None)
     monkeypatch.setattr(threads.this_thread, "choices", Choices())
-    monkeypatch.setattr(threads.this_thread, "is_serial", None)
+    share_out(monkeypatch, None)
     threads.set_threads(2)
 
 
@@ -104,9 +104,19 @@ def test_calls_that_were_given_all_threads_are_counted() -> None:
     assert threads.this_thread.calls_parallel - before == 2
 
 
+@needs_two
+def test_tests_can_give_little_work_all_threads(monkeypatch: pytest.MonkeyPatch, kept_threads) -> None:
+    threads.set_threads(2)
+    share_out(monkeypatch)
+    assert not threads.is_serial(0)
+    assert threads.share(0, test_tests_can_give_little_work_all_threads)[0] > 1
+    share_out(monkeypatch, None)
+    assert threads.is_serial(0)
+
+
 @pytest.mark.parametrize("serial", [False, True])
 def test_clear_leaves_nothing(serial: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(threads.this_thread, "is_serial", serial)
+    share_out(monkeypatch, serial)
     out = np.full((3, 7), np.nan, np.float32)
     clearing.clear(out)
     assert not out.any()

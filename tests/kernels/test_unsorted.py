@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import kernels
-from kernels import Case, KernelError, plan, threads, unsorted
+from kernels import Case, KernelError, plan, unsorted
 from tests.support.cases import CASES
+from tests.support.thread_counts import share_out
 
 NARROW = {name: case for name, case in CASES.items() if case.D}
 
@@ -26,7 +27,7 @@ def without(case: Case, g: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
 def test_it_is_what_a_plan_gives(case: Case, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     g = case.dense(case.R, width)
     expected, one = by_plan(case, g), without(case, g)
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     two = without(case, g)
     np.testing.assert_array_equal(one[0], expected[0])
     np.testing.assert_allclose(one[1], expected[1], rtol=2e-5, atol=2e-5)

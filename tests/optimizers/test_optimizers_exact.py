@@ -16,7 +16,7 @@ from tests.optimizers.test_optimizers_updater import (
     train,
     weights_of,
 )
-from tests.support.thread_counts import needs_two
+from tests.support.thread_counts import needs_two, share_out
 from workbench import optimizers
 from workbench.formats import RowSparse
 from workbench.optimizers import Multiplier, OptimizerError, Updater, schedules
@@ -142,7 +142,7 @@ def test_when_the_record_is_full_all_rows_catch_up(name, monkeypatch):
 @needs_two
 @every_rule
 def test_same_bits_on_one_thread_and_on_two(name, monkeypatch, kept_threads):
-    monkeypatch.setattr(threads.this_thread, "is_serial", False)
+    share_out(monkeypatch)
     came = []
     gradients = sparse_gradients(12, shape=(200, 16))
     for count in (1, 2):

@@ -46,9 +46,9 @@ def supervise(command: list[str], **_: object) -> SimpleNamespace:
 
 
 def row_of_trial(request: dict[str, Any]) -> dict[str, Any]:
-    """The row that a trial's process would send, from this process."""
+    """The row of a trial that is done in this process: what its own would send, less what the supervisor keeps."""
     *_, row = trial.answers(request)
-    return row
+    return {column: value for column, value in row.items() if column != "seconds_compiled"}
 
 
 @contextmanager
