@@ -36,6 +36,14 @@ def test_rounds_to_another_target_do_not_count():
     assert case.fastest("sparse").seconds == (7.0, 7.0, 7.0)
 
 
+def test_rows_of_a_contender_s_older_code_do_not_count():
+    before = [changed | {"source": "old", "key": f"old {changed['key']}"} for changed in rounds("ours, sparse", [5.0])]
+    after = [changed | {"source": "new"} for changed in rounds("ours, sparse", [1.0])]
+    (case,) = found(*before, *after)
+    assert case.fastest("sparse").seconds == (1.0, 1.0, 1.0)
+    assert len(case.entries[0].settings) == 1
+
+
 def test_what_reached_the_target_without_rounds_has_the_seconds_it_was_tried_with():
     (case,) = found(*OURS, row("other", side="rival"))
     assert (case.entries[1].seconds, case.entries[1].state) == (None, "about 2 s, tried once")

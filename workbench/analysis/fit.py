@@ -178,8 +178,15 @@ def kind_of(entry: Entry) -> str:
 
 
 def latest(frame: pd.DataFrame) -> pd.DataFrame:
-    """The newest row of each key, of a frame whose rows are in the order they were written."""
-    return store.FIT.frame({row["key"]: row for row in records(frame)}.values())
+    """The newest row of each key, of those of a contender's newest code in each case; `frame` has the order written."""
+    rows = {row["key"]: row for row in records(frame)}.values()
+    newest = {_trained(row): row["source"] for row in rows}
+    return store.FIT.frame(row for row in rows if row["source"] == newest[_trained(row)])
+
+
+def _trained(row: Row) -> tuple:
+    """Case and contender of a row."""
+    return *(row[name] for name in CASE), row["contender"]
 
 
 def found_in(frame: pd.DataFrame) -> list[Found]:
