@@ -9,7 +9,7 @@ from workbench.analysis import by_place, cells, flags, machines, told, words
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.certainty import certainty
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
-from workbench.analysis.sentences import undecided, where
+from workbench.analysis.sentences import left_open, where
 from workbench.analysis.told import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
@@ -131,10 +131,8 @@ def _gain(first: Contest, better: str, is_alone: bool) -> str:
 
 def _open(compared: Sequence[Contest]) -> str:
     """Sentences that go on a headline: what is undecided and why, and what is level. "" where all is decided."""
-    said = [f"Undecided {where(some, compared, DIGITS)}: {why}." for why, some in undecided(compared).items()]
-    if level := [one for one in compared if one.verdict == "level"]:
-        said.append(f"Level, within 10 %, {where(level, compared, DIGITS)}.")
-    return "".join(f" {sentence}" for sentence in said)
+    clauses = (f"{what}: {why}" if why else what for what, why in left_open(compared, DIGITS))
+    return "".join(f" {clause[0].upper()}{clause[1:]}." for clause in clauses)
 
 
 def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: str) -> tuple[str, str]:

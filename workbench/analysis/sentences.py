@@ -53,10 +53,15 @@ def _where(won: Sequence[Contest], contests: Sequence[Contest], end: int) -> str
 
 def unsettled(contests: Sequence[Contest]) -> str:
     """End of a sentence: what is undecided and why, and what is level. "" where all is decided."""
-    parts = [f"undecided {where(some, contests)} ({why})" for why, some in undecided(contests).items()]
+    return "".join(f"; {what} ({why})" if why else f"; {what}" for what, why in left_open(contests))
+
+
+def left_open(contests: Sequence[Contest], digits: int = 3) -> list[tuple[str, str]]:
+    """(Clause, reason or "") of what is undecided and of what is level, at densities of so many digits."""
+    found = [(f"undecided {where(some, contests, digits)}", why) for why, some in undecided(contests).items()]
     if level := [one for one in contests if one.verdict == "level"]:
-        parts.append(f"level, within 10 %, {where(level, contests)}")
-    return "".join(f"; {part}" for part in parts)
+        found.append((f"level, within 10 %, {where(level, contests, digits)}", ""))
+    return found
 
 
 def undecided(contests: Sequence[Contest]) -> dict[str, list[Contest]]:
