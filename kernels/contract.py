@@ -122,6 +122,8 @@ class Kernel:
     `writes` names the parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
     `prepare`, of rivals with data structures of their own, takes the operands and returns a call without arguments,
     which a benchmark times: its result is what was computed, or None where `out` holds it.
+    `bound` takes the arrays of a call and returns the cpu twin on them, as `bind` gives it, where there is more to it
+    than filling them in.
     `why_below` says what keeps calls from the bound that follows from `cost`, where it is known, for a page of results.
     """
 
@@ -136,6 +138,7 @@ class Kernel:
     rival_of: str | None = None
     unavailable: str = ""
     prepare: Callable[..., Callable[[], Any]] | None = None
+    bound: Callable[..., Callable[..., Any]] | None = None
     why_below: str = ""
     parsed: tuple = field(init=False, repr=False, default=())
     _raw: tuple[Callable | None, Callable[[tuple], str]] = field(init=False, repr=False)
@@ -164,6 +167,23 @@ class Kernel:
         calls."""
         raw, _ = self._raw
         return raw and _behind_checks(self, raw)
+
+    def bind(self, *arrays: np.ndarray) -> Callable[..., Any] | None:
+        """The trusted twin on these very arrays, checked once: a function of the numbers that follow them in a call.
+
+        None for arrays that a call would copy, or refuse.
+        """
+        raw, _ = self._raw
+        numbers = (0.0,) * (len(self.parsed) - len(arrays))
+        if raw is None or not self._are_plain(*arrays, *numbers):
+            return None
+        call = self.bound(*arrays) if self.bound else functools.partial(raw, *arrays)
+        return bounds.watched(call, self.name)
+
+    @functools.cached_property
+    def _are_plain(self) -> Callable[..., bool]:
+        """Whether operands are all right and plain."""
+        return guarded(self.parsed, KINDS, lambda *_: True, lambda _: False)
 
     @functools.cached_property
     def _checked(self) -> Callable:

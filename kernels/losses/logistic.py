@@ -10,6 +10,7 @@ Source     Logistic regression; differs: loss and gradient in one pass
 """
 
 import math
+from functools import partial
 
 import numpy as np
 from numba import prange
@@ -18,7 +19,7 @@ from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
-from kernels.loss_blocks import register_block
+from kernels.loss_blocks import bound_of, register_block
 from kernels.registry import register
 from kernels.threads import (
     BLOCK,
@@ -126,6 +127,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        bound=partial(bound_of, block, cpu),
         why_below=f"{reasons.FEW_NUMBERS}; with more, sixteen numbers take 44 vector instructions, two of them "
         "divisions; exp and log as the bound has them are half of these",
         writes=("gradient",),

@@ -9,6 +9,8 @@ Limits     R*N < 2**63
 Source     Least squares; differs: loss and gradient in one pass
 """
 
+from functools import partial
+
 import numpy as np
 from numba import prange
 
@@ -16,7 +18,7 @@ from kernels import reasons
 from kernels.contract import Case, Cost, Kernel, Sizes
 from kernels.gpu.losses import mean_loss, names_of
 from kernels.gpu.source import source
-from kernels.loss_blocks import register_block
+from kernels.loss_blocks import bound_of, register_block
 from kernels.registry import register
 from kernels.threads import BLOCK, call_parallel, compiled, compiled_parallel, compiled_sums, sum_of
 
@@ -109,6 +111,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        bound=partial(bound_of, block, cpu),
         why_below=f"{reasons.FEW_NUMBERS}; with more, the sum is of float64",
         writes=("gradient",),
     )

@@ -9,6 +9,8 @@ Limits     D*N < 2**63
 Source     Definition; rows that come from memory are asked for ahead of their use
 """
 
+import functools
+
 import numpy as np
 
 from kernels import devices, reasons
@@ -38,6 +40,13 @@ def _row(lane, u, source, index, out):
 
 
 _rows = RowLoop(_row)
+
+
+def bound(source, index, out):
+    """On the cores of this machine: what moves the rows that `index` then has."""
+    rows, width = out.shape
+    shape = width, out.itemsize, is_far(source.nbytes)
+    return functools.partial(_rows.bind(shape, rows, work_of(rows, width)), source, index, out)
 
 
 def cpu(source, index, out):
@@ -86,6 +95,7 @@ register(
         gpu=gpu,
         cost=cost,
         arguments=arguments,
+        bound=bound,
         why_below=reasons.FOUND_ROWS,
     )
 )

@@ -95,8 +95,11 @@ class Rule:
     def split(self, args: tuple) -> tuple[tuple, tuple, tuple]:
         """(weights and states), (what gives the gradient), (settings) of a call."""
         first, last = self._places
-        given = args[last:] if self.settings is _as_given else self.settings(*args[last:])
-        return args[:first], args[first:last], tuple(map(float, given))
+        return args[:first], args[first:last], self.set(args[last:])
+
+    def set(self, numbers: tuple) -> tuple[float, ...]:
+        """The settings that follow from the numbers of a call."""
+        return tuple(map(float, numbers if self.settings is _as_given else self.settings(*numbers)))
 
     @functools.cached_property
     def _places(self) -> tuple[int, int]:
@@ -133,6 +136,7 @@ def _register(rule: Rule, kind: str, gradient: str, emit: Callable, cut: Callabl
             gpu=_named(rule, getattr(updates, f"gpu_{kind}"), names),
             cost=functools.partial(cost, rule),
             arguments=functools.partial(arguments, rule),
+            bound=functools.partial(twins.bound_dense, rule, loop) if kind == "dense" else None,
             writes=rule.written,
             why_below="" if kind == "dense" else reasons.FOUND_ROWS,
         )

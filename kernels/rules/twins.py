@@ -4,6 +4,7 @@
 """
 
 import functools
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,15 +73,29 @@ def reference_fused(rule: "Rule", *args) -> None:
 # On the cores of this machine
 
 
-def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
-    """Every row, in chunks of flat arrays where an element's step needs no other element."""
-    arrays, (gradient,), settings = rule.split(args)
-    rows, width = gradient.shape
+def _in_chunks(rule: "Rule", arrays: tuple) -> tuple[tuple[int, int], int, int, tuple]:
+    """(shape of a row, rows, work, arrays) of a dense update, flat where an element's step needs no other element."""
+    rows, width = arrays[-1].shape
+    itemsize = arrays[-1].itemsize
     if not rule.average:
-        arrays, gradient = [array.reshape(-1) for array in arrays], gradient.reshape(-1)
-        rows, width = -(-gradient.size // steps.CHUNK), steps.CHUNK
-    work = rule.work(rows, width)
-    loop.run((width, gradient.itemsize), rows, work, *arrays, gradient, *steps.given(settings))
+        arrays = tuple([array.reshape(-1) for array in arrays])
+        rows, width = -(-arrays[-1].size // steps.CHUNK), steps.CHUNK
+    return (width, itemsize), rows, rule.work(rows, width), arrays
+
+
+def cpu_dense(rule: "Rule", loop: RowLoop, *args) -> None:
+    """Every row."""
+    arrays, gradient, settings = rule.split(args)
+    shape, rows, work, flat = _in_chunks(rule, (*arrays, *gradient))
+    loop.run(shape, rows, work, *flat, *steps.given(settings))
+
+
+def bound_dense(rule: "Rule", loop: RowLoop, *arrays: np.ndarray) -> Callable[..., None]:
+    """Every row of these arrays, the last of which is the gradient, as a function of the numbers."""
+    shape, rows, work, flat = _in_chunks(rule, arrays)
+    settings = functools.lru_cache(1)(lambda *numbers: steps.given(rule.set(numbers)))
+    run = functools.partial(loop.bind(shape, rows, work), *flat)
+    return lambda *numbers: run(*settings(*numbers))
 
 
 def _bytes_state(rule: "Rule", arrays: tuple) -> int:

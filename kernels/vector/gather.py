@@ -20,7 +20,7 @@ import numpy as np
 
 from kernels.code_cache import digest_of, digest_of_files, njit
 from kernels.private.of_numba import layer
-from kernels.threads import ROW_COST, share
+from kernels.threads import LEAST_WORK, ROW_COST, share
 from kernels.vector import lanes, over_rows
 from kernels.vector.over_rows import emit
 from kernels.vector.tiles import Cut, cut_sums
@@ -82,6 +82,12 @@ class RowLoop(dict[tuple, Callable]):
         self[shape](parts, rows, shape[0], *arguments)
         if choices is not None:
             choices.ended()
+
+    def bind(self, shape: tuple, rows: int, work: int) -> Callable[..., None]:
+        """`run` of such calls, as a function of the arguments; of little work without the choice of threads."""
+        if shape[0] and work < LEAST_WORK:
+            return functools.partial(self[shape], 1, rows, shape[0])
+        return functools.partial(self.run, shape, rows, work)
 
     def __missing__(self, shape: tuple) -> Callable:
         self[shape] = function = self._function(self.cut(*shape)) if shape[0] else _no_columns

@@ -145,7 +145,7 @@ class Writer:
     def _step(self, node: Symbol, part: str, out: np.ndarray | None) -> Step:
         slots = self.training.slots
         inputs = tuple(slots[entry] for entry in node.inputs)
-        rule = self.facts[node].rule
+        rule, bind = self.facts[node].rule, None
         if self.training.scales(node):
             call = steps.scaled
         elif self._passes(node):
@@ -155,9 +155,10 @@ class Writer:
         else:
             call = steps.with_params(rule.call, node.params)
             call = steps.with_plan(call) if rule.plan else call
+            bind = rule.bind and partial(rule.bind, **node.params)
         if rule.plan:
             inputs += (slots["plan", node.inputs[0]],)
-        return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out)
+        return Step(self.training.names[node], node.op, part, call, inputs, slots[node], out, bind=bind)
 
     def _joint(self, node: Symbol, step: Step, buffers: Mapping[Symbol, np.ndarray]) -> Step:
         """Step of a loss whose slope is read: in training it writes it."""
@@ -165,7 +166,8 @@ class Writer:
         if slope is None or slope not in buffers:
             return step
         call = steps.joint(node.op.joint, buffers[slope], node.params)
-        return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out)
+        bind = node.op.bind_joint and steps.bound_joint(node.op.bind_joint, buffers[slope], node.params)
+        return Step(step.name, step.op, "loss", call, step.inputs, step.output, step.out, bind=bind)
 
     def _store(self, name: str, node: Symbol) -> None:
         """The step that puts a gradient where it is asked for, unless the node's own buffer is that place."""

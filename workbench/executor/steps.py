@@ -33,6 +33,8 @@ class Step:
     output: int
     out: np.ndarray | None = None
     dead: tuple[int, ...] = ()
+    bind: Callable[..., Callable[[], Any] | None] | None = None
+    """`bind(*values of inputs, out=out)` gives a call without arguments, for arrays that many calls share."""
     take: Callable[[list[Any]], Sequence[Any]] = field(init=False, repr=False)
     """Gives the values of the inputs, of all values: in a fourth of the time of a loop over the slots."""
 
@@ -71,6 +73,20 @@ def joint(call: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]
         return out
 
     return both
+
+
+def bound_joint(bind: Callable[..., Any], slope: np.ndarray, params: Mapping[str, Any]) -> Callable[..., Any]:
+    """The same of arrays that many calls share."""
+
+    def bound(*arrays: Any, out: np.ndarray) -> Callable[[], Any] | None:
+        call = bind(*arrays, slope=slope, **params)
+        return call and partial(_put, out, call)
+
+    return bound
+
+
+def _put(out: np.ndarray, call: Callable[[], Any]) -> None:
+    out[...] = call()
 
 
 def scaled(slope: np.ndarray, head: np.ndarray, out: None) -> np.ndarray:

@@ -80,6 +80,8 @@ class Rule:
     result's shape and type to write and return. `when(shapes, params)` narrows a rule, `condition` says it in words.
     A rule with a `refusal` says why there is no result and what to do, and raises. `plan`: the call takes `plan=`, the
     batch plan of its first input, and builds one where None is given. `needs`: the format that at least one input has.
+    `bind(*arrays, out=out, **params)`, of rules for dense arrays, is for arrays that many calls share: it gives a call
+    without arguments, which writes to `out`, or None where it has nothing better than `call`.
     """
 
     inputs: tuple[str | EllipsisType, ...]
@@ -91,6 +93,7 @@ class Rule:
     refusal: str = ""
     plan: bool = False
     needs: str = ""
+    bind: Callable[..., Callable[[], Any] | None] | None = None
     densifies: bool = False
     """Whether this is no row of a table, but the way out where there is none."""
 
@@ -117,7 +120,8 @@ class Op:
     and `dtype(dtypes, params)` give the result's, and raise `OpError` for what does not fit. `gradient(head, output,
     inputs, params)` gives for every input the gradient, made with operators from symbols or arrays, or None where there
     is none; `head` is the gradient of `output`. `joint(*arrays, slope, **params)`, of losses, gives the output and
-    writes the gradient towards the first input, as of a head of one, into `slope`, in one pass.
+    writes the gradient towards the first input, as of a head of one, into `slope`, in one pass. `bind_joint`, with the
+    same parameters, is to it what `bind` of a rule is to its call.
     `unread`, from and to, are the places of inputs whose values play no part, only shape, type or pattern: towards
     them no gradient is asked for. `no_gradient` says of an operator without a gradient what to do instead.
     `with_number` names the operators that take a Python number on the right and on the left instead of an array.
@@ -133,6 +137,7 @@ class Op:
     dtype: Callable[[Sequence[np.dtype], Mapping[str, Any]], np.dtype] | None = None
     gradient: Callable[..., tuple] | None = None
     joint: Callable[..., Any] | None = None
+    bind_joint: Callable[..., Callable[[], Any] | None] | None = None
     unread: tuple[int, int | None] = (0, 0)
     no_gradient: str = ""
     with_number: tuple[str, str] | None = None

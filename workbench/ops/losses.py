@@ -70,8 +70,8 @@ def _ready(scores: np.ndarray, labels: np.ndarray, classes: bool) -> tuple[np.nd
     return flat, alike if alike.shape == flat.shape else alike.reshape(flat.shape)
 
 
-def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
-    """(the loss, the loss with its slope written in the same pass)."""
+def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable, Callable]:
+    """(the loss, the loss with its slope written in the same pass, the same of arrays that many calls share)."""
 
     def joint(scores, labels, slope):
         flat, ready = _ready(scores, labels, classes)
@@ -80,7 +80,13 @@ def _loss(kernel: str, classes: bool) -> tuple[Callable, Callable]:
     def loss(scores, labels, out=None):
         return put(out, joint(scores, labels, np.empty(scores.shape, scores.dtype)))
 
-    return loss, joint
+    def bind_joint(scores, labels, slope):
+        flat, ready = _ready(scores, labels, classes)
+        if not np.may_share_memory(ready, labels):  # labels are converted in each call
+            return None
+        return kernels.get(kernel).bind(flat, ready, slope.reshape(flat.shape))
+
+    return loss, joint, bind_joint
 
 
 def _loss_shape(check: Callable) -> Callable:
@@ -94,7 +100,7 @@ def _loss_shape(check: Callable) -> Callable:
 
 
 def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_labels: Callable) -> None:
-    loss, joint = _loss(kernel, check is check_classes)
+    loss, joint, bind_joint = _loss(kernel, check is check_classes)
 
     def gradient(head, output, inputs, params):
         slope = ops.multiply(ops.slope_of_loss(*inputs, loss=name), head)
@@ -111,6 +117,7 @@ def _register_loss(name: str, kernel: str, check: Callable, doc: str, towards_la
             dtype=kernel_float,
             gradient=gradient,
             joint=joint,
+            bind_joint=bind_joint,
             family="losses",
         )
     )

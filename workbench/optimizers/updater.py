@@ -63,7 +63,7 @@ class Updater:
         self._obeyed: tuple | None = None
         self._known_decays: dict[str, dict[str, float]] = {}
         self._known_numbers: dict[str, list[float]] = {}
-        self._obey()
+        self.obey()
 
     def __repr__(self) -> str:
         return f"<Updater {self.optimizer.name}, lazy={self.lazy}, rate {self.options['learning_rate']:g}>"
@@ -85,7 +85,7 @@ class Updater:
         """Bytes of states, of what rows have missed, and of spread gradients."""
         return sum(parameter.nbytes for parameter in self.parameters.values())
 
-    def _obey(self) -> None:
+    def obey(self) -> None:
         """Take options, multipliers and schedule as they are now; what cannot be is refused and nothing changes."""
         now = self.options, self.multipliers, self.schedule
         if now == self._obeyed:
@@ -126,7 +126,7 @@ class Updater:
         Where these are some rows of weights whose other rows are elsewhere, `squares` has the sums of the
         squares of the whole gradients, from which `clip_global_norm` is computed.
         """
-        self._obey()
+        self.obey()
         for name, gradient in gradients.items():
             if name not in weights:
                 known("There are no weights named", list(gradients), list(weights))
@@ -146,7 +146,7 @@ class Updater:
     def begin_steps(self, name: str, weights: np.ndarray, count: int, whole: bool = False) -> many_steps.Ahead:
         """Begin the next `count` steps of dense weights, each of all rows if `whole`, else of those
         that it touches: see `many_steps`. Its `end` counts them when they are done."""
-        self._obey()
+        self.obey()
         self._check_weights(name, weights)
         return many_steps.begin(self, name, self._parameter(name, weights), weights, count, whole)
 
@@ -252,7 +252,7 @@ class Updater:
     @property
     def settings(self) -> dict[str, Any]:
         """Settings of this updater as plain values for JSON; `Updater.from_settings` makes another one of them."""
-        self._obey()
+        self.obey()
         return settings_to_json(self)
 
     @classmethod
@@ -275,7 +275,7 @@ class Updater:
 
     def read_state(self, arrays: Mapping[str, np.ndarray]) -> dict[str, Parameter]:
         """Check a state as `load_state_dict` does, and change nothing. `take_state` then cannot fail."""
-        self._obey()
+        self.obey()
         return saved.read_state(self, arrays)
 
     def check_fit(self, parameters: Mapping[str, Parameter], weights: Mapping[str, np.ndarray | RowSparse]) -> None:

@@ -19,6 +19,7 @@ from workbench.train.events import Laps, StepEvent, by_part
 from workbench.train.moving import Mover
 from workbench.train.patterned import held
 from workbench.train.prepared import Prepared
+from workbench.train.repeated_steps import Repeating
 from workbench.train.setup import LAZY, Setup, SetupError
 from workbench.train.training import Training
 
@@ -40,7 +41,7 @@ class Run(Training):
         self.arrays |= {name: one.array for name, one in self.patterned.items()}
         self.touched = [one.name for one in self.parameters if one.touched and not one.matrix]
         self.updater = self._new_updater()
-        self.y_like = y[:0]
+        self.y_like, self.repeated = y[:0], Repeating()
         self.reads_others = bool(self.model.inputs(self.given, min(setup.batch_rows, self.batches.total)))
         moves = self.model.moves(self.given) if self.model.moves else None
         self.mover = Mover(moves) if moves and moves.rule != "fixed" else None
@@ -50,8 +51,8 @@ class Run(Training):
         self.last: Prepared | None = None
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """The calls of an epoch, where the setup launches whole epochs."""
-        return self.calls.events(epoch) if self.calls else None
+        """The calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same calls."""
+        return steps.events(epoch) if (steps := self.calls or self.repeated.of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
         without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}

@@ -103,7 +103,7 @@ class Training(ABC):
         self.kept = kept
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
-        """The events of an epoch that is done in few calls; None where it is done batch by batch, as most are."""
+        """The events of an epoch that has its own way to do steps; None if they are done on the batches of the feed."""
         return None
 
     @property

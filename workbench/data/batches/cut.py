@@ -1,6 +1,8 @@
 """Rows cut from an array in the format that it has: a range of them as a view, or any of them as a copy."""
 
+import functools
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -85,12 +87,23 @@ def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
     return RowSparse.assemble(_taken(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
 
 
+def repeated(x: np.ndarray, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
+    """What copies the rows of a dense `x` whose numbers `rows` int64 [R] then holds to `out`, whenever it is called."""
+    if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
+        return call
+    return functools.partial(np.take, x, rows, 0, out, "clip")  # numbers are in range; to raise takes another copy
+
+
 FEW = 4096
 """Numbers below which NumPy takes rows, in a third of the time of a call of the kernel."""
 
 
+def _goes_by_kernel(x: np.ndarray, rows: np.ndarray) -> bool:
+    return x.ndim == 2 and x.dtype.kind == "f" and len(rows) * x.shape[1] >= FEW
+
+
 def _taken(x: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    if x.ndim != 2 or x.dtype.kind != "f" or len(rows) * x.shape[1] < FEW:
+    if not _goes_by_kernel(x, rows):
         return x.take(rows, axis=0)
     out = reused.empty(len(rows) * x.shape[1], x.dtype).reshape(len(rows), x.shape[1])
     moves.get("take_rows", x.dtype)(x, rows, out)

@@ -101,6 +101,11 @@ def blocks(kernel, x, y, transpose_a, result, out, plan):
     return finish(multiply(block_of(x, transpose_a), y, out), result, out)
 
 
+def transposed(x: np.ndarray, y: np.ndarray, out: np.ndarray) -> np.ndarray:
+    """X.T @ Y of plain arrays into `out`; BLAS is told that x is transposed."""
+    return np.matmul(x.T, y, out)
+
+
 def sparse_block(kernel, x, y, transpose_a, result, out, plan):
     """A csr, csc or coo matrix and a Block. Transposed, the rows that the block lacks play no part."""
     values = np.ascontiguousarray(y.values)

@@ -3,6 +3,7 @@
 import itertools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -40,6 +41,8 @@ class Method:
     call: Callable
     engines: tuple[str, ...] = ("ours",)
     plan: bool = False
+    direct: Callable | None = None
+    """What computes two plain arrays straight into `out`, without the parts that other formats need."""
 
     def fits(self, shapes: Sequence[Shape], params: Mapping[str, Any]) -> bool:
         """Whether these parameters ask for this method."""
@@ -62,6 +65,8 @@ class Method:
 
     def __call__(self, x, y, *, out=None, plan=None, transpose_a=False, transpose_b=False, result=None, engine=""):
         """The product; `out` for dense results, `plan` the batch plan of X where the method reads one."""
+        if self.direct and out is not None and y.ndim == 2 and not transpose_b:
+            return self.direct(x, y, out)
         columns = None if out is None else out[:, None] if y.ndim == 1 else out
         product = self.call(
             kernels.get(self.kernel).trusted,
@@ -76,6 +81,12 @@ class Method:
             return out
         return _flat(product) if y.ndim == 1 else product
 
+    def bind(self, x, y, *, out, transpose_b=False, **params):
+        """What computes these arrays into `out`, for a method that has a direct way."""
+        if y.ndim != 2 or transpose_b:
+            return None
+        return partial(self.direct, x, y, out)
+
     def _other(self, y: Any, transposed: bool) -> Any:
         """Y as the call takes it."""
         if self.y in SPARSE:
@@ -86,7 +97,9 @@ class Method:
 
     def rule(self) -> Rule:
         """The method as a rule of the operator."""
-        return Rule((self.x, self.y), self.result, self, self.kernel, self.fits, self.condition, plan=self.plan)
+        bind = self.bind if self.direct else None
+        known = {"plan": self.plan, "bind": bind}
+        return Rule((self.x, self.y), self.result, self, self.kernel, self.fits, self.condition, **known)
 
 
 def as_matrix(y: Any) -> Any:
@@ -104,9 +117,10 @@ def _flat(product: Any) -> Any:
     return formats.RowSparse.assemble(product.values[:, 0], product.indices, product.shape[:1])
 
 
+BLAS = ("dense", "ours")
 WITH_DENSE = (
-    Method("dense", "dense", False, "dense", "blas.dense_dense", calls.blocks, ("dense", "ours")),
-    Method("dense", "dense", True, "dense", "blas.dense_t_dense", calls.blocks, ("dense", "ours")),
+    Method("dense", "dense", False, "dense", "blas.dense_dense", calls.blocks, BLAS, direct=np.matmul),
+    Method("dense", "dense", True, "dense", "blas.dense_t_dense", calls.blocks, BLAS, direct=calls.transposed),
     Method("csr", "dense", False, "dense", "csr_dense", calls.compressed),
     Method("csc", "dense", False, "dense", "csc_dense", calls.compressed),
     Method("coo", "dense", False, "dense", "coo_dense", calls.coordinates),
