@@ -38,7 +38,7 @@ def repeated(run: Run, epoch: int) -> list[float]:
 
 def repeats(run: Run) -> bool:
     """Whether the last full batch made its steps the same calls as those before."""
-    steps = run.repeated.of(run)
+    steps = run.repeated.steps_of(run)
     return isinstance(steps, RepeatedSteps) and steps.passes is not None and steps.updates is not None
 
 
@@ -167,7 +167,7 @@ def test_weights_that_became_read_only_are_refused(made):
 def test_other_batches_are_done_as_they_were(made, settings):
     run = new_run(made, **settings)
     assert repeated(run, 0)
-    assert run.repeated.of(run) is None
+    assert run.repeated.steps_of(run) is None
 
 
 def test_the_phases_of_a_step_are_all_of_it(made):

@@ -30,7 +30,7 @@ class RepeatedSteps:
         rows = min(run.setup.batch_rows, run.batches.total)
         self.rows = np.zeros(rows, np.int64)
         self.batch = Prepared(_buffer(x, rows), _buffer(y, rows), None, {}, is_own=True)
-        self.copies = [cut.repeated(x, self.rows, self.batch.x), cut.repeated(y, self.rows, self.batch.y)]
+        self.copies = [cut.bind_copy(x, self.rows, self.batch.x), cut.bind_copy(y, self.rows, self.batch.y)]
         self.passes: passes.Repeated | None = None
         self.updates: updates.Repeated | None = None
         self.is_possible = True
@@ -93,8 +93,8 @@ class Repeating:
         self.batches: Any = None
         self.steps: RepeatedSteps | None = None
 
-    def of(self, run: "Run") -> RepeatedSteps | None:
-        """Its steps; None for one of sparse or kept batches, or that reads more than rows and their targets."""
+    def steps_of(self, run: "Run") -> RepeatedSteps | None:
+        """Give its steps; None for one of sparse or kept batches, or that reads more than rows and their targets."""
         if run.batches is not self.batches:
             self.batches, self.steps = run.batches, _steps_of(run)
         return self.steps

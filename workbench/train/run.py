@@ -52,7 +52,7 @@ class Run(Training):
 
     def calls_of(self, epoch: int) -> Iterator[StepEvent] | None:
         """The calls of an epoch, if the setup launches whole epochs, or its steps if these repeat the same calls."""
-        return steps.events(epoch) if (steps := self.calls or self.repeated.of(self)) else None
+        return steps.events(epoch) if (steps := self.calls or self.repeated.steps_of(self)) else None
 
     def _new_updater(self) -> optimizers.Updater:
         without_decay = {one.name: optimizers.Multiplier(decay=0.0) for one in self.parameters if not one.decays}

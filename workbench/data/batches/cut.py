@@ -87,8 +87,8 @@ def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
     return RowSparse.assemble(_taken(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
 
 
-def repeated(x: np.ndarray, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
-    """What copies the rows of a dense `x` whose numbers `rows` int64 [R] then holds to `out`, whenever it is called."""
+def bind_copy(x: np.ndarray, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
+    """Give a call that copies the rows of a dense `x` whose indices `rows` int64 [R] then holds to `out`."""
     if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
         return call
     return functools.partial(np.take, x, rows, 0, out, "clip")  # numbers are in range; to raise takes another copy

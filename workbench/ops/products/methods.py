@@ -82,7 +82,7 @@ class Method:
         return _flat(product) if y.ndim == 1 else product
 
     def bind(self, x, y, *, out, transpose_b=False, **params):
-        """What computes these arrays into `out`, for a method that has a direct way."""
+        """Give a call that computes these arrays into `out`, for a method that has a direct way."""
         if y.ndim != 2 or transpose_b:
             return None
         return partial(self.direct, x, y, out)
