@@ -179,10 +179,10 @@ SETTINGS = (
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
                             "exact: those, others catch up. standard: all.")),
     Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each as one CUDA graph; "
-            "epoch, all csr batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, a decay)",
+            "epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, a decay)",
             ("kernels", "graph", "epoch", "dual"), role="line",
             control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
-                            "csr step as one. epoch: on cpu, all csr batches in one call. dual: rows by dual ascent.")),
+                            "csr step as one. epoch: on cpu, all batches in one call. dual: rows by dual ascent.")),
     Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; a dense "
             "cell always has such a twin", goes_to=("trial",), role="line"),
     Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "

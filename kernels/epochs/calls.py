@@ -1,5 +1,6 @@
 """State of a call of an epoch's kernel, its scratch memory, and the choice of the loop for it."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -27,6 +28,33 @@ ENTRY_WORK = 16
 REGIONS = 8
 """What a batch on several threads pays for, in entries of regions: its two passes, and looking for the columns of each
 part in the tables of the others. 1,024 rows of 14 entries are then work for two threads, 512 are not, with N = 1."""
+
+
+def check_batches(
+    rows: int,
+    width: int,
+    counts: np.ndarray,
+    intercept: np.ndarray,
+    tables: Mapping[str, np.ndarray],
+    numbers: int,
+    batch_rows: int,
+) -> None:
+    """Raise `KernelError` for lengths that do not fit `rows` of X, `width` outputs and a rule of `numbers` settings."""
+    if counts.size not in (0, rows):
+        raise KernelError(f"counts has {counts.size} numbers; it has one for each of {rows} rows, or none.")
+    if intercept.size not in (0, width):
+        raise KernelError(f"intercept has {intercept.size} numbers; it has {width}, or none.")
+    for name, table in tables.items():
+        if not len(table) or table.shape[1] != numbers:
+            raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
+    if batch_rows < 1:
+        raise KernelError(f"batch_rows is {batch_rows}; a batch has one row or more.")
+
+
+def intercept_tables(intercept: tuple[np.ndarray, ...], by_row: bool) -> tuple[np.ndarray, ...]:
+    """The intercept and its states as weights [N, 1] and states of N rows, `by_row` [N] and else [N, 1]."""
+    weights, *states = intercept
+    return weights.reshape(-1, 1), *(state if by_row else state.reshape(-1, 1) for state in states)
 
 
 @dataclass(frozen=True)
@@ -66,15 +94,8 @@ class Call:
     def check(self, numbers: int) -> None:
         """Refuse lengths that do not fit; `numbers` is how many settings the rule's formula takes."""
         rows, width = self.indptr.size - 1, self.arrays[0].shape[1]
-        if self.counts.size not in (0, rows):
-            raise KernelError(f"counts has {self.counts.size} numbers; it has one for each of {rows} rows, or none.")
-        if self.intercept[0].size not in (0, width):
-            raise KernelError(f"intercept has {self.intercept[0].size} numbers; it has {width}, or none.")
-        for name, table in (("settings", self.settings), ("settings_intercept", self.settings_intercept)):
-            if not len(table) or table.shape[1] != numbers:
-                raise KernelError(f"{name} is {list(table.shape)}; it has {numbers} numbers for one step or more.")
-        if self.batch_rows < 1:
-            raise KernelError(f"batch_rows is {self.batch_rows}; a batch has one row or more.")
+        tables = {"settings": self.settings, "settings_intercept": self.settings_intercept}
+        check_batches(rows, width, self.counts, self.intercept[0], tables, numbers, self.batch_rows)
         if ways.catches_up(self.way):
             self._check_lag(ways.Lag(*self.beside), numbers)
 
@@ -97,9 +118,7 @@ class Call:
     @property
     def tables(self) -> tuple[np.ndarray, ...]:
         """The intercept and its states as weights [N, 1] and states of N rows."""
-        weights, *states = self.intercept
-        by_row = self.arrays[-1].ndim == 1
-        return weights.reshape(-1, 1), *(state if by_row else state.reshape(-1, 1) for state in states)
+        return intercept_tables(self.intercept, by_row=self.arrays[-1].ndim == 1)
 
     @property
     def batches(self) -> int:
@@ -133,7 +152,7 @@ def run(loss: str, rule: Rule, call: Call) -> np.ndarray:
 
 def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
     """Run the loop that suits the work of a batch; the place of a wrong target or -1."""
-    weights, settings = call.arrays[0], _given(call)
+    weights, settings = call.arrays[0], given_settings(call.settings, call.settings_intercept)
     stepped, beside, units, work_untouched = _untouched(rule, call)
     width, batch_rows = weights.shape[1], min(call.batch_rows, call.order.size)
     entries = call.indices.size * batch_rows // max(call.indptr.size - 1, 1)
@@ -189,9 +208,9 @@ def _untouched(rule: Rule, call: Call) -> tuple[tuple, tuple, int, int]:
     return call.beside, whole, units, rule.work(units, width)
 
 
-def _given(call: Call) -> tuple[np.ndarray, np.ndarray]:
+def given_settings(settings: np.ndarray, settings_intercept: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """The settings that code is called with, without those that change nothing: see `steps.UNCHANGED`."""
-    tables = call.settings, call.settings_intercept
+    tables = settings, settings_intercept
     if all(map(_is_unchanged, tables)):
         return np.ascontiguousarray(tables[0][:, :-2]), np.ascontiguousarray(tables[1][:, :-2])
     return tables

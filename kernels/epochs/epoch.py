@@ -160,7 +160,8 @@ def _beside(way: str, case: Case, settings: np.ndarray, steps: int) -> tuple:
     return last, missed.astype(case.dtype), FIRST, NOW
 
 
-def _operands(loss: str, rule: Rule, way: str) -> str:
+def operands_of(loss: str, rule: Rule, way: str) -> str:
+    """The operands of the kernel, as `Kernel` takes them."""
     targets = next(operand for operand in get_kernel(loss).operands.split()[1:])
     kind = targets.partition(":")[2].replace("R", "T")
     state = "f[D]" if rule.average else "f[D,N]"
@@ -173,9 +174,9 @@ def _operands(loss: str, rule: Rule, way: str) -> str:
     return " ".join((x, batches, *arrays, *intercept, "settings:f[S,K] settings_intercept:f[P,K]", beside)).strip()
 
 
-def _twin(function: Callable, loss: str, rule: Rule, way: str, names: list[str]) -> Callable:
-    """A function of this file for that loss, rule and way, under the names of its parameters."""
-    twin: Any = functools.partial(function, loss, rule, way)
+def named_twin(function: Callable, names: list[str], *bound: object) -> Callable:
+    """The function with its first parameters `bound`, under the `names` of the others."""
+    twin: Any = functools.partial(function, *bound)
     functools.update_wrapper(twin, function)
     parameters = [inspect.Parameter(name, inspect.Parameter.POSITIONAL_OR_KEYWORD) for name in names]
     twin.__signature__ = inspect.Signature(parameters)
@@ -192,13 +193,13 @@ def get(loss: str, rule: str, way: str = "lazy") -> Kernel:
     block_of(loss)
     known = get_rule(rule)
     ways.check_way(known, way)
-    operands = _operands(loss, known, way)
+    operands = operands_of(loss, known, way)
     names = [operand.partition(":")[0] for operand in operands.split()]
     return Kernel(
         name=f"{loss}_{rule}_epoch{'' if way == 'lazy' else f'_{way}'}",
         operands=operands,
-        reference=_twin(reference, loss, known, way, names),
-        cpu=_twin(cpu, loss, known, way, names),
+        reference=named_twin(reference, names, loss, known, way),
+        cpu=named_twin(cpu, names, loss, known, way),
         gpu=None,
         cost=functools.partial(cost, loss, known, way),
         arguments=functools.partial(arguments, loss, known, way),

@@ -210,9 +210,8 @@ def make_step_one(programs: Programs) -> Callable:
     return inlined(step_one)
 
 
-def make_step_intercept(programs: Programs) -> Callable:
-    """The step of the intercept, where there is one, by the column sums of the slope [N, 1]."""
-    steps = programs.steps_intercept
+def make_step_intercept(steps: str) -> Callable:
+    """The step of the intercept by code of that name, if there is one, by the column sums of the slope [N, 1]."""
 
     def step_intercept(trained, numbers, sums, step):
         count, at = trained.intercept[0].shape[0], min(step, trained.settings_intercept.shape[0] - 1)
@@ -254,7 +253,7 @@ def make_serial(programs: Programs, loss: str, sums: str) -> Callable:
     `placed.Placed`, a `grouped.Grouped` or an `Alone`. Operands come `bare`.
     """
     one_pass, step_touched, store_of = make_whole(programs, loss, sums)
-    step_one, step_intercept = make_step_one(programs), make_step_intercept(programs)
+    step_one, step_intercept = make_step_one(programs), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
 
     def serial(bare_rows, order, batch_rows, bare_trained, is_far, scratch, bare_store, intercept, losses):

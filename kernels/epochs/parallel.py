@@ -161,7 +161,7 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` are losses and places of wrong targets of the parts of
     a batch [P]."""
     one_pass, merge, store_of = make_two(programs, loss, sums)
-    do_part, step_intercept = make_part(one_pass), make_step_intercept(programs)
+    do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 

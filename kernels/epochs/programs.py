@@ -199,6 +199,11 @@ def _of_rule(rule_name: str, kind: str, count: int) -> RowLoop:
     )
 
 
+def steps_of_intercept(rule_name: str, count: int, itemsize: int) -> str:
+    """Name of the code that steps rows of one number: those of the intercept."""
+    return _of_rule(rule_name, "steps", count).code(cut_elements(1, itemsize))
+
+
 @dataclass(frozen=True)
 class Programs:
     """Names of the vector code for rows of one width; see the functions above."""
@@ -239,7 +244,7 @@ def programs_for(
         kinds["marked"] = _of_rule(rule_name, put + "marked", count).code(cut_neighbours(itemsize))
     kinds["grouped"] = _of_rule(rule_name, put + "grouped", count).code(cut_sums(width, itemsize, far_state=far_state))
     kinds["score"] = _LOOPS["score"].code(cut_sums(width, itemsize))
-    kinds["steps_intercept"] = _of_rule(rule_name, "steps", count).code(cut_elements(1, itemsize))
+    kinds["steps_intercept"] = steps_of_intercept(rule_name, count, itemsize)
     if way == "standard":
         whole = elements if get_rule(rule_name).average else cut_elements(steps.CHUNK, itemsize)
         kinds["untouched"] = _of_rule(rule_name, "dense", count).code(whole)

@@ -145,6 +145,23 @@ class Lane:
             return body(start, carried)
         return self.loop(start, self.width, rest.width, carried, body)  # at most once, or not at all
 
+    def spans(
+        self, start: Int, stop: Int, vectors: int, body: Callable[[Int, list], list | None], carried: list | None = None
+    ) -> list:
+        """`carried = body(j, carried)` for columns `j` from start to stop, `vectors` whole ones at a time, a power of
+        two, then half as many and so on, at last a masked one; the last `carried`, as `blocks` has it."""
+        carried, lanes, bits = carried or [], self.cut.rest.lanes, self.bits
+        while vectors:
+            self.use(Tile(bits, lanes, vectors, masked=False))
+            end = start + (stop - start).rounded_down(vectors * lanes)
+            carried = self.loop(start, end, vectors * lanes, carried, body)
+            start, vectors = end, vectors // 2
+        self.use(Tile(bits, lanes, 1, masked=True))
+        self._edge(stop - start)
+        carried = self.loop(start, stop, lanes, carried, body)
+        self.use(Tile(bits, lanes, 1, masked=False))
+        return carried
+
     def sum(self, start: Int, stop: Int, term: Callable[[Int], tuple], last: Int) -> list[Float]:
         """Sum over k from start to stop of scale * row, for each vector of the tile.
 

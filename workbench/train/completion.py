@@ -52,7 +52,7 @@ def in_calls(setup: Setup) -> Setup:
     >>> in_calls(Setup(update="lazy")).launch, in_calls(Setup(format="coo")).launch
     ('epoch', 'kernels')
     """
-    calls = replace(setup, launch="epoch", gradient="row_sparse")
+    calls = replace(setup, launch="epoch", gradient="dense" if setup.format == "dense" else "row_sparse")
     return calls if setup.launch == "kernels" and setup.shuffle and not why_impossible(calls) else setup
 
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Protocol, final
 import numpy as np
 
 from kernels import epochs
+from kernels.epochs import dense
 from workbench import data
 from workbench.optimizers.missed import STEPS
 from workbench.train.dual_steps import DualSteps
@@ -26,6 +27,9 @@ SECONDS_CALL = 0.05
 SECONDS_ROW, SECONDS_ENTRY, SECONDS_ELEMENT, SECONDS_UNTOUCHED = 60e-9, 15e-9, 0.6e-9, 2e-9
 """What a row, an entry, a column of an entry's weights, and the step of an element that is not touched take, about:
 calls have the same batches on any machine."""
+
+SECONDS_DENSE, SECONDS_PRODUCT = 0.4e-9, 0.1e-9
+"""What an entry of a dense row and a column of its weights take, about."""
 
 
 class Steps(Protocol):
@@ -57,14 +61,17 @@ class RuleSteps:
     def do(self, x: Any, y: np.ndarray, counts: np.ndarray, order: np.ndarray, batch_rows: int) -> np.ndarray:
         """Call the kernel on parameters and states, with the settings of these steps."""
         run, steps = self.run, -(-order.size // batch_rows)
-        w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps)
+        is_dense = run.setup.format == "dense"
+        w = of_b = run.updater.begin_steps("w", run.arrays["w"], steps, whole=is_dense)
         b = [np.zeros(0, run.dtype)] * len(w.tables)
         if run.setup.has_intercept:
             of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True)
             b = [table.reshape(-1) for table in of_b.tables]
-        kernel = epochs.get(run.model.loss, run.setup.optimizer, w.way)
-        batches = x.indptr, x.indices, x.data, y, counts, order, batch_rows
-        losses = kernel.trusted(*batches, *w.tables, *b, w.settings, of_b.settings, *w.beside)
+        rows, held = ((x,), "dense") if isinstance(x, np.ndarray) else ((x.indptr, x.indices, x.data), "csr")
+        loss, rule = run.model.loss, run.setup.optimizer
+        kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, w.way)
+        batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *w.beside)
+        losses = kernel.trusted(*rows, *batches, *w.tables, *b, *of_steps)
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
         return losses
@@ -102,8 +109,11 @@ class EpochCalls:
 
     def _rows_a_call(self, x: Any, order: np.ndarray) -> int:
         """Rows of whole batches that take about `SECONDS_CALL`, or `rows_most`."""
-        entries, batch_rows = x.nnz / max(x.shape[0], 1), self.run.setup.batch_rows
-        seconds_row = SECONDS_ROW + entries * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
+        batch_rows, seconds_row = self.run.setup.batch_rows, SECONDS_ROW
+        if self.run.setup.format == "dense":
+            seconds_row += x.shape[1] * (SECONDS_DENSE + SECONDS_PRODUCT * self.run.width)
+        else:
+            seconds_row += x.nnz / max(x.shape[0], 1) * (SECONDS_ENTRY + SECONDS_ELEMENT * self.run.width)
         seconds_row += SECONDS_UNTOUCHED * self._untouched(x) / batch_rows
         rows = min(int(SECONDS_CALL / seconds_row), self.rows_most or x.shape[0], STEPS * batch_rows)
         return max(rows // batch_rows, 1) * batch_rows
@@ -122,7 +132,7 @@ class EpochCalls:
         return counts
 
     def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
-        """Do the steps of the batches that the rows `order` int64 [M] of csr x make, in one call: their losses.
+        """Do the steps of the batches that the rows `order` int64 [M] of x make, in one call: their losses.
 
         y are the targets of x, `weights` what the loss of each row counts for, all alike for None.
         """

@@ -260,7 +260,9 @@ class Run(Training):
         """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
         if self.calls and self.last:
             batch, rows = self.last, self.last.x.shape[0]
-            self.calls.call(batch.x, batch.y, batch.weights, np.arange(rows), rows)
+            held = formats.format_of(self.batches.x)
+            x = formats.to_format(batch.x, held) if self.setup.format == "dense" else batch.x
+            self.calls.call(x, batch.y, batch.weights, np.arange(rows), rows)
             return
         at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
         self.updater.update(self.arrays, {**gradients, **at_patterns})

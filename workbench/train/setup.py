@@ -21,6 +21,8 @@ IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "l
 """What a step has that is launched as one graph."""
 IN_CALLS = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
 """What epochs have that are done in few calls, by a rule or by dual ascent."""
+DENSE_IN_CALLS = IN_CALLS | {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+"""What epochs of a dense training have that are done in few calls."""
 
 
 class SetupError(ValueError):
@@ -48,12 +50,12 @@ class Setup(_Setup):
     leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
     `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
     With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused
-    gradient on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call, which
-    reads csr rows where they stand, on cpu, with any update. With `launch` dual so are rows one by one, each by a step
-    of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an `exact` update and this decay comes to,
-    without a learning rate, and `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes
-    on cpu, a number for each output is added to the scores: its gradient is the column sums of the slope, and the
-    optimizer steps all of it every time, without weight decay.
+    gradient on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu,
+    which reads rows where they stand: csr ones with any update, dense ones with the standard one. With `launch` dual so
+    are csr rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an
+    `exact` update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows a loss
+    is told. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient is the
+    column sums of the slope, and the optimizer steps all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
@@ -157,10 +159,10 @@ def _why_no_graph(setup: Setup) -> str:
     return ""
 
 
-def _why_no_calls(setup: Setup, what: str, are: str) -> str:
-    for name, choice in IN_CALLS.items():
+def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] = IN_CALLS) -> str:
+    for name, choice in needed.items():
         if (value := getattr(setup, name)) != choice:
-            return f"{what} {_words(IN_CALLS)}; with {_words({name: value})} launch is kernels."
+            return f"{what} {_words(needed)}; with {_words({name: value})} launch is kernels."
     if not _goes_into_calls(models.get(setup.model)):
         known = ", ".join(name for name in models.names() if _goes_into_calls(models.get(name)))
         return f"{are} {known}; for {setup.model}, launch is kernels."
@@ -183,7 +185,9 @@ def _why_no_dual(setup: Setup) -> str:
 
 
 def _why_no_epoch(setup: Setup) -> str:
-    return _why_no_calls(setup, "Epochs in one call have", "Epochs in one call are for")
+    needed = DENSE_IN_CALLS if setup.format == "dense" else IN_CALLS
+    what = "Dense epochs in one call have" if setup.format == "dense" else "Epochs in one call have"
+    return _why_no_calls(setup, what, "Epochs in one call are for", needed)
 
 
 def _goes_into_calls(model: Model) -> bool:

@@ -1,0 +1,178 @@
+"""Dense epochs in one call: for any loss, rule and way to hold X what the definition says, on one thread and on two."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels import Kernel, KernelError, Sizes, threads
+from kernels.epochs import dense
+from kernels.epochs.dense import calls
+from kernels.epochs.dense.loops import make_loop
+from kernels.epochs.dense.programs import MOST_NARROW, programs_for
+from kernels.epochs.dense.sources import SOURCES
+from kernels.rules.rule import get_rule
+from tests.kernels.test_epochs import HOSTILE, RULES, WAYS, assert_as_defined, hostile, unchanged
+from tests.support.cases import CASES, random_case
+from tests.support.thread_counts import TWO_AT_MOST, share_out
+from tests.support.twins import assert_close, copies, run, same_bits, strided
+
+EVERY_RULE = sorted({*RULES, "adagrad", *(rule for rule, _ in WAYS)})
+WIDTHS = (MOST_NARROW, MOST_NARROW + 1, 16, 33, 67)
+"""Both layouts, whole and masked vectors, one tile and several."""
+
+
+@pytest.fixture(autouse=True)
+def two_threads(kept_threads):
+    threads.set_threads(TWO_AT_MOST)
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of a few rows, which batches of the tests have several of."""
+    monkeypatch.setattr(calls, "cache_bytes", lambda level: 0)
+    monkeypatch.setattr(calls, "LEAST_ROWS", 3)
+    monkeypatch.setattr(calls, "ROWS_AN_OUTPUT", 0)
+
+
+def no_intercept(kernel: Kernel) -> dict[str, np.ndarray]:
+    """Arguments of a training without intercept."""
+    return {name: np.zeros(0, np.float32) for name, _, _ in kernel.parsed if name in ("counts", "intercept")}
+
+
+@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize("name", HOSTILE)
+def test_a_dense_epoch_of_hostile_rows_is_what_the_definition_says(name: str, held: str) -> None:
+    assert_as_defined(dense.get("logistic", "adagrad", held), hostile(name))
+
+
+@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize("name", ["narrow", "64 bits, narrow"])
+def test_a_dense_epoch_is_of_any_type(name: str, held: str) -> None:
+    assert_as_defined(dense.get("logistic", "adagrad", held), CASES[name])
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+def test_a_dense_epoch_is_of_any_width(width: int) -> None:
+    assert_as_defined(dense.get("squared", "sgd"), replace(CASES["plain"], N=width))
+
+
+@pytest.mark.parametrize("columns", [1, 15, 16, 17, 130, 300])
+@pytest.mark.parametrize("width", [1, 20])
+def test_a_dense_epoch_is_of_any_number_of_columns(columns: int, width: int) -> None:
+    assert_as_defined(dense.get("squared", "sgd"), random_case(21, columns, 3 * columns, width), batch_rows=19)
+
+
+@pytest.mark.parametrize("loss", ["squared", "softmax", "logistic"])
+@pytest.mark.parametrize("batch_rows", [1, 2, 100])
+def test_every_loss_has_its_dense_epoch_of_any_batch(loss: str, batch_rows: int) -> None:
+    assert_as_defined(dense.get(loss, "adagrad"), CASES["plain"], batch_rows=batch_rows)
+
+
+@pytest.mark.parametrize("rule", EVERY_RULE)
+def test_every_rule_has_its_dense_epoch(rule: str) -> None:
+    kernel, case = dense.get("squared", rule), replace(CASES["plain"], N=2)
+    assert_as_defined(kernel, case, **(unchanged(kernel, case) if rule != "sgd" else {}))
+
+
+@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize(("rule", "width"), [("adagrad", 3), ("group_adagrad", 3), ("adagrad", 20)])
+@pytest.mark.usefixtures("small_blocks")
+def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str) -> None:
+    assert_as_defined(dense.get("softmax", rule, held), random_case(60, 25, 400, width), batch_rows=17)
+
+
+@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize("width", [3, 20])
+@pytest.mark.parametrize("blocks", ["one block", "several blocks"])
+def test_weights_have_the_same_bits_on_any_number_of_threads(
+    width: int, held: str, blocks: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
+) -> None:
+    if blocks == "several blocks":
+        request.getfixturevalue("small_blocks")
+    kernel, case = dense.get("softmax", "adagrad", held), random_case(90, 150, 1400, width)
+    monkeypatch.setattr(calls, "LEAST_SHARED", 2)
+    alone = assert_as_defined(kernel, case, batch_rows=37)
+    share_out(monkeypatch)
+    together = assert_as_defined(kernel, case, batch_rows=37)
+    assert same_bits(alone[1:], together[1:])  # the first are losses, which the threads add up
+    assert same_bits(together, assert_as_defined(kernel, case, batch_rows=37))
+
+
+def test_rows_from_beyond_the_cache_are_asked_for_and_computed_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    for width in (3, 20):
+        kernel, case = dense.get("softmax", "adagrad"), random_case(60, 45, 400, width)
+        near = run(kernel.cpu, kernel.arguments(case))
+        monkeypatch.setattr(calls, "is_far", lambda held, x: True)
+        assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
+
+
+def test_rows_counted_alike_and_no_intercept() -> None:
+    for rule, states in (("sgd", ()), ("adagrad", ("intercept_history",))):
+        kernel = dense.get("logistic", rule)
+        none = no_intercept(kernel) | dict.fromkeys(states, np.zeros(0, np.float32))
+        assert_as_defined(kernel, CASES["plain"], **none)
+
+
+def test_memory_layout_and_read_only_inputs_do_not_matter() -> None:
+    kernel, case = dense.get("logistic", "adagrad"), CASES["plain"]
+    args = kernel.arguments(case)
+    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
+    losses = kernel.cpu(*gaps)
+    assert_close(case, [losses, *gaps], expected)
+    locked = copies(args)
+    for arg, (name, _, _) in zip(locked, kernel.parsed, strict=True):
+        if isinstance(arg, np.ndarray) and name not in kernel.writes:
+            arg.flags.writeable = False
+    losses = kernel.cpu(*locked)
+    assert_close(case, [losses, *locked], expected)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("batch_rows", 0, "batch_rows is 0; a batch has one row or more"),
+        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
+        ("settings", np.ones((0, 5), np.float32), "settings is [0, 5]; it has 5 numbers for one step or more"),
+        ("order", np.array([0, 7]), "order"),
+        ("targets", np.zeros((6, 3), np.float32), "targets has shape [6, 3]"),
+    ],
+)
+def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+    with pytest.raises(KernelError) as refused:
+        assert_as_defined(dense.get("logistic", "adagrad"), CASES["plain"], **{name: value})
+    assert told in str(refused.value)
+
+
+@pytest.mark.parametrize("serial", [False, None])
+def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    share_out(monkeypatch, serial)
+    labels = np.array([0, 1, 2, 0, 3, 1, 2])
+    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
+        assert_as_defined(dense.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
+
+
+def test_an_unknown_way_to_hold_rows_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(KernelError, match=r"Unknown way to hold dense rows 'parquet'. Expected one of: dense, csr"):
+        dense.get("squared", "sgd", "parquet")
+    with pytest.raises(KernelError, match="no loss 'hinge'"):
+        dense.get("hinge", "sgd")
+
+
+def test_the_cost_is_that_of_a_dense_batch() -> None:
+    sizes = Sizes(R=50, z=700, D=90, N=6, U=80)
+    cost = dense.get("squared", "sgd").cost(sizes)
+    assert cost.flops == 4 * 50 * 90 * 6 + 4 * 50 * 6 + 7 * 90 * 6
+    assert cost.bytes_compulsory == 50 * 90 * 4 + 50 * 6 * 4 + 90 * 2 * 6 * 4
+    held = dense.get("squared", "sgd", "csr").cost(sizes)
+    assert held.bytes_compulsory == 700 * 8 + 51 * 4 + 50 * 6 * 4 + 90 * 2 * 6 * 4
+
+
+def test_a_second_call_compiles_nothing() -> None:
+    kernel = dense.get("logistic", "adagrad")
+    kernel.cpu(*kernel.arguments(CASES["plain"]))
+    count = len(get_rule("adagrad").settings(*get_rule("adagrad").example))
+    loop = make_loop(programs_for("adagrad", 3, 4, count, False), "logistic", "dense", is_parallel=False)
+    before = threads.specializations(loop)
+    kernel.cpu(*kernel.arguments(random_case(13, 17, 70, 3, seed=2)))
+    assert threads.specializations(loop) == before == 1
