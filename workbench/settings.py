@@ -168,6 +168,11 @@ SETTINGS = (
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
                             "What a sparse batch is held in; dense is always measured too.")),
+    Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
+            "made dense; uint8 or float16, each batch widened, if every value is exact in it",
+            ("format", "csr", "uint8", "float16"), role="line", noun="hold",
+            control=Control("holds", "Dense data held", "many", ("format",), "format: as it is trained on. csr: each "
+                            "batch is made dense. uint8, float16: smaller, if values are exact.")),
     Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
             "engines", role="line", is_shown=True,
             control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose code computes with the sparse "
@@ -210,7 +215,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     """Names of the settings that go there, or have that role; without either all, in the order of the table.
 
     >>> names(role="line")
-    ('format', 'engine', 'gradient', 'update', 'launch', 'serial', 'trainers')
+    ('format', 'hold', 'engine', 'gradient', 'update', 'launch', 'serial', 'trainers')
     """
     chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
     return tuple(setting.name for setting in chosen)

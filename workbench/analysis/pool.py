@@ -20,7 +20,7 @@ COMPARISON = tuple(
     name for name in CELL if name not in (*settings.columns("line"), *settings.columns("best"), "index_dtype")
 )
 """Settings in which the contenders of a comparison agree."""
-ADDED = ("device", "launch", "intercept", "serial", "trainers")
+ADDED = ("hold", "device", "launch", "intercept", "serial", "trainers")
 """Settings that older rows do not have: they were measured with what is usual."""
 MEMORY = ("bytes_predicted", "bytes_held", "bytes_peak")
 BUSY = 0.1

@@ -22,7 +22,7 @@ from workbench.measure.rounds import DEVIATION, LOOKS, Ratio, Rounds, ratio_of
 TIME, MEMORY = "seconds_step", "bytes_peak"
 NEAR = 1.25
 """A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
-CHOICE = ("format", "engine", "gradient", "update", "launch", "device", "serial", "trainers", "batch_rows")
+CHOICE = ("format", "hold", "engine", "gradient", "update", "launch", "device", "serial", "trainers", "batch_rows")
 """What is recommended."""
 
 

@@ -192,12 +192,14 @@ def line(row: Mapping[str, Any]) -> str:
     'CSR ours (fused gradient, lazy update, one graph)'
     >>> line({"format": "dense", "device": "cuda"}), line({"format": "dense", "serial": True})
     ('dense on cuda', 'dense, 1 thread')
+    >>> line({"format": "dense", "hold": "csr"}), line({"format": "dense", "hold": "uint8"})
+    ('dense, held as CSR', 'dense, held as uint8')
     >>> line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "trainers": 2})
     'CSR ours, 2 trainers (row_sparse gradient, lazy update)'
     """
     place = f"{on_device(row)}{_processors(row)}"
     if row["format"] == "dense":
-        return f"dense{place}"
+        return f"dense{held_as(row)}{place}"
     index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
     launches = {"graph": ", one graph", "epoch": ", epochs in one call", "dual": ", dual ascent"}
@@ -215,6 +217,16 @@ def on_device(row: Mapping[str, Any]) -> str:
     return f" on {device}" if device not in (None, "cpu") else ""
 
 
+def held_as(row: Mapping[str, Any]) -> str:
+    """Name the way in which dense data is held, as it ends the name of a configuration: nothing if as the format says.
+
+    >>> held_as({"hold": "csr"}), held_as({"hold": None})
+    (', held as CSR', '')
+    """
+    hold = str(row.get("hold") or "format")
+    return f", held as {_NAMES.get(hold, hold)}" if hold != "format" else ""
+
+
 def _processors(row: Mapping[str, Any]) -> str:
     """Processors of a configuration where they are not all threads in one process."""
     trainers = row.get("trainers") or 1
@@ -229,7 +241,7 @@ def short_line(row: Mapping[str, Any]) -> str:
     """
     place = f"{on_device(row)}{_processors(row)}"
     if row["format"] == "dense":
-        return f"dense{place}"
+        return f"dense{held_as(row)}{place}"
     index = " · int64" if row.get("index_dtype") == "int64" else ""
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
     name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"

@@ -171,30 +171,39 @@ def predicted_training_bytes(
     dtype: str,
     touched: int,
     shuffle: bool,
+    hold: str = "format",
+    ahead: bool = False,
 ) -> dict[str, int]:
     """Bytes of each part of a training by formula, from R, z, D, U, the parameters' sizes and the type alone.
 
-    Parts: data (dense data is held dense; csc and coo batches are made from CSR), batch (its slice, conversion and
-    plan), weights (all parameters), states (of the optimizer, and what rows have missed), gradient (full, or [U, N]
-    rows), scores (of each parameter what a batch has of it, and the slope).
+    Parts: data (dense data is held as `hold` says; csc and coo batches are made from CSR), batch (its slice, conversion
+    and plan; two with `ahead`), weights (all parameters), states (of the optimizer, and what rows have missed),
+    gradient (full, or [U, N] rows), scores (of each parameter what a batch has of it, and the slope).
     """
     value = 8 if dtype == "float64" else 4
     batches, batch_nnz = max(rows / batch_rows, 1.0), nnz * min(batch_rows / max(rows, 1), 1.0)
-    stored = "dense" if format == "dense" else "csr"
+    stored, stored_dtype = _stored_as(format, hold, dtype)
+    keeps = hold == "format" and not shuffle
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
-    own = 0 if format == stored and not shuffle else batch
+    own = 0 if format == stored and keeps else batch
     planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
     plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
-    numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
     missed = sum(8 * table.rows for table in tables if update == "exact" and table.touched)
     return {
-        "data": formats.predicted_bytes(stored, rows, features, nnz, dtype, "int32"),
-        "batch": int((own + plan) * (1 if shuffle else batches)),
+        "data": formats.predicted_bytes(stored, rows, features, nnz, stored_dtype, "int32"),
+        "batch": int((own + plan) * (batches if keeps else 1 + ahead)),
         "weights": sum(table.rows * table.columns * value + table.bytes_beside for table in tables),
-        "states": states * numbers * value + missed,
+        "states": sum(states * table.rows * (1 if states_by_row else table.columns) * value for table in tables)
+        + missed,
         "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
         "scores": 2 * batch_rows * sum(table.outputs or table.columns for table in tables) * value,
     }
+
+
+def _stored_as(format: str, hold: str, dtype: str) -> tuple[str, str]:
+    """Format and type of values in which the data is held while it is trained on."""
+    stored = "dense" if format == "dense" and hold != "csr" else "csr"
+    return stored, dtype if hold in ("format", "csr") else hold
 
 
 def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:

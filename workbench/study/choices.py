@@ -63,6 +63,11 @@ def contenders(
         yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
 
 
+def dense_held(holds: Sequence[str]) -> list[dict[str, str]]:
+    """The dense baseline, and the same with its data held in each of these other ways."""
+    return [BASELINE, *({**BASELINE, "hold": hold} for hold in holds if hold != "format")]
+
+
 def sparse_formats() -> tuple[str, ...]:
     """Formats that there is a sparse configuration of."""
     formats = [name for name in format_names() if name != BASELINE["format"]]
@@ -198,7 +203,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
         "name": name,
         "description": description,
         "axes": {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]},
-        "contenders": [*sparse, BASELINE],
+        "contenders": [*sparse, *dense_held(read["holds"])],
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:

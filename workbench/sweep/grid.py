@@ -106,7 +106,7 @@ def predicted_bytes(
         states_by_row=optimizer.states_by_row,
         batch_rows=read,
         shuffle=cell.shuffle or stored,
-        **{name: getattr(cell, name) for name in ("format", "update", "dtype")},
+        **{name: getattr(cell, name) for name in ("format", "hold", "update", "dtype", "ahead")},
     )
     if cell.launch == "dual":  # a number for each row and output, and the sum of squares of the row
         parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")

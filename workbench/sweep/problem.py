@@ -18,6 +18,7 @@ from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
 from workbench.sweep.spec import FILES, Cell
+from workbench.train.holding import held_as
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2
@@ -52,11 +53,14 @@ class Problem:
         return facts_of(self.dataset)
 
     def held(self, cell: Cell) -> np.ndarray | scipy.sparse.csr_array:
-        """X as the training holds it: dense for dense cells, else CSR, from which batches of other formats are made.
+        """X as the training holds it: as `hold` says; else dense for dense cells, and CSR, of which batches of other
+        formats are made.
 
         Stored rows are never held: dense batches are made of them, too, and of rows that are read around a batch.
         """
         is_cut = not isinstance(self.x, data.StoredRows) and models.get(cell.model).rows_apart
+        if cell.hold != "format":
+            return held_as(cell.hold, self.x)
         is_dense = cell.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
 

@@ -240,7 +240,7 @@ class _Trial:
         given_all = threads.this_thread.calls_parallel
         self.row["seconds_first_step"] = (time.perf_counter() - first) / curve.events[0].steps
         in_calls = self.setup.launch in ("epoch", "dual")
-        are_new = self.setup.shuffle or in_calls or isinstance(run.batches.x, data.StoredRows)
+        are_new = self.setup.shuffle or in_calls or not run.keeps
         steps_warmup = self.policy.steps_warmup if are_new else self.row["steps_epoch"]
         left = self.seconds_left() / (2 if self.cell.epochs else 1)
         policy = replace(self.policy, steps_warmup=max(self.policy.steps_warmup, steps_warmup), seconds_most=left)

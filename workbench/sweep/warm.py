@@ -10,6 +10,7 @@ from workbench.sweep.grid import setup_of
 from workbench.sweep.problem import Problem, drawn_for, targets
 from workbench.sweep.spec import Cell
 from workbench.train import make_run
+from workbench.train.holding import NARROW
 
 
 def warm_kernels(cell: Cell) -> dict[str, float]:
@@ -32,7 +33,10 @@ def run_tiny(cell: Cell) -> None:
     width = next(width for width in (3, 1) if model.allows(width))
     tiny_set = drawn_for(model, width, rows=40, features=24, density=0.2, seed=0)
     y = targets(tiny_set, model, width, cell.dtype)
-    problem = Problem(tiny_set, tiny_set.x.astype(cell.dtype), y, width, tiny_set.rows)
+    x = tiny_set.x.astype(cell.dtype)
+    if cell.hold in NARROW:  # ones are exact in every type
+        x.data[:] = 1
+    problem = Problem(tiny_set, x, y, width, tiny_set.rows)
     tiny = cell.model_copy(update={"batch_rows": 16, "width": width})
     run = make_run(setup_of(tiny), problem.held(tiny), problem.y, width, problem.facts)
     collections.deque(run.events(1), maxlen=0)

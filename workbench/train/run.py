@@ -190,8 +190,9 @@ class Run(Training):
     def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan and its values in the plan's order."""
         start, given = perf_counter(), batch.x
-        is_own = batch.is_copy and formats.format_of(given) == self.setup.format
+        is_own = batch.is_copy and formats.format_of(given) == self.setup.format and given.dtype == self.dtype
         x = given if is_own else formats.to_format(given, self.setup.format)
+        x = formats.astype(x, self.dtype, copy=False)
         others = self._others(batch) if self.reads_others else {}
         converted, plan = perf_counter(), None
         if self.reads_plan:

@@ -46,7 +46,9 @@ class Setup(_Setup):
     With `shuffle` every batch is new, and each step pays for its slice, conversion and plan; with `ahead` these are
     done for the next batch on a thread beside the step, which then pays for what it waits. Without `shuffle`, batches
     repeat and are kept as prepared in the first epoch, at the price of their memory, as is a batch of all rows in any
-    case. A `fused` gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
+    case. With `hold` csr data that is trained on dense is held as CSR, and each batch is made dense; with `hold` uint8
+    or float16 it is held dense in that type, in which every value must be exact, and each batch is widened. A `fused`
+    gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
     leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
     `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
     With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused
@@ -82,7 +84,7 @@ class Setup(_Setup):
 
 def why_impossible(setup: Setup) -> str:
     """Reason why the format, engine, gradient and update do not go together, or "" when they do."""
-    for name in ("device", "launch"):
+    for name in ("device", "launch", "hold"):
         value, allowed = getattr(setup, name), settings.BY_NAME[name].allowed
         if value not in allowed:
             return f"There is no {name} {value!r}; there is: {', '.join(allowed)}."
@@ -93,6 +95,8 @@ def why_impossible(setup: Setup) -> str:
     if setup.update in ("lazy", "exact") and setup.gradient == "dense":
         word = "A lazy" if setup.update == "lazy" else "An exact"
         return f"{word} update changes the rows that a row_sparse gradient names; a dense gradient names none."
+    if reason := _why_not_held(setup):
+        return reason
     reason = _why_not_fused(setup) if setup.gradient == "fused" else ""
     reason = reason or _why_not_these_options(setup)
     reason = reason or (_why_not_on_cuda(setup) if setup.device == "cuda" else "")
@@ -119,6 +123,23 @@ def _why_not_these_options(setup: Setup) -> str:
         return str(error)
     if setup.intercept and not model.has_intercept:
         return f"The {model.name} model has no intercept, which would change no order; leave it out."
+    return ""
+
+
+def _why_not_held(setup: Setup) -> str:
+    """Reason why data is not held so, or ""."""
+    if setup.hold == "format":
+        return ""
+    if setup.format != "dense":
+        return (
+            f"hold {setup.hold} is for data that is trained on dense; format {setup.format} is held as it is: "
+            "take hold format, or format dense."
+        )
+    if setup.device != "cpu":
+        return f"Data is held as {setup.hold} on cpu alone; on {setup.device} take hold format."
+    model = models.get(setup.model)
+    if model.sampler is not None or not model.rows_apart:
+        return f"The {model.name} model completes its batches from all rows: take hold format."
     return ""
 
 

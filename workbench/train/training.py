@@ -15,6 +15,7 @@ from workbench.models import Given, Model, Parameter, patterns
 from workbench.models.patterns import Pattern
 from workbench.train import ranking
 from workbench.train.events import StepEvent
+from workbench.train.holding import held_as
 from workbench.train.setup import Setup, SetupError, refuse_impossible
 
 
@@ -60,9 +61,8 @@ class Training(ABC):
     @final
     def hold(self, x: Any, y: Any) -> None:
         """Cut batches from these rows from now on; `y` may be arrays by name, the targets as `label`."""
-        self.batches = batches_of(
-            self.setup, x, y, is_drawn=self.model.sampler is not None and self.model.draws(self.given)
-        )
+        is_drawn = self.model.sampler is not None and self.model.draws(self.given)
+        self.batches = batches_of(self.setup, held_as(self.setup.hold, x), y, is_drawn)
         self.feed = feed_of(self.batches, self.model, self.given)
         self.kept: dict[int, Any] = {}
 
@@ -108,8 +108,10 @@ class Training(ABC):
 
     @property
     def keeps(self) -> bool:
-        """Whether the batches of an epoch are kept for those after it, as prepared; never those of stored rows."""
-        return not self.batches.shuffle and not isinstance(self.batches.x, data.StoredRows)
+        """Whether the batches of an epoch are kept for those after it, as prepared; never those of stored rows,
+        nor what is held otherwise than it is trained on."""
+        is_held = self.setup.hold == "format" and not isinstance(self.batches.x, data.StoredRows)
+        return is_held and not self.batches.shuffle
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
