@@ -186,15 +186,14 @@ def predicted_training_bytes(
     keeps = hold == "format" and not shuffle
     batch = formats.predicted_bytes(format, min(batch_rows, rows), features, int(batch_nnz), dtype, "int32")
     own = 0 if format == stored and keeps else batch
-    planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
-    plan = int((8 + value) * batch_nnz + 12 * touched) if planned else 0
+    plan = _plan_bytes(format, tables, batch_nnz, touched, value)
+    numbers = sum(table.rows * (1 if states_by_row else table.columns) for table in tables)
     missed = sum(8 * table.rows for table in tables if update == "exact" and table.touched)
     return {
         "data": formats.predicted_bytes(stored, rows, features, nnz, stored_dtype, "int32"),
         "batch": int((own + plan) * (batches if keeps else 1 + ahead)),
         "weights": sum(table.rows * table.columns * value + table.bytes_beside for table in tables),
-        "states": sum(states * table.rows * (1 if states_by_row else table.columns) * value for table in tables)
-        + missed,
+        "states": states * numbers * value + missed,
         "gradient": sum(_gradient_bytes(table, update, touched, value) for table in tables),
         "scores": 2 * batch_rows * sum(table.outputs or table.columns for table in tables) * value,
     }
@@ -204,6 +203,12 @@ def _stored_as(format: str, hold: str, dtype: str) -> tuple[str, str]:
     """Format and type of values in which the data is held while it is trained on."""
     stored = "dense" if format == "dense" and hold != "csr" else "csr"
     return stored, dtype if hold in ("format", "csr") else hold
+
+
+def _plan_bytes(format: str, tables: Sequence[Table], entries: float, touched: int, value: int) -> int:
+    """Bytes of the plan of a batch, if a gradient reads one."""
+    is_planned = format in ("csr", "coo") and any(table.gradient != "dense" for table in tables)
+    return int((8 + value) * entries + 12 * touched) if is_planned else 0
 
 
 def _gradient_bytes(table: Table, update: str, touched: int, value: int) -> int:
