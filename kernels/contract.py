@@ -115,10 +115,10 @@ class Kernel:
 
     `operands` names every parameter in order with its kind and shape, for example
     `"indptr:i[R+1] indices:i[z] data:f[z] x:f[D,N] out:f[R,N]"`: kind f is float32 or float64, the same for all; i is
-    int32 or int64, the same for all; d is float64; l is int64; s a scalar; `indices:i[z]<D` says what indices hold (the
-    signs are those of `kernels.contents`). A call of `cpu` is checked against all of it; a call of `trusted`, the same
-    twin, for types and shapes alone: it is for arrays whose contents were checked where they came in, or that kernels
-    made.
+    int32 or int64, the same for all; d is float64; l is int64; b is uint8; h is uint16; s a scalar;
+    `indices:i[z]<D` says what indices hold (the signs are those of `kernels.contents`). A call of `cpu` is checked
+    against all of it; a call of `trusted`, the same twin, for types and shapes alone: it is for arrays whose contents
+    were checked where they came in, or that kernels made.
     `writes` names the parameters that a call may change. `rival_of` names the kernel that this one is a rival of.
     `prepare`, of rivals with data structures of their own, takes the operands and returns a call without arguments,
     which a benchmark times: its result is what was computed, or None where `out` holds it.
@@ -200,7 +200,7 @@ class Kernel:
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
     """`"indptr:i[R+1]^z"` -> `("indptr", "i", (("R", 1),), "^z")`."""
-    match = re.fullmatch(rf"(\w+):([dfils])(?:\[([^\]]*)\])?((?:{contents.SIGN})?)", text)
+    match = re.fullmatch(rf"(\w+):([bdfhils])(?:\[([^\]]*)\])?((?:{contents.SIGN})?)", text)
     if match is None:
         raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
     name, kind, shape, end = match.groups()[:4]

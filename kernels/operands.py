@@ -9,7 +9,8 @@ if TYPE_CHECKING:
 
 FLOATS = (np.dtype(np.float32), np.dtype(np.float64))
 INTEGERS = (np.dtype(np.int32), np.dtype(np.int64))
-KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:]}
+NARROW = (np.dtype(np.uint8),), (np.dtype(np.uint16),)
+KINDS = {"f": FLOATS, "d": FLOATS[1:], "i": INTEGERS, "l": INTEGERS[1:], "b": NARROW[0], "h": NARROW[1]}
 """Types that each kind of array operand may have; all operands of a kind have the same one in a call."""
 
 

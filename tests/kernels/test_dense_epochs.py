@@ -10,12 +10,22 @@ from kernels.epochs import dense
 from kernels.epochs.dense import calls
 from kernels.epochs.dense.loops import make_loop
 from kernels.epochs.dense.programs import MOST_NARROW, programs_for
-from kernels.epochs.dense.sources import SOURCES
+from kernels.epochs.dense.sources import HALVES, SOURCES
+from kernels.epochs.loops import compiled
 from kernels.rules.rule import get_rule
 from tests.kernels.test_epochs import HOSTILE, RULES, WAYS, assert_as_defined, hostile, unchanged
 from tests.support.cases import CASES, random_case
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, copies, run, same_bits, strided
+
+fill_halves = HALVES.fill
+
+
+@compiled
+def fill(source, order, start, begin, end):
+    """Call what is a part of compiled code."""
+    fill_halves(source, order, start, begin, end)
+
 
 EVERY_RULE = sorted({*RULES, "adagrad", *(rule for rule, _ in WAYS)})
 WIDTHS = (MOST_NARROW, MOST_NARROW + 1, 16, 33, 67)
@@ -75,14 +85,14 @@ def test_every_rule_has_its_dense_epoch(rule: str) -> None:
     assert_as_defined(kernel, case, **(unchanged(kernel, case) if rule != "sgd" else {}))
 
 
-@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize(("rule", "width"), [("adagrad", 3), ("group_adagrad", 3), ("adagrad", 20)])
 @pytest.mark.usefixtures("small_blocks")
 def test_a_batch_of_several_blocks_has_one_step(width: int, rule: str, held: str) -> None:
     assert_as_defined(dense.get("softmax", rule, held), random_case(60, 25, 400, width), batch_rows=17)
 
 
-@pytest.mark.parametrize("held", SOURCES)
+@pytest.mark.parametrize("held", ["dense", "csr"])
 @pytest.mark.parametrize("width", [3, 20])
 @pytest.mark.parametrize("blocks", ["one block", "several blocks"])
 def test_weights_have_the_same_bits_on_any_number_of_threads(
@@ -150,6 +160,15 @@ def test_a_label_out_of_range_ends_the_epoch_and_is_named(serial: bool | None, m
     labels = np.array([0, 1, 2, 0, 3, 1, 2])
     with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
         assert_as_defined(dense.get("softmax", "adagrad"), CASES["plain"], targets=labels, order=np.arange(7))
+
+
+def test_every_float16_is_widened_exactly() -> None:
+    halves = np.arange(2**16, dtype=np.uint16)[np.isfinite(np.arange(2**16, dtype=np.uint16).view(np.float16))]
+    halves = np.append(halves, np.float16([np.inf, -np.inf]).view(np.uint16)).reshape(1, -1)
+    for dtype in (np.float32, np.float64):
+        source = HALVES.prepare((halves,), np.arange(1), halves.size, 1, np.dtype(dtype))
+        fill(source, np.arange(1), 0, 0, 1)
+        np.testing.assert_array_equal(source[HALVES.table], halves.view(np.float16).astype(dtype))
 
 
 def test_an_unknown_way_to_hold_rows_is_refused_with_the_known_ones() -> None:

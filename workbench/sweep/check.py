@@ -69,7 +69,7 @@ def check_step(run: Training) -> Checked:
 def _check_step(run: Training, generator: np.random.Generator) -> Checked:
     batch = next(iter(run.feed.epoch(0)))
     prepared = run.prepare(batch)
-    x = formats.to_format(batch.x, "csr").astype(np.float64)
+    x = formats.to_format(formats.astype(batch.x, np.float64), "csr")
     touched = np.unique(x.indices)
     _draw(run, touched, generator)
     scores = run.scores_of(batch)

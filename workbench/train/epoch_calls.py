@@ -67,7 +67,7 @@ class RuleSteps:
         if run.setup.has_intercept:
             of_b = run.updater.begin_steps("b", run.arrays["b"], steps, whole=True)
             b = [table.reshape(-1) for table in of_b.tables]
-        rows, held = ((x,), "dense") if isinstance(x, np.ndarray) else ((x.indptr, x.indices, x.data), "csr")
+        held, *rows = _held(x)
         loss, rule = run.model.loss, run.setup.optimizer
         kernel = dense.get(loss, rule, held) if is_dense else epochs.get(loss, rule, w.way)
         batches, of_steps = (y, counts, order, batch_rows), (w.settings, of_b.settings, *w.beside)
@@ -75,6 +75,15 @@ class RuleSteps:
         for ahead in {id(one): one for one in (w, of_b)}.values():
             ahead.end()
         return losses
+
+
+def _held(x: Any) -> tuple:
+    """How rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
+    if not isinstance(x, np.ndarray):
+        return "csr", x.indptr, x.indices, x.data
+    if x.dtype == np.float16:
+        return "float16", x.view(np.uint16)
+    return "uint8" if x.dtype == np.uint8 else "dense", x
 
 
 @final

@@ -261,12 +261,17 @@ class Run(Training):
         """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
         if self.calls and self.last:
             batch, rows = self.last, self.last.x.shape[0]
-            held = formats.format_of(self.batches.x)
-            x = formats.to_format(batch.x, held) if self.setup.format == "dense" else batch.x
-            self.calls.call(x, batch.y, batch.weights, np.arange(rows), rows)
+            self.calls.call(self._held_as(batch.x), batch.y, batch.weights, np.arange(rows), rows)
             return
         at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
         self.updater.update(self.arrays, {**gradients, **at_patterns})
+
+    def _held_as(self, x: Any) -> Any:
+        """A prepared batch as the data is held that calls of epochs read."""
+        if self.setup.format != "dense":
+            return x
+        held = self.batches.x
+        return formats.astype(formats.to_format(x, formats.format_of(held)), held.dtype, copy=False)
 
     def catch_up(self) -> None:
         """Bring all rows of all touched parameters up to date."""
@@ -279,7 +284,8 @@ class Run(Training):
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores, computed without the loss in a buffer."""
-        return self.scorer.forward(x=formats.to_format(batch.x, self.setup.format), **self._others(batch))[0]
+        x = formats.astype(formats.to_format(batch.x, self.setup.format), self.dtype, copy=False)
+        return self.scorer.forward(x=x, **self._others(batch))[0]
 
     def densified(self) -> list[dict]:
         """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""

@@ -91,7 +91,7 @@ def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> i
     trained = loops.Trained(arrays, gradient, added, tables, settings, settings_intercept)
     targets = call.targets.reshape(-1) if width == 1 else call.targets
     scratch = _scratch(targets, block_rows, weights, parts, has_intercept)
-    source = SOURCES[held].prepare(call.x, call.order, columns, block_rows)
+    source = SOURCES[held].prepare(call.x, call.order, columns, block_rows, weights.dtype)
     loop = loops.make_loop(programs, loss, held, is_parallel=parts > 1)
     sizes = batch_rows, block_rows, parts
     wrong = loop(source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses)

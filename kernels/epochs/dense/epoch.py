@@ -1,21 +1,22 @@
 """A batch after a batch of dense rows: scores X @ W + b, the slope g of the loss, X.T @ g, a step of all of W.
 
-Arguments  x float32|float64 [T, D], or held csr: indptr int32|int64 [T+1] - row starts; indices same type [z]; data
-           float32|float64 [z]; targets as the loss takes them, a row for each of T; counts same as x [T], what the loss
-           of each row counts for, or [0]; order int64 [M], the rows of the batches, one after the other, any number of
-           times; batch_rows >= 1, the last batch may have fewer; weights same as x [D, N] and states as the rule has
+Arguments  x float32|float64 [T, D]; held csr: indptr int32|int64 [T+1] - row starts; indices same type [z]; data
+           float32|float64 [z]; held uint8: x uint8 [T, D]; held float16: x uint16 [T, D], the bits of float16
+           targets as the loss takes them, a row for each of T; counts same as weights [T], what the loss of each row
+           counts for, or [0]; order int64 [M], the rows of the batches, one after the other, any number of times;
+           batch_rows >= 1, the last batch may have fewer; weights float32|float64 [D, N] and states as the rule has
            them; intercept same [N], or [0] for none, and its states [N]; settings same [S, K], what the rule's formula
            takes in each step, those after the last as the last; settings_intercept the same for the intercept
 Writes     weights, intercept and the states of both; nothing else changes; returns the losses, float64 [batches]: each
            the mean over its rows before the step, in which all count alike
 Assumes    N >= 1; of CSR duplicates are summed, columns may be unsorted; a target out of range is refused when the
            batches before it have had their steps
-Cost       of a batch: 4*R*D*N flops, those of the loss and of D steps of the rule; reads R*D values, weights and states
-           of D rows, and writes those; held csr: reads z*(index+value) bytes in place of R*D values
+Cost       of a batch: 4*R*D*N flops, those of the loss and of D steps of the rule; reads R*D values of X as it is
+           held, of csr z*(index+value) bytes, weights and states of D rows, and writes those
 Parallel   within a batch, if it has work for several threads, over rows and then over columns; weights have the same
            bits on any number of threads, losses on every run with as many threads
 Limits     T*D < 2**63, D*N < 2**63; beside the arguments memory grows with the rows of a block: slopes, of batches of
-           several blocks D*N sums, held csr a table of them; up to 4 outputs weights and states once more
+           several blocks D*N sums, unless held dense a table of them; up to 4 outputs weights and states once more
 Source     the two products of a dense step as loops with sums in registers (Goto and van de Geijn 2008), on rows that
            are read in place, in blocks that fit a core's cache, with the step of the rule behind the second one
 """
@@ -38,7 +39,7 @@ def reference(loss: str, rule: Rule, held: str, *args) -> np.ndarray:
     """The definition: that of an epoch on CSR rows of which each has an entry in each column, in standard updates."""
     operands, rest = calls.split(held, args)
     weights = rest[4]
-    x = SOURCES[held].dense_rows(operands, len(weights))
+    x = SOURCES[held].dense_rows(operands, len(weights)).astype(weights.dtype)
     rows, columns = x.shape
     every = np.arange(rows + 1) * columns, np.tile(np.arange(columns), rows), x.reshape(-1)
     return sparse_epoch.reference(loss, rule, "standard", *every, *rest, np.zeros_like(weights))
@@ -53,7 +54,8 @@ def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
     """A batch of R rows: each entry of X, each row of weights and state moves once."""
     of_loss = get_kernel(loss).cost(s)
     flops = 4 * s.R * s.D * s.N + of_loss.flops + rule.flops * s.D * s.N
-    bytes_x = s.R * s.D * s.value if held == "dense" else s.z * (s.index + s.value) + (s.R + 1) * s.index
+    of_csr = s.z * (s.index + s.value) + (s.R + 1) * s.index
+    bytes_x = {"dense": s.R * s.D * s.value, "csr": of_csr, "uint8": s.R * s.D, "float16": 2 * s.R * s.D}[held]
     return Cost(flops, bytes_x + s.R * s.N * s.value + s.D * rule.bytes_row(s))
 
 

@@ -1,10 +1,11 @@
-"""Ways in which the rows of a dense epoch are held: as a dense array, read where they stand, or as CSR.
+"""Ways in which the rows of a dense epoch are held: as a dense array, which is read in place, as CSR, or as an array of
+a smaller type, uint8 or float16, whose values are widened.
 
-Rows that are not held dense are put into the table of a block, which stays in the caches of the cores at work.
+Rows that are not read in place are put into the table of a block, which stays in the caches of the cores at work.
 """
 
 from collections.abc import Callable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,7 +17,8 @@ FEW = 8
 """A row with fewer than one entry in so many columns is cleared entry by entry."""
 
 
-class Source(NamedTuple):
+@dataclass(frozen=True)
+class Source:
     """One way: operands of a kernel, what its arguments and those of a call are, and compiled functions.
 
     `fill(source, order, start, begin, end)`, compiled, puts rows `begin` to `end` of the block, which starts at `start`
@@ -28,7 +30,7 @@ class Source(NamedTuple):
     dense_rows: Callable[..., np.ndarray]
     """X [T, D] of operands and the number of columns, by which a kernel is defined."""
     prepare: Callable[..., tuple]
-    """What a call takes, of operands, the order, the number of columns, and of rows of a block."""
+    """What a call takes, of operands, the order, the number of columns, and of rows of a block, the type of weights."""
     fill: Callable
     table: int
     """Place of the table of rows among what a call takes."""
@@ -63,7 +65,7 @@ DENSE = Source(
     "x:f[T,D]",
     lambda case: (_densified(case),),
     lambda operands, columns: operands[0],
-    lambda operands, order, columns, block_rows: (*operands, order),
+    lambda operands, order, columns, block_rows, dtype: (*operands, order),
     fill=_fill_nothing,
     table=0,
     index=1,
@@ -98,8 +100,8 @@ def _fill_from_csr(source, order, start, begin, end):
             table[q, np.uint64(indices[k])] += data[k]
 
 
-def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: int) -> tuple:
-    table = aligned.zeros((block_rows, columns), operands[2].dtype)
+def _prepare_csr(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
+    table = aligned.zeros((block_rows, columns), dtype)
     return *operands, table, np.arange(block_rows), np.full(block_rows, -1)
 
 
@@ -119,4 +121,79 @@ CSR = Source(
     is_in_order=False,
 )
 
-SOURCES = {"dense": DENSE, "csr": CSR}
+# Smaller types
+
+
+@inlined
+def _fill_from_bytes(source, order, start, begin, end):
+    """Widen the bytes of the rows that come."""
+    x, table, _ = source
+    for q in range(np.uint64(begin), np.uint64(end)):
+        values, row = x[np.uint64(order[np.uint64(start) + q])], table[q]
+        for j in range(row.size):
+            row[j] = values[j]
+
+
+def _bytes_of(case: Case) -> tuple[np.ndarray]:
+    """The matrix of a case in whole numbers from 0 to 255."""
+    return ((10 * np.nan_to_num(_densified(case)).clip(-25, 25)).clip(0, 255).astype(np.uint8),)
+
+
+BYTES = Source(
+    "x:b[T,D]",
+    _bytes_of,
+    lambda operands, columns: operands[0].astype(np.float64),
+    lambda operands, order, columns, block_rows, dtype: (
+        *operands,
+        aligned.empty((block_rows, columns), dtype),
+        np.arange(block_rows),
+    ),
+    fill=_fill_from_bytes,
+    table=1,
+    index=2,
+    is_in_order=False,
+)
+
+MAGNITUDE, SIGN, INFINITE = np.uint32(0x7FFF), np.uint32(0x8000), np.uint32(0x7C00)
+"""Of the bits of a float16: those of its magnitude, that of its sign, and the magnitude of infinity."""
+MOVED, MOVED_SIGN = np.uint32(13), np.uint32(16)
+"""Places by which a magnitude and a sign stand further left in a float32."""
+SCALE = np.float32(2.0**112)
+"""What the magnitude of a float32 with the bits of a float16 is to be multiplied by: the exponents' zeros differ. The
+product is exact, of the smallest numbers too, but for infinity."""
+
+
+@inlined
+def _fill_from_halves(source, order, start, begin, end):
+    """Widen the halves, float16 by their bits, of the rows that come: exactly, on any processor."""
+    x, bits, single, table, _ = source
+    for q in range(np.uint64(begin), np.uint64(end)):
+        halves, moved, values, row = x[np.uint64(order[np.uint64(start) + q])], bits[q], single[q], table[q]
+        for j in range(moved.size):
+            half = np.uint32(halves[j])
+            magnitude = half & MAGNITUDE
+            exponent = np.uint32(0x70000000) if magnitude >= INFINITE else np.uint32(0)
+            moved[j] = (magnitude << MOVED) | ((half & SIGN) << MOVED_SIGN) | exponent
+        for j in range(row.size):
+            row[j] = values[j] * SCALE
+
+
+def _prepare_halves(operands: tuple, order: np.ndarray, columns: int, block_rows: int, dtype: np.dtype) -> tuple:
+    single = aligned.empty((block_rows, columns), np.float32)
+    table = single if dtype == np.float32 else aligned.empty((block_rows, columns), dtype)
+    return *operands, single.view(np.uint32), single, table, np.arange(block_rows)
+
+
+HALVES = Source(
+    "x:h[T,D]",
+    lambda case: (_densified(case).astype(np.float16).view(np.uint16),),
+    lambda operands, columns: operands[0].view(np.float16).astype(np.float64),
+    _prepare_halves,
+    fill=_fill_from_halves,
+    table=3,
+    index=4,
+    is_in_order=False,
+)
+
+SOURCES = {"dense": DENSE, "csr": CSR, "uint8": BYTES, "float16": HALVES}
+"""Ways by name; of float16 the array is seen as its bits, uint16."""
