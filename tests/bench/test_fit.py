@@ -153,7 +153,7 @@ def test_a_contender_learns(name, model):
     if reason := contender.why_not(toy.rows):
         pytest.skip(reason)
     tried = contender.values(model)
-    value = tried[-1 if "strength" in tried[0] else 5 if "C" in tried[0] else 0]
+    value = tried[-1 if "strength" in tried[0] else 5 if "C" in tried[0] else 2 if "schedule" in tried[0] else 0]
     if "batch_rows" in value:
         value = {**value, "batch_rows": 16, "rate": 0.3, "optimizer": "adagrad"}
     with warnings.catch_warnings():

@@ -1,13 +1,26 @@
 """Contenders of other libraries compute what their model says, and are judged by what they would predict themselves."""
 
+import itertools
+import sys
+import types
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.sparse
 
 from tests.support import fit_rows
-from workbench.bench.fit.contenders import pytorch_graph, pytorch_pruned, vowpal_wabbit
-from workbench.bench.fit.torch_loop import batch_of
+from workbench.bench.fit import contract, course, dense_rows
+from workbench.bench.fit.contenders import (
+    pytorch,
+    pytorch_graph,
+    pytorch_pruned,
+    sklearn_batch,
+    sklearn_sgd,
+    vowpal_wabbit,
+)
+from workbench.bench.fit.torch_loop import batch_of, scores
 
 
 @pytest.mark.parametrize("rule", ["adaptive", "ftrl"])
@@ -16,23 +29,135 @@ def test_scores_are_what_vowpal_wabbit_predicts(model, rule):
     vowpalwabbit = pytest.importorskip("vowpalwabbit")
     rows = fit_rows.judge_for(model).rows
     rows = replace(rows, x=rows.x[:100], y=rows.y[:100], has_intercept=True)
-    learner = vowpal_wabbit.Learner(rows, {"rule": rule, "rate": 0.5})
-    for example in learner.made(0, 100):
-        learner.vw.learn(example)
-    kind = vowpalwabbit.PredictionType.SCALAR
-    predicted = [learner.vw.predict(example, prediction_type=kind) for example in learner.made(0, 100)]
-    np.testing.assert_allclose(learner.scores(rows.x), predicted, rtol=1e-4, atol=1e-5)
+    scorer, _ = vowpal_wabbit.refit(rows, {"rule": rule, "rate": 0.5}, 8)
+    vw, kind = scorer.args[1], vowpalwabbit.PredictionType.SCALAR
+    predicted = [vw.predict(line.strip(), prediction_type=kind) for line in vowpal_wabbit.lines(rows)]
+    np.testing.assert_allclose(scorer(rows.x), predicted, rtol=1e-4, atol=1e-5)
     assert np.std(predicted) > 0.01
 
 
-def test_rows_learned_again_are_the_same_examples_unless_they_take_too_much_memory(monkeypatch):
+def test_vowpal_wabbit_learns_as_many_rows_as_a_point_has():
     pytest.importorskip("vowpalwabbit")
-    toy, value = fit_rows.judge_for("logistic"), {"rule": "adaptive", "rate": 0.5}
-    learner = vowpal_wabbit.Learner(toy.rows, value)
-    assert learner.made(0, 10)[3] is learner.made(0, 10)[3]
-    monkeypatch.setattr(vowpal_wabbit, "BYTES_KEPT", 0)
-    anew = vowpal_wabbit.Learner(toy.rows, value)
-    assert anew.made(0, 10)[3] is not anew.made(0, 10)[3]
+    rows = fit_rows.judge_for("logistic").rows
+    for eighths, count in ((1, 15), (3, 45), (8, 120), (11, 240), (16, 240)):
+        scorer, _ = vowpal_wabbit.refit(rows, {"rule": "adaptive", "rate": 0.5}, eighths)
+        assert scorer.args[1].get_weighted_examples() == count
+
+
+class FakeWorkspace:
+    """What is asked of Vowpal Wabbit's Workspace: it writes the cache that it is told to, and keeps its options."""
+
+    made: list
+
+    def __init__(self, options):
+        self.made.append(options)
+        words = options.split()
+        if "-k" in words:
+            Path(words[words.index("--cache_file") + 1]).write_bytes(Path(words[words.index("-d") + 1]).read_bytes())
+        else:
+            self.read = Path(words[words.index("--cache_file") + 1]).read_bytes()
+
+    def finish(self):
+        """Nothing is left to write."""
+
+    def get_weight(self, place, offset):
+        """The weight of each column is its number."""
+        return float(place)
+
+
+def test_vowpal_wabbit_is_given_its_cache_before_the_clock_and_no_file_is_left(monkeypatch, tmp_path):
+    monkeypatch.setitem(sys.modules, "vowpalwabbit", types.SimpleNamespace(Workspace=FakeWorkspace))
+    monkeypatch.setattr(vowpal_wabbit.tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(FakeWorkspace, "made", [], raising=False)
+    rows = replace(fit_rows.judge_for("logistic").rows, has_intercept=False)
+    contender = contract.get("Vowpal Wabbit")
+    leave = course.Leave(10.0)
+    points = course.course(contender, rows, {"rule": "ftrl", "rate": 0.5}, lambda scorer: 1.0, leave, ladder=(2, 20))
+    assert len(FakeWorkspace.made) == 1, "the cache is written before the first point is asked for"
+    assert [point.number for point in points] == [2, 20]
+    cache, part, passes = FakeWorkspace.made
+    assert "--passes 1 --examples 30" in part
+    assert "--passes 3" in passes
+    assert all("--noconstant" in options and "-b 7" in options for options in (cache, part, passes))
+    assert list(tmp_path.iterdir()) == []
+    scorer, _ = vowpal_wabbit.refit(rows, {"rule": "adaptive", "rate": 0.5}, 8)
+    assert len(FakeWorkspace.made) == 4, "the same rows are written once"
+    assert scorer.args[1].read.decode().splitlines()[0] == next(vowpal_wabbit.lines(rows)).strip()
+    np.testing.assert_allclose(scorer(rows.x), rows.x @ np.arange(40.0))
+
+
+def test_dense_rows_are_trained_as_sparse_ones_where_a_library_treats_them_alike():
+    toy, value = fit_rows.judge_for("logistic"), {"C": 1.0}
+    plain, dense = (contract.get(f"scikit-learn LogisticRegression lbfgs{end}") for end in ("", ", dense rows"))
+    found = [toy.value(one.refit(toy.rows, value, 100)[0]) for one in (plain, dense)]
+    assert found[0] == pytest.approx(found[1], rel=1e-3)
+
+
+def test_dense_rows_reach_the_library_as_an_array_unless_they_are_too_sparse():
+    seen = []
+
+    def steps(rows, value):
+        seen.append(rows.x)
+        yield None
+
+    plain = contract.Contender("toy", "rival", (), lambda model: [], steps, why_not=contract.one_number)
+    dense, rows = dense_rows.of_dense_rows(plain), fit_rows.judge_for("logistic").rows
+    next(dense.steps(rows, {}))
+    np.testing.assert_array_equal(seen[0], rows.x.toarray())
+    assert (dense.name, dense.bytes_needed(rows), dense.why_not(rows)) == ("toy, dense rows", 120 * 40 * 4, "")
+    few = replace(rows, x=scipy.sparse.csr_array((120, 4000), dtype=np.float32))
+    assert "times the bytes of CSR; competitors try it up to 16 times" in dense.why_not(few)
+    assert "one number a row" in dense.why_not(replace(rows, width=3))
+
+
+def test_the_intercept_of_sparse_rows_learns_as_fast_as_that_of_dense_ones():
+    toy = fit_rows.judge_for("logistic")
+    rows = replace(toy.rows, y=np.ones_like(toy.rows.y), x=toy.rows.x * 0, has_intercept=True)
+    rows.y[0] = 0  # all but one are yes: without features the intercept alone says so
+    value = {"schedule": "constant", "rate": 0.1, "average": False}
+    scores = {}
+    for name in ("SGDClassifier constant", "SGDClassifier constant, dense rows"):
+        every = itertools.islice(contract.get(f"scikit-learn {name}").steps(rows, value), 16)
+        scores[name] = float([scorer(toy.x) for scorer in every][-1][0])
+    sparse, dense = scores.values()
+    assert sparse == pytest.approx(dense, rel=1e-3)
+    assert sparse > 1.0
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        ({"strength": 0.1}, {"alpha": 0.1}),
+        ({"schedule": "constant", "rate": 3.0}, {"alpha": 1e-6, "learning_rate": "constant", "eta0": 3.0}),
+        (
+            {"schedule": "invscaling", "rate": 3.0, "power": 0.5},
+            {"alpha": 1e-6, "learning_rate": "invscaling", "eta0": 3.0, "power_t": 0.5},
+        ),
+    ],
+)
+def test_a_schedule_of_a_setting_is_what_scikit_learn_is_given(value, expected):
+    assert sklearn_sgd.schedule_of(value) == expected
+
+
+def test_a_solver_of_the_dual_problem_is_told_so():
+    rows = fit_rows.judge_for("logistic").rows
+    made = [sklearn_batch.estimator(name, rows, {"C": 2.0}, 5) for name in ("liblinear", "liblinear dual")]
+    assert [(one.solver, one.dual, one.C, one.max_iter) for one in made] == [
+        ("liblinear", False, 2.0, 5),
+        ("liblinear", True, 2.0, 5),
+    ]
+
+
+def test_pytorch_is_given_dense_rows_as_a_tensor():
+    torch = pytest.importorskip("torch")
+    toy = fit_rows.judge_for("logistic")
+    rows = replace(toy.rows, x=toy.rows.x.toarray(), has_intercept=True)
+    held, forward = pytorch.linear(rows, sparse=False)
+    with torch.no_grad():
+        held["w"] += torch.arange(40.0)[:, None]
+        held["b"] += 5.0
+    found = scores(forward, True, toy.x)
+    np.testing.assert_allclose(found, toy.x @ np.arange(40.0)[:, None] + 5, rtol=1e-5)
 
 
 def test_pytorchs_graph_convolution_is_that_of_the_paper():

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import scipy.sparse
 
 from kernels.registry import Registry
 from workbench import models
@@ -84,11 +83,13 @@ the sum of the losses."""
 class Rows:
     """Rows to train on: X csr [R, D] float32, `y` as the loss of `model` takes it, width N, facts of the data.
 
+    X is a dense array in what a competitor is given of dense rows (`dense_rows`).
+
     `settings` are those of the case as a cell of a sweep has them; libraries may use `threads` threads.
     """
 
     model: str
-    x: scipy.sparse.csr_array
+    x: Any
     y: np.ndarray
     width: int
     has_intercept: bool
@@ -123,6 +124,8 @@ class Contender:
     `values(model)` are the settings that are tried, `TRIED` of them. `needs` is the
     package that it imports, `install` the line that gets it. `bytes_needed(rows)` is what it holds at least;
     `why_not(rows)` says why it cannot train these rows.
+    `prepare(rows)` is called before the clock starts: it makes what stands in memory for this library as `Rows` do for
+    all, and keeps it, so that the same rows are prepared once.
     """
 
     name: str
@@ -135,6 +138,7 @@ class Contender:
     install: str = ""
     bytes_needed: Callable[[Rows], int] = lambda rows: 0
     why_not: Callable[[Rows], str] = lambda rows: ""
+    prepare: Callable[[Rows], Any] = lambda rows: None
     is_dense: bool = False
     """Whether it is the dense baseline of ours."""
 

@@ -147,7 +147,11 @@ def course(
     ladder: Iterable[int] = LADDER,
     before: Sequence[Point] = (),
 ) -> Iterator[Point]:
-    """The points of a contender with one setting; `before` are those known of a training begun anew for each."""
+    """The points of a contender with one setting; `before` are those known of a training begun anew for each.
+
+    What it prepares is made here, before any clock starts.
+    """
+    contender.prepare(rows)
     if contender.steps is not None:
         return of_steps(contender.steps(rows, value), measured, leave)
     refit = contender.refit

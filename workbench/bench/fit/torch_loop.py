@@ -2,12 +2,14 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from kernels.rivals.torch_sparse import INSTALL, pytorch
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value, by_decay, by_rate, register
+from workbench.bench.fit.dense_rows import of_dense_rows
 
 OPTIMIZERS = {"sgd": "SGD", "adagrad": "Adagrad", "adam": "Adam"}
 RIVAL = {"side": "rival", "needs": "torch", "install": INSTALL}
@@ -34,9 +36,11 @@ class Batch:
         return torch.repeat_interleave(torch.arange(self.rows), self.offsets.diff())
 
 
-def batch_of(x: Any, start: int, stop: int) -> Batch:
-    """Rows `start` to `stop` of X csr, over its own memory but for the offsets."""
+def batch_of(x: Any, start: int, stop: int) -> Any:
+    """Rows `start` to `stop` of X csr as a `Batch`, over its memory but for the offsets; of X dense as a tensor."""
     torch = pytorch()
+    if isinstance(x, np.ndarray):
+        return torch.from_numpy(x[start:stop])
     first, last = x.indptr[start], x.indptr[stop]
     ids, values = torch.from_numpy(x.indices[first:last]), torch.from_numpy(x.data[first:last])
     return Batch(ids, values, torch.from_numpy(x.indptr[start : stop + 1] - first))
@@ -55,8 +59,9 @@ def look_up(table: Any, batch: Batch) -> Any:
     return table(batch.ids, batch.offsets, per_sample_weights=batch.values)
 
 
-Net = Callable[[Rows, bool], tuple[Any, Callable[[Batch], Any]]]
-"""Makes of rows, and whether gradients are sparse, the module and what gives its scores [R, N] of a batch."""
+Net = Callable[[Rows, bool], tuple[Any, Callable[[Any], Any]]]
+"""Makes of rows, and whether gradients are sparse, the module and what gives its scores [R, N] of a batch, which is a
+tensor if the rows are dense."""
 
 
 def optimizers_of(module: Any, value: Value, sparse: bool) -> list[Any]:
@@ -103,16 +108,26 @@ def train(rows: Rows, value: Value, net: Net, loss: str, sparse: bool) -> Iterat
             done += stop - start
             if done >= rows.rows_point:
                 done = 0
-                yield lambda x: scores(forward, x)
+                yield partial(scores, forward, isinstance(rows.x, np.ndarray))
 
 
-def scores(forward: Callable[[Batch], Any], x: Any) -> np.ndarray:
-    """The scores of X csr, 4,096 rows at once."""
+def scores(forward: Callable[[Any], Any], is_dense: bool, x: Any) -> np.ndarray:
+    """The scores of X csr, 4,096 rows at once, each made dense if the training has dense rows."""
     torch, every = pytorch(), []
     with torch.no_grad():
         for start in range(0, x.shape[0], 4096):
-            every.append(forward(batch_of(x, start, min(start + 4096, x.shape[0]))).numpy())
+            rows = x[start : start + 4096]
+            every.append(forward(batch_of(rows.toarray() if is_dense else rows, 0, rows.shape[0])).numpy())
     return np.concatenate(every)
+
+
+def register_dense(net: Net, loss: str, trained: tuple[str, ...], what: str) -> None:
+    """Register a net that takes dense rows; its name is PyTorch's, `what`, and that rows are dense."""
+
+    def steps(rows: Rows, value: Value) -> Iterator[Scorer]:
+        return train(rows, value, net, loss, sparse=False)
+
+    register(of_dense_rows(Contender(f"PyTorch {what}", models=trained, values=by_decay, steps=steps, **RIVAL)))
 
 
 def register_net(net: Net, loss: str, trained: tuple[str, ...], what: str = "") -> None:

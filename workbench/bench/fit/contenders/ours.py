@@ -121,3 +121,10 @@ register(of_ours("ours, sparse", format="csr"))
 register(of_ours("ours, sparse, epochs in one call", of_calls, needs_product=True, format="csr", launch="epoch"))
 register(of_ours("ours, sparse, dual ascent", by_strength, needs_product=True, format="csr", **DUAL))
 register(of_ours("ours, dense", is_dense=True, format="dense"))
+EPOCHS_DENSE = {"engine": "dense", "gradient": "dense", "update": "standard", "launch": "epoch"}
+"""What a training of dense rows by epochs in one call has."""
+for _name, _values, _chosen in (
+    ("epochs in one call", of_calls, EPOCHS_DENSE),
+    ("dual ascent", by_strength, DUAL),
+):
+    register(of_ours(f"ours, dense, {_name}", _values, needs_product=True, is_dense=True, format="dense", **_chosen))

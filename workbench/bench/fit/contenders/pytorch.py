@@ -1,4 +1,4 @@
-"""PyTorch: the scores X @ W by an EmbeddingBag, factorization machine, factors of two fields, wide and deep network."""
+"""PyTorch: X @ W by an EmbeddingBag or of dense rows, factorization machine, factors of two fields, wide and deep."""
 
 from collections.abc import Callable
 from functools import partial
@@ -6,10 +6,10 @@ from typing import Any
 
 from kernels.rivals.torch_sparse import pytorch
 from workbench.bench.fit.contract import Rows
-from workbench.bench.fit.torch_loop import Batch, bag, look_up, register_net
+from workbench.bench.fit.torch_loop import Batch, bag, look_up, register_dense, register_net
 from workbench.models import glorot, he
 
-Made = tuple[Any, Callable[[Batch], Any]]
+Made = tuple[Any, Callable[[Any], Any]]
 
 
 def product(rows: Rows, sparse: bool) -> Made:
@@ -21,6 +21,17 @@ def product(rows: Rows, sparse: bool) -> Made:
     if not rows.has_intercept:
         return module, partial(look_up, table)
     return module, lambda batch: look_up(table, batch) + module["more"]["b"]
+
+
+def linear(rows: Rows, sparse: bool) -> Made:
+    """X @ W of dense rows, plus b where the case has an intercept."""
+    torch = pytorch()
+    columns, width = rows.x.shape[1], rows.width
+    w = torch.nn.Parameter(torch.zeros(columns, width))
+    if not rows.has_intercept:
+        return torch.nn.ParameterDict({"w": w}), lambda batch: batch @ w
+    b = torch.nn.Parameter(torch.zeros(width))
+    return torch.nn.ParameterDict({"w": w, "b": b}), lambda batch: torch.addmm(b, batch, w)
 
 
 def machine(rows: Rows, sparse: bool) -> Made:
@@ -83,6 +94,9 @@ def wide_and_deep(rows: Rows, sparse: bool) -> Made:
 register_net(product, "logistic", ("logistic", "multilabel"), "EmbeddingBag")
 register_net(product, "softmax", ("softmax",), "EmbeddingBag of classes")
 register_net(product, "squared", ("linear",), "EmbeddingBag of numbers")
+register_dense(linear, "logistic", ("logistic", "multilabel"), "Linear")
+register_dense(linear, "softmax", ("softmax",), "Linear of classes")
+register_dense(linear, "squared", ("linear",), "Linear of numbers")
 register_net(machine, "squared", ("factorization_machine",))
 register_net(machine, "logistic", ("factorization_machine_logistic",))
 register_net(factors, "squared", ("matrix_factorization",))

@@ -1,24 +1,40 @@
 """scikit-learn's solvers of all rows at once: LogisticRegression by each solver, Ridge. Each point is a fit."""
 
 import warnings
+from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
 from workbench.bench.fit.contenders.sklearn_sgd import log_probabilities
 from workbench.bench.fit.contract import STRENGTHS, Contender, Rows, Scorer, Value, grid, register
+from workbench.bench.fit.dense_rows import of_dense_rows, register_both
 
 BYTES_NUMBER = 8
+DUAL = " dual"
+"""The end of the name of a solver that goes by its dual problem."""
+
+
+def estimator(solver: str, rows: Rows, value: Value, iterations: int) -> Any:
+    """A logistic regression with at most so many iterations; a solver that ends in " dual" goes by its dual problem."""
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(
+        C=value["C"],
+        solver=solver.removesuffix(DUAL),
+        dual=solver.endswith(DUAL),
+        max_iter=iterations,
+        fit_intercept=rows.has_intercept,
+        random_state=rows.seed,
+    )
 
 
 def refit(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
     """A logistic or softmax regression with at most so many iterations."""
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
 
-    model = LogisticRegression(
-        C=value["C"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept, random_state=rows.seed
-    )
+    model = estimator(solver, rows, value, iterations)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is left early on purpose
         model.fit(rows.x, rows.y.reshape(-1).astype(np.int64))
@@ -32,13 +48,9 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
     """A logistic regression for each class, one against the rest, with at most so many iterations."""
     import joblib
     from sklearn.exceptions import ConvergenceWarning
-    from sklearn.linear_model import LogisticRegression
     from sklearn.multiclass import OneVsRestClassifier
 
-    one = LogisticRegression(
-        C=value["C"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept, random_state=rows.seed
-    )
-    model = OneVsRestClassifier(one, n_jobs=rows.threads)
+    model = OneVsRestClassifier(estimator(solver, rows, value, iterations), n_jobs=rows.threads)
     with warnings.catch_warnings(), joblib.parallel_config("threading"):  # processes would have to be sent the rows
         warnings.simplefilter("ignore", ConvergenceWarning)  # it is left early on purpose
         model.fit(rows.x, rows.y.astype(np.int64))
@@ -46,15 +58,15 @@ def refit_of_each_class(solver: str, rows: Rows, value: Value, iterations: int) 
     return model.decision_function, is_done
 
 
-def refit_ridge(rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
-    """A ridge regression by conjugate gradients with at most so many iterations."""
+def refit_ridge(solver: str, rows: Rows, value: Value, iterations: int) -> tuple[Scorer, bool]:
+    """A ridge regression by conjugate gradients with at most so many iterations, or by a factorization at once."""
     from sklearn.linear_model import Ridge
 
-    model = Ridge(alpha=value["alpha"], solver="sparse_cg", max_iter=iterations, fit_intercept=rows.has_intercept)
+    model = Ridge(alpha=value["alpha"], solver=solver, max_iter=iterations, fit_intercept=rows.has_intercept)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # it is left early on purpose
         model.fit(rows.x, rows.y)
-    return model.predict, False
+    return model.predict, solver == "cholesky"
 
 
 def hessian(rows: Rows) -> int:
@@ -69,17 +81,21 @@ def _too_many_columns(rows: Rows) -> str:
     return "" if 10 * size <= rows.x.shape[0] else f"{advice}; here are {rows.x.shape[0]:,} rows and {size:,} weights."
 
 
-def _solver(name: str, models: tuple[str, ...], **more) -> None:
+def _solver(name: str, models: tuple[str, ...], registered: Callable = register_both, **more: Any) -> None:
     shown = f"scikit-learn LogisticRegression {name}"
-    register(Contender(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
+    registered(Contender(shown, "rival", models, lambda model: STRENGTHS, refit=partial(refit, name), **more))
 
 
-_solver("liblinear", ("logistic",))
-_solver("lbfgs", ("logistic", "softmax"))
-_solver("saga", ("logistic", "softmax"))
+for _name in ("liblinear", f"liblinear{DUAL}"):
+    _solver(_name, ("logistic",), register)  # it makes its own sparse rows of dense ones
+for _name in ("lbfgs", "saga"):
+    _solver(_name, ("logistic", "softmax"))
 _solver("newton-cholesky", ("logistic", "softmax"), bytes_needed=hessian, why_not=_too_many_columns)
-for _name in ("liblinear", "lbfgs"):
+for _name in ("liblinear", f"liblinear{DUAL}", "lbfgs"):
     _shown, _refit = f"scikit-learn OneVsRest {_name}", partial(refit_of_each_class, _name)
-    register(Contender(_shown, "rival", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
+    _registered = register_both if _name == "lbfgs" else register
+    _registered(Contender(_shown, "rival", ("multilabel",), lambda model: STRENGTHS, refit=_refit))
 ALPHAS = grid(alpha=(0.01, 0.03, 0.1, 0.3, 1.0, 3.0, 10.0, 30.0, 100.0, 300.0))
-register(Contender("scikit-learn Ridge sparse_cg", "rival", ("linear",), lambda model: ALPHAS, refit=refit_ridge))
+for _name, _registered in (("sparse_cg", register), ("cholesky", lambda one: register(of_dense_rows(one)))):
+    _shown, _refit = f"scikit-learn Ridge {_name}", partial(refit_ridge, _name)
+    _registered(Contender(_shown, "rival", ("linear",), lambda model: ALPHAS, refit=_refit))
