@@ -42,8 +42,14 @@ def test_what_ended_by_itself_does_not_go_on_and_no_other_takes_its_place():
 
 
 def test_who_is_at_the_target_goes_on_only_if_it_moves_it():
-    each = tried(ours=[(0.5001, 0.5)], rival=[(0.5031, 0.503)])
+    each = tried(ours=[(0.5001, 0.5)], rival=[(0.5011, 0.501)])
     assert rungs.going_on(each, Rung(2.5, 3), LAST) == {"ours": [], "rival": []}
+
+
+@pytest.mark.parametrize(("value", "goes_on"), [(0.502, True), (0.501, False), (0.506, True)])
+def test_who_may_come_to_one_more_target_goes_on(value, goes_on):
+    each = tried(ours=[(0.5, 0.5, "no gain")], rival=[(0.5, 0.5, "no gain")], rival_slow=[(value + 4e-4, value)])
+    assert rungs.going_on(each, Rung(2.5, 3), LAST)["rival_slow"] == ([0] if goes_on else [])
 
 
 def test_one_point_tells_no_pace():
@@ -58,3 +64,9 @@ def test_nobody_is_left_before_the_soonest_of_its_side_was_there_twice():
     each["rival"][0]["curve"] = [[3.0, 0.5, 1]]
     assert rungs.left_early(each, LAST) == {"rival_slow": (1, Rung(6.0, 1))}
     assert rungs.left_early(each, 4.0) == {"rival_slow": (1, Rung(4.0, 1))}
+
+
+def test_nobody_is_left_before_the_tightest_target_that_it_missed():
+    each = tried(ours=[(0.5, 0.5, "no gain")], rival=[(0.5, 0.5, "no gain")], rival_slow=[(0.504, 0.504)])
+    each["rival"][0]["curve"] = [[0.1, 0.51, 1], [3.0, 0.5, 2]]
+    assert rungs.left_early(each, LAST) == {"rival_slow": (0, Rung(6.0, 1))}, "within 1 %, but not 0.3 %"

@@ -4,10 +4,10 @@ import pytest
 
 from tests.support import fit_rows
 from workbench import store
-from workbench.bench.fit import cases, choosing, contract, runner
+from workbench.bench.fit import cases, choosing, contract, judge, records, runner
 from workbench.measure.child import Ended
 
-POINTS = {"ours, sparse": [[1.0, 0.6, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
+POINTS = {"ours, sparse": [[1.0, 0.51, 1], [2.0, 0.5, 2]], "scikit-learn SGDClassifier": [[3.0, 0.501, 1]]}
 
 
 class Told(runner.Runner):
@@ -31,8 +31,11 @@ class Told(runner.Runner):
             yield {"done": {"measures": {"accuracy": 0.9}, "busy_others": 0.0, "left": self.left}}
 
 
+WHOLE = Told._answers
+
+
 def run_of(tmp_path, rounds=2, end=None):
-    made = Told(tmp_path, runner.Policy(5.0, rounds))
+    made = Told(tmp_path, records.Policy(5.0, rounds))
     made.asked, made.end = [], end
     case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
     made.run([case], tuple(POINTS))
@@ -43,9 +46,13 @@ def test_a_run_tries_every_setting_then_rounds_in_turn_and_has_nothing_to_do_aga
     asked, rows = run_of(tmp_path)
     names = list(POINTS)
     assert [name for name, *_ in asked] == [*names, *names, *names[::-1]]
-    assert [target for *_, target in asked] == [None, None, *[pytest.approx(0.505)] * 4]
-    assert [row["seconds"] for row in rows if row["stage"] == "rounds"] == [2.0, 3.0, 3.0, 2.0]
-    assert len(rows) == 2 * contract.TRIED + 4
+    assert [target for *_, target in asked] == [None, None, *[pytest.approx(0.5015)] * 4], "one training for all"
+    rounds = [row for row in rows if row["stage"] == "rounds"]
+    seconds = {each: [row["seconds"] for row in rounds if row["tolerance"] == each] for each in judge.TOLERANCES}
+    assert seconds == {0.003: [2.0, 3.0, 3.0, 2.0], 0.01: [2.0, 3.0, 3.0, 2.0], 0.03: [1.0, 3.0, 3.0, 1.0]}
+    assert [row["target"] for row in rounds[:3]] == pytest.approx([0.5015, 0.505, 0.515])
+    assert [len(row["curve"]) for row in rounds[:3]] == [2, 2, 1], "each to its target"
+    assert len(rows) == 2 * contract.TRIED + 4 * 3
     again, same = run_of(tmp_path)
     assert (again, len(same)) == ([], len(rows))
     more, _ = run_of(tmp_path, rounds=3)
@@ -85,13 +92,21 @@ def test_rounds_are_added_of_the_soonest_alone_while_their_ratio_is_not_known(tm
     assert again == []
 
 
+def test_a_fit_anew_is_done_in_a_round_for_each_target(tmp_path, monkeypatch):
+    monkeypatch.setitem(POINTS, "scikit-learn LogisticRegression lbfgs", [[3.0, 0.51, 6], [5.0, 0.5, 11]])
+    ladders = []
+    monkeypatch.setattr(Told, "_answers", lambda self, asked: ladders.append(asked.ladder) or WHOLE(self, asked))
+    run_of(tmp_path, rounds=1)
+    assert [list(ladder) for ladder in ladders if ladder] == [[6, 11]]
+
+
 def test_ctrl_c_stops_a_run_and_what_is_finished_stays(tmp_path, monkeypatch):
     def stopped(self, asked):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Told, "_answers", stopped)
     case = cases.Case("toy, logistic", {"model": "logistic", "dataset": "power_law"})
-    assert not Told(tmp_path, runner.Policy(5.0, 1)).run([case], ("ours, sparse",))
+    assert not Told(tmp_path, records.Policy(5.0, 1)).run([case], ("ours, sparse",))
 
 
 def test_a_contender_without_a_point_in_time_is_tried_once(tmp_path, monkeypatch):

@@ -1,11 +1,14 @@
 """The page of trainings to a held-out quality: ratios, goals, why a contender has no seconds, the chart."""
 
+import json
+import re
+
 import pytest
 from matplotlib.figure import Figure
 
 from tests.support.fit_rows import rounds, row
 from workbench import plots, store
-from workbench.analysis import fit
+from workbench.analysis import fit, fit_goals
 from workbench.reports import fit as reports
 
 OURS = rounds("ours, sparse", [1.0, 1.1, 0.9, 1.0])
@@ -13,8 +16,24 @@ DENSE = row("ours, dense", curve=(), is_dense=True, status="memory", bytes_neede
 RIVALS = [*rounds("slow", [9.0, 9.0, 9.0, 9.0], "rival"), *rounds("fast", [6.0, 6.6, 5.4, 6.0], "rival")]
 
 
+def by_tolerance(*rows):
+    return fit.by_tolerance(store.FIT.frame(rows))
+
+
 def found(*rows):
-    return fit.found_in(store.FIT.frame(rows))
+    """The cases of rows that have one tolerance."""
+    (cases,) = by_tolerance(*rows).values()
+    return cases
+
+
+def at_each(ours, rival, case="toy, logistic"):
+    """Rounds of a case by tolerance, with the seconds of ours and of the rival."""
+    targets = {0.003: 0.5015, 0.01: 0.505, 0.03: 0.515}
+    made = []
+    for (tolerance, target), first, second in zip(targets.items(), ours, rival, strict=True):
+        more = {"target": target, "tolerance": tolerance, "case": case}
+        made += rounds("ours, sparse", [first] * 4, **more) + rounds("other", [second] * 4, "rival", **more)
+    return [row | {"key": f"{case} {row['key']} {row['tolerance']}"} for row in made]
 
 
 def test_the_ratio_is_to_the_fastest_rival_of_the_same_rounds():
@@ -56,13 +75,64 @@ def test_before_the_rounds_nothing_is_said_of_the_target():
 
 
 def test_goals_are_met_missed_or_not_measured():
-    each, together, softmax = fit.goals(found(*OURS, *RIVALS))
+    each, together, softmax = fit_goals.goals(by_tolerance(*OURS, *RIVALS))
     assert (each.met, together.met, softmax.met) == (True, False, None)
     assert together.measured == "6 x over 1 of 1 set"
     never = row("ours, sparse", curve=((1.0, 0.9, 1),))
-    each, together, _ = fit.goals(found(never, *RIVALS))
+    each, together, _ = fit_goals.goals(by_tolerance(never, *RIVALS))
     assert (each.met, together.met) == (False, None)
     assert "sparse does not reach" in each.measured
+
+
+def test_each_tolerance_has_its_target_and_its_ratio():
+    every = by_tolerance(*at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)))
+    assert list(every) == [0.003, 0.01, 0.03]
+    assert [case.ratio.value for (case,) in every.values()] == pytest.approx([4.0, 8.0, 2.0])
+    assert [case.quality for (case,) in every.values()] == [f"log loss ≤ {target}" for target in (0.5015, 0.505, 0.515)]
+
+
+def test_a_goal_is_met_only_if_it_is_at_every_tolerance():
+    each, together, _ = fit_goals.goals(by_tolerance(*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 6.0))))
+    assert (each.met, together.met) == (True, False)
+    assert "At 0.3 %: 20 x over 1 of 1 set. At 1 %: 30 x over 1 of 1 set. At 3 %: 6 x" in together.measured
+
+
+def test_a_goal_that_is_not_measured_at_a_tolerance_is_not_met():
+    rows = [*at_each((1.0, 1.0, 1.0), (20.0, 30.0, 16.0)), *rounds("ours, sparse", [1.0], case="old, logistic")]
+    each, together, _ = fit_goals.goals(by_tolerance(*rows, *rounds("other", [40.0], "rival", case="old, logistic")))
+    assert each.met
+    assert not together.met
+    assert "At 3 %: 16 x over 1 of 2 sets" in together.measured
+
+
+def test_how_far_the_tolerance_moves_the_mean_is_said():
+    a, b = at_each((1.0, 1.0, 1.0), (8.0, 4.0, 2.0)), at_each((1.0, 1.0, 1.0), (8.0, 64.0, 2.0), "b")
+    every = by_tolerance(*a, *b, *rounds("ours, sparse", [1.0], case="old"), *rounds("x", [99.0], "rival", case="old"))
+    assert fit_goals.means(every) == pytest.approx([8.0, 16.0, 2.0]), "of cases with a ratio at each alone"
+    text = fit_goals.moved(every)
+    assert "moves the geometric mean by 8 x: it is 8 x at 0.3 %, 16 x at 1 % and 2 x at 3 %" in text
+    assert "moves b most: 8 x at 0.3 %, 64 x at 1 % and 2 x at 3 %" in text
+    assert "within 1 % alone" in fit_goals.moved(by_tolerance(*OURS, *RIVALS))
+    columns, lines = fit_goals.table(every)
+    assert columns[1:4] == ("0.3 %", "1 %", "3 %")
+    assert lines[2][:4] == ["old", "", "99 x", ""]
+    assert lines[-1][:4] == ["geometric mean of cases with all", "8 x", "16 x", "2 x"]
+
+
+def test_staying_at_the_target_is_read_from_the_last_points():
+    curve = ((1.0, 0.5, 1), (2.0, 0.6, 2), (3.0, 0.505, 3), (4.0, 0.5, 4))
+    left = row("left", side="rival", curve=((1.0, 0.5, 1), (2.0, 0.6, 2)))
+    ours = [changed | {"curve": [[0.5, 0.5, 1]]} for changed in rounds("ours, sparse", [1.0])]
+    (case,) = found(*ours, *[one | {"curve": list(map(list, curve))} for one in rounds("other", [1.0], "rival")], left)
+    assert [entry.seconds_staying for entry in case.entries] == [0.5, 3.0, None]
+    assert case.ratio_staying == pytest.approx(6.0)
+
+
+def test_records_of_the_schema_before_are_of_one_percent(tmp_path):
+    old = {name: value for name, value in OURS[1].items() if name != "tolerance"} | {"schema": 2}
+    (tmp_path / store.FIT.file).write_text("".join(json.dumps(each) + "\n" for each in (OURS[0], old)))
+    ((tolerance, (case,)),) = fit.by_tolerance(store.FIT.frame(store.FIT.read(tmp_path))).items()
+    assert (tolerance, case.target, case.fastest("sparse").seconds[0]) == (0.01, 0.505, 1.0)
 
 
 @pytest.mark.parametrize(
@@ -108,7 +178,7 @@ def test_the_page_has_the_table_and_a_chart_of_every_case(tmp_path):
     for one in (*OURS, DENSE, *RIVALS):
         store.FIT.append(tmp_path / store.FIT.file, one)
     text = reports.write(tmp_path, "workbench bench fit --quick").read_text(encoding="utf-8")
-    line = next(line for line in text.splitlines() if line.startswith("| toy, logistic |"))
+    line = next(line for line in text.splitlines() if line.startswith("| toy, logistic | 80 x 50"))
     assert "would need 3 GB | fast | 6 s (5.4 s to 6.6 s) | 6 x (" in line
     assert "1 s (900 ms to 1.1 s)" in line
     assert line.endswith("| 0.5, ours, sparse |")
@@ -132,6 +202,25 @@ def test_the_chart_tells_ours_from_rivals_by_line_and_marker():
     assert lines["ours, sparse"].get_linestyle() != lines["fast"].get_linestyle()
     assert len({line.get_marker() for name, line in lines.items() if name != "target"}) == 3
     assert figure.axes[0].get_xscale() == "log"
+
+
+def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
+    for one in at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)):
+        store.FIT.append(tmp_path / store.FIT.file, one)
+    text = reports.write(tmp_path).read_text(encoding="utf-8")
+    assert "| toy, logistic | 4 x | 8 x | 2 x |" in text
+    assert [f"## Within {share}" in text for share in ("0.3 %", "1 %", "3 %")] == [True] * 3
+    assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())
+    assert re.search(r"Fastest rival / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
+    assert "| contender | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
+
+
+def test_of_many_rivals_the_soonest_are_drawn():
+    many = [each for number in range(12) for each in rounds(f"rival {number:02}", [20.0 - number] * 4, "rival")]
+    figure = Figure()
+    plots.draw("fit_curves", store.FIT.frame([*OURS, *many]), figure)
+    names = [line.get_label().split(":")[0] for line in figure.axes[0].get_lines()]
+    assert names == ["ours, sparse", *(f"rival {number:02}" for number in range(4, 12)), "target"]
 
 
 def test_a_case_without_points_says_so():

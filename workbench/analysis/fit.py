@@ -9,9 +9,7 @@ import pandas as pd
 
 from workbench import store
 from workbench.analysis import words
-from workbench.analysis.bench import geometric_mean
 from workbench.analysis.cells import records
-from workbench.analysis.goal import Goal
 from workbench.measure.rounds import Ratio, ratio_of
 
 Row = Mapping[str, Any]
@@ -20,8 +18,8 @@ CASE = ("case", "held_out", "machine", "threads")
 
 ENDS = {"no gain": "no gain any more", "done": "at its own end", "lost": "no number any more"}
 """Why a training ended before its time, in words, by the column `left`."""
-BINARY, EACH, TOGETHER, SOFTMAX = "logistic", 5.0, 10.0, 5.0
-"""The model of the sets of yes or no, the ratios wanted there of each set and of all, and that wanted of softmax."""
+OLD = 0.01
+"""The tolerance of rounds that were stored before there were several."""
 
 
 @dataclass(frozen=True)
@@ -67,10 +65,27 @@ class Entry:
         """Seconds of the soonest setting, tried once; None where none reached the target."""
         return min((point[0] for row in self.settings if (point := self._reached(row))), default=None)
 
+    @property
+    def seconds_staying(self) -> float | None:
+        """Seconds from which on the soonest setting, tried once, stays at the target to the end; None if none does."""
+        return min((since for row in self.settings if (since := self._stays(row)) is not None), default=None)
+
+    def _is_there(self, point: Sequence[Any]) -> bool:
+        if self.target is None or not _is_number(point[1]):
+            return False
+        return bool(point[1] >= self.target if self.larger_is_better else point[1] <= self.target)
+
     def _reached(self, row: Row) -> Sequence[float] | None:
-        sign = -1 if self.larger_is_better else 1
-        values = (point for point in row["curve"] or [] if _is_number(point[1]) and self.target is not None)
-        return next((point for point in values if sign * point[1] <= sign * (self.target or 0.0)), None)
+        return next((point for point in row["curve"] or [] if self._is_there(point)), None)
+
+    def _stays(self, row: Row) -> float | None:
+        """Seconds of the first of the last points that are all at the target."""
+        since = None
+        for point in reversed(row["curve"] or []):
+            if not self._is_there(point):
+                break
+            since = float(point[0])
+        return since
 
     @property
     def best(self) -> Row | None:
@@ -120,11 +135,12 @@ class Entry:
 
 @dataclass(frozen=True)
 class Found:
-    """A case: a row with its facts, the target, and its contenders in the order they were first written."""
+    """A case at a tolerance: a row with its facts, the target, its contenders in the order they were first written."""
 
     row: Row
     target: float | None
     entries: Sequence[Entry]
+    tolerance: float = OLD
 
     @property
     def name(self) -> str:
@@ -171,6 +187,16 @@ class Found:
             return None
         return ratio_of(rival.by_round, sparse.by_round)
 
+    @property
+    def ratio_staying(self) -> float | None:
+        """The same of seconds from which on the measure stays at the target, of settings tried once."""
+        sparse, rival = self._soonest_staying("sparse"), self._soonest_staying("rival")
+        return None if sparse is None or rival is None or self.left_too_soon else rival / sparse
+
+    def _soonest_staying(self, kind: str) -> float | None:
+        seconds = (entry.seconds_staying for entry in self.entries if kind_of(entry) == kind)
+        return min((one for one in seconds if one), default=None)
+
 
 def kind_of(entry: Entry) -> str:
     """Kind of a contender: sparse or dense, both of ours, or rival."""
@@ -189,33 +215,46 @@ def _trained(row: Row) -> tuple:
     return *(row[name] for name in CASE), row["contender"]
 
 
-def found_in(frame: pd.DataFrame) -> list[Found]:
-    """The cases of a frame, in the order they were first written. O(rows)."""
+def by_tolerance(frame: pd.DataFrame) -> dict[float, list[Found]]:
+    """The cases of a frame at each tolerance of its rounds, tightest first; at that of older rounds without any."""
     by_case: dict[tuple, list[Row]] = {}
-    for row in records(latest(frame)):
+    for row in (every := records(latest(frame))):
         by_case.setdefault(tuple(row[name] for name in CASE), []).append(row)
-    return [_found(rows) for rows in by_case.values()]
+    tolerances = sorted({_tolerance(row) for row in every if row["stage"] == "rounds"}) or [OLD]
+    return {tolerance: [_found(rows, tolerance) for rows in by_case.values()] for tolerance in tolerances}
 
 
-def _found(rows: Sequence[Row]) -> Found:
-    newest: dict[str, list[Row]] = {"settings": [], "rounds": []}
-    for row in rows:
-        newest[row["stage"]].append(row)
-    target = newest["rounds"][-1]["target"] if newest["rounds"] else None
+def _tolerance(row: Row) -> float:
+    return float(row["tolerance"]) if _is_number(row["tolerance"]) else OLD
+
+
+def _found(rows: Sequence[Row], tolerance: float) -> Found:
+    settings = [row for row in rows if row["stage"] == "settings"]
+    rounds = [row for row in rows if row["stage"] == "rounds" and _tolerance(row) == tolerance]
+    target = rounds[-1]["target"] if rounds else None
     larger = any(row["larger_is_better"] is True for row in rows)
-    names = dict.fromkeys(row["contender"] for row in newest["settings"])
+    names = dict.fromkeys(row["contender"] for row in settings)
     entries = [
         Entry(
             name,
-            [row for row in newest["settings"] if row["contender"] == name],
-            [row for row in newest["rounds"] if row["contender"] == name and row["target"] == target],
+            [row for row in settings if row["contender"] == name],
+            [row for row in rounds if row["contender"] == name and row["target"] == target],
             larger,
             target,
         )
         for name in names
     ]
     known = next((row for row in rows if _is_number(row["features"])), rows[0])
-    return Found(known, target, entries)
+    return Found(known, target, entries, tolerance)
+
+
+def share(tolerance: float) -> str:
+    """A tolerance in words.
+
+    >>> share(0.003), share(0.01)
+    ('0.3 %', '1 %')
+    """
+    return f"{100 * tolerance:g} %"
 
 
 def times(ratio: Ratio | None) -> str:
@@ -228,38 +267,6 @@ def times(ratio: Ratio | None) -> str:
         return ""
     low, high = words.number(ratio.low, 2), "∞" if np.isinf(ratio.high) else words.number(ratio.high, 2)
     return f"{words.number(ratio.value)} x ({low} to {high})"
-
-
-def goals(found: Sequence[Found]) -> list[Goal]:
-    """Goals of the cases, and what was reached."""
-    binary = [case for case in found if case.row["model"] == BINARY]
-    text = [case for case in found if case.row["model"] == "softmax" and case.row["dataset"] == "stdlib"]
-    return [
-        _each("each set of yes or no, against the fastest rival", binary, EACH),
-        _together("sets of yes or no together, geometric mean", binary, TOGETHER),
-        _each("softmax on the standard library, against the fastest rival", text, SOFTMAX),
-    ]
-
-
-def _each(what: str, cases: Sequence[Found], wanted: float) -> Goal:
-    lost = [case.name for case in cases if not case.fastest("sparse") and case.fastest("rival")]
-    known = sorted((case.ratio.value, case.name) for case in cases if case.ratio)
-    if lost:
-        return Goal(what, f"≥ {wanted:g} x", f"sparse does not reach the target of {words.join(lost)}", False)
-    if not known:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    measured = "; ".join(f"{words.number(value)} x {name}" for value, name in known)
-    return Goal(what, f"≥ {wanted:g} x", measured, known[0][0] >= wanted)
-
-
-def _together(what: str, cases: Sequence[Found], wanted: float) -> Goal:
-    known = [case.ratio.value for case in cases if case.ratio]
-    mean = geometric_mean(known)
-    if mean is None:
-        return Goal(what, f"≥ {wanted:g} x", "not measured", None)
-    is_whole = len(known) == len(cases)
-    measured = f"{words.number(mean)} x over {len(known)} of {words.plural(len(cases), 'set')}"
-    return Goal(what, f"≥ {wanted:g} x", measured, mean >= wanted and is_whole)
 
 
 def _is_number(value: Any) -> bool:

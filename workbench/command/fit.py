@@ -10,9 +10,11 @@ from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, T
 
 from workbench import store
 from workbench.analysis import fit as analysis
+from workbench.analysis import fit_goals
 from workbench.bench import screen
 from workbench.bench.fit import cases
-from workbench.bench.fit.runner import Policy, Runner
+from workbench.bench.fit.records import Policy
+from workbench.bench.fit.runner import Runner
 from workbench.command import training
 from workbench.command.data_source import settings_told
 from workbench.reports import fit as reports
@@ -39,7 +41,8 @@ def run(chosen: Sequence[cases.Case], only: tuple[str, ...], folder: Path, polic
             bar.update(task, description="finished", completed=1.0)
     if not (folder / store.FIT.file).exists():
         return is_whole
-    found = analysis.found_in(store.FIT.frame(store.FIT.read(folder)))
-    console.print(screen.goals_table(analysis.goals(found)))
+    found = analysis.by_tolerance(store.FIT.frame(store.FIT.read(folder)))
+    console.print(screen.goals_table(fit_goals.goals(found)))
+    console.print(fit_goals.moved(found), highlight=False)
     console.print(f"Page: {reports.write(folder, command)}", highlight=False)
     return is_whole

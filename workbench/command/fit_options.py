@@ -36,7 +36,7 @@ def bench_fit(
 ) -> None:
     """Train to the same held-out quality, sparse, dense and with other libraries; stop with Ctrl-C and lose nothing."""
     from workbench.bench.fit import cases
-    from workbench.bench.fit.runner import Policy
+    from workbench.bench.fit.records import Policy
     from workbench.command import fit
 
     chosen = cases.chosen(tuple(case or ()), quick)

@@ -1,5 +1,6 @@
 """Held-out loss, or quality, against seconds of training: each contender of a case with its best setting."""
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import words
-from workbench.analysis.fit import Entry, Found, found_in, kind_of
+from workbench.analysis.fit import OLD, Entry, Found, by_tolerance, kind_of, share, times
 from workbench.plots import style
 from workbench.plots.chart import Chart, Control, message, register
 
@@ -23,9 +24,10 @@ ROOM = 1.15
 
 
 def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
-    """Lines of the measure at each point judged, time logarithmic; the dashed line is the target."""
-    found = _of(frame, case)
-    drawn = [(entry, curve) for entry in found.entries if (curve := curve_of(entry)).size]
+    """Lines of the measure at each point judged, time logarithmic; the dotted line is the target within 1 %."""
+    every = _of(frame, case)
+    found = _usual(every)
+    drawn = [(entry, curve) for entry in soonest_of(found) if (curve := curve_of(entry)).size]
     if not drawn:
         return message(figure, f"No contender of {found.name} has a point yet.")
     axes = figure.add_subplot()
@@ -34,8 +36,8 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
         colour, marker = next(looks[kind_of(entry)], style.OTHER[:2])
         line: dict[str, Any] = {"color": colour, "marker": marker, "linestyle": "-" if entry.is_ours else "--"}
         face = colour if entry.is_ours else "white"
-        every = max(len(curve) // 12, 1)
-        axes.plot(*curve.T, label=_label(entry), markerfacecolor=face, markevery=every, markersize=5, **line)
+        apart = max(len(curve) // 12, 1)
+        axes.plot(*curve.T, label=_label(entry), markerfacecolor=face, markevery=apart, markersize=5, **line)
     if found.target is not None:
         axes.axhline(found.target, color=style.GREY, linestyle=":", label=f"target: {found.quality}")
     axes.set_xscale("log")
@@ -45,7 +47,25 @@ def draw(frame: pd.DataFrame, figure: Figure, *, case: str | None) -> str:
     title, sentence = _finding(found)
     below = f"{found.name}: {found.row['rows']:,} rows x {found.row['features']:,} features"
     style.framed(figure, axes, title, below)
-    return sentence
+    return sentence + _elsewhere(every)
+
+
+def soonest_of(found: Found) -> list[Entry]:
+    """The contenders that are drawn: all of ours, and of rivals as many as there are looks, the soonest first."""
+    sign = -1.0 if found.row["larger_is_better"] is True else 1.0
+
+    def place(entry: Entry) -> tuple[float, float]:
+        first = entry.seconds[0] if entry.seconds else entry.seconds_once
+        return (np.inf if first is None else first, np.inf if entry.value_best is None else sign * entry.value_best)
+
+    rivals = sorted((entry for entry in found.entries if not entry.is_ours), key=place)[: len(RIVALS)]
+    return [entry for entry in found.entries if entry.is_ours or entry in rivals]
+
+
+def _elsewhere(every: Mapping[float, Found]) -> str:
+    """Sentence with the ratios at the other tolerances, "" if there are none."""
+    shown = [f"{times(found.ratio)} at {share(tolerance)}" for tolerance, found in every.items() if found.ratio]
+    return f" Fastest rival / sparse: {words.join(shown)}." if len(every) > 1 and shown else ""
 
 
 def curve_of(entry: Entry) -> np.ndarray:
@@ -101,20 +121,27 @@ def _finding(found: Found) -> tuple[str, str]:
 
 
 def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
-    """The contenders of a case: seconds, best value, the setting, whether it has the least or largest number tried."""
-    found = _of(frame, case)
-    columns = ("contender", "seconds to the target", f"best {found.row['measure']}", "setting", "at an end")
-    return pd.DataFrame([_line(entry) for entry in found.entries], columns=columns)
+    """The contenders of a case: seconds to each target, best value, the setting that is soonest at that of 1 %.
+
+    The last column says whether that setting has the least or largest number tried.
+    """
+    every = _of(frame, case)
+    seconds = [f"seconds to {share(tolerance)}" for tolerance in every]
+    columns = ("contender", *seconds, f"best {_usual(every).row['measure']}", "setting", "at an end")
+    usual = list(every).index(_usual(every).tolerance)
+    entries = zip(*(found.entries for found in every.values()), strict=True)
+    return pd.DataFrame([_line(each, each[usual]) for each in entries], columns=columns)
 
 
-def _line(entry: Entry) -> tuple[str, ...]:
-    best: Any = entry.best
+def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
+    best: Any = usual.best
+    seconds = [told(entry) for entry in each]
     if best is None:
-        return entry.name, told(entry), "", "", ""
+        return usual.name, *seconds, "", "", ""
     setting = ", ".join(f"{name} {_word(value)}" for name, value in best["setting"].items())
     return (
-        entry.name,
-        told(entry),
+        usual.name,
+        *seconds,
         words.number(best["value_best"], 4),
         f"{setting}, of {best['tried']}",
         "yes" if best["is_at_end"] else "",
@@ -126,13 +153,21 @@ def _word(value: Any) -> str:
     return str(value) if isinstance(value, str | bool) else words.number(value)
 
 
-def _of(frame: pd.DataFrame, case: str | None) -> Found:
-    every = found_in(frame)
-    return next((found for found in every if found.name == case), every[0])
+def _of(frame: pd.DataFrame, case: str | None) -> dict[float, Found]:
+    """A case at each tolerance, tightest first."""
+    found = by_tolerance(frame)
+    names = [one.name for one in next(iter(found.values()))]
+    index = names.index(case) if case in names else 0
+    return {tolerance: cases[index] for tolerance, cases in found.items()}
+
+
+def _usual(every: Mapping[float, Found]) -> Found:
+    """The case at 1 %, which the chart is drawn for; at the tightest tolerance if that has no rounds."""
+    return every.get(OLD, next(iter(every.values())))
 
 
 def _names(frame: pd.DataFrame) -> tuple[str, ...]:
-    return tuple(found.name for found in found_in(frame))
+    return tuple(found.name for found in next(iter(by_tolerance(frame).values())))
 
 
 CONTROL = Control("case", "data set and model", _names, lambda frame: _names(frame)[0])

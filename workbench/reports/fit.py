@@ -8,7 +8,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import fit, words
+from workbench.analysis import fit, fit_goals, words
 from workbench.analysis.fit import Found, Row
 from workbench.analysis.intervals import known
 from workbench.plots.fit_curves import told
@@ -28,12 +28,19 @@ def write(folder: str | Path, command: str = "") -> Path:
     """Write the page and its charts beside the rows of a folder; returns its path."""
     folder = Path(folder)
     frame = written_frame(store.FIT.frame(store.FIT.read(folder)))
-    found = fit.found_in(frame)
-    wanted = fit.goals(found)
+    by_tolerance = fit.by_tolerance(frame)
+    found = next(iter(by_tolerance.values()))
+    wanted = fit_goals.goals(by_tolerance)
     met = [goal.met for goal in wanted if goal.met is not None]
     content = {
         "verdict": f"{sum(met)} of {len(met)} goals that were measured are met.",
-        "cases": page.table_of(COLUMNS, map(line, found)),
+        "tolerances": words.join(map(fit.share, by_tolerance)),
+        "ratios": page.table_of(*fit_goals.table(by_tolerance)),
+        "moved": fit_goals.moved(by_tolerance),
+        "cases": [
+            {"title": fit.share(tolerance), "table": page.table_of(COLUMNS, map(line, cases))}
+            for tolerance, cases in by_tolerance.items()
+        ],
         "goals": page.table_of(
             ("goal", "wanted", "measured", ""), ([g.what, g.wanted, g.measured, OUTCOME[g.met]] for g in wanted)
         ),
@@ -70,6 +77,7 @@ def _ours(found: Found, kind: str) -> str:
 
 def _part(case: Found, frame: pd.DataFrame, folder: Path) -> dict[str, Any]:
     figure = Figure(figsize=FIGURE_INCHES)
+    frame = frame[frame["case"] == case.name]
     sentence = plots.draw("fit_curves", frame, figure, case=case.name)
     file = f"fit-{re.sub(r'[^a-z0-9]+', '-', case.name.lower()).strip('-')}.svg"
     page.save(figure, folder / file)

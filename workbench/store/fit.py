@@ -38,9 +38,10 @@ _TABLE = {
         width integer N
         measure text what is measured on the rows held out
         larger_is_better flag whether more of it is better
-        curve curve seconds of training, the measure there, number of the point or of iterations
+        curve curve seconds of training, the measure there, number of the point or of iterations; of rounds to target
         value_best number the best of the curve
         left text why it ended: target, limit (of seconds), no gain, lost (no number), done (by itself)
+        tolerance number share of the best value within which the target lies, of rounds alone; null: 1 %, schema 2
         target number value to be reached, of rounds alone
         seconds number seconds to the target, of rounds alone; null where it was not reached
         measures mapping measures of quality at the last point, by name
@@ -55,4 +56,4 @@ _TABLE = {
     """,
 }
 
-FIT = Table.of("fit", "bench-fit.jsonl", 2, _TABLE)
+FIT = Table.of("fit", "bench-fit.jsonl", 3, _TABLE)

@@ -1,10 +1,9 @@
-"""Requests to the processes of a case: settings of a contender, and what its rounds share."""
+"""Requests to the processes of a case: settings of a contender."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from workbench.bench.fit.cases import Case
-from workbench.bench.fit.choosing import Best
 from workbench.bench.fit.contract import Contender
 
 
@@ -22,14 +21,3 @@ class Asked:
     target: float | None = None
     ladder: Sequence[int] = ()
     before: Mapping[int, Sequence[Sequence[float]]] = field(default_factory=dict)
-
-
-@dataclass(frozen=True)
-class Rounds:
-    """Rounds of a case: the best setting of each contender, the target, and seconds by name and round."""
-
-    case: Case
-    contenders: Mapping[str, Contender]
-    best: Mapping[str, Best]
-    target: float
-    seconds: dict[str, dict[int, float]]

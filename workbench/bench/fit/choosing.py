@@ -1,13 +1,13 @@
-"""Choices among trainings that were tried: the target, the setting that is soonest there, who runs rounds."""
+"""Choices among trainings that were tried: the targets, the setting that is soonest there, who runs rounds."""
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from workbench.bench.fit.judge import is_reached, target_of
+from workbench.bench.fit.judge import TOLERANCES, is_reached, target_of
 from workbench.measure.rounds import LOOKS, ratio_of
 
 RIVALS = 3
@@ -50,10 +50,11 @@ def is_end(row: Row) -> bool:
     return row["status"] in ("memory", "unsupported") or (row["status"] in ("timeout", "failed") and not row["curve"])
 
 
-def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
-    """The value to reach and whether larger is better: within 1 % of the best of all rows (NaN without any).
+def targets_among(rows: Sequence[Row]) -> tuple[dict[float, float], bool]:
+    """The values to reach by tolerance, and whether larger is better: within each of the best of all rows.
 
-    Where ours or the rivals do not come so far, it is within 1 % of the best that both come to.
+    If ours or the competitors do not come within the tightest of that, all are within theirs of the best that both
+    come to: so each is reached by both, and a wider tolerance is never the harder one. NaN without any row.
     """
     known = [row for row in rows if row["value_best"] is not None]
     larger = any(row["larger_is_better"] for row in known)
@@ -62,8 +63,9 @@ def target_among(rows: Sequence[Row]) -> tuple[float, bool]:
     each = [better(row["value_best"] for row in known if row["side"] == side) for side in sides]
     best = better(each, default=float("nan"))
     common = worse(each, default=float("nan"))
-    target = target_of(best, larger)
-    return (target if is_reached(common, target, larger) else target_of(common, larger)), larger
+    is_shared = is_reached(common, target_of(best, larger, TOLERANCES[0]), larger)
+    reached = best if is_shared else common
+    return {tolerance: target_of(reached, larger, tolerance) for tolerance in TOLERANCES}, larger
 
 
 def reached_at(points: Sequence[Sequence[float]], target: float, larger_is_better: bool) -> Sequence[float] | None:
@@ -77,6 +79,43 @@ def in_rounds(best: Mapping[str, Best], is_ours: Mapping[str, bool]) -> list[str
     """Contenders that run rounds: all of ours, and of rivals the `RIVALS` that were soonest."""
     rivals = sorted((name for name in best if not is_ours[name]), key=lambda name: best[name][0])
     return [name for name in best if is_ours[name] or name in rivals[:RIVALS]]
+
+
+@dataclass(frozen=True)
+class Job:
+    """Training of each round: a contender with one setting, to the targets of the tolerances it is the best for.
+
+    `numbers` are those of the points at which the targets were reached when settings were tried, by tolerance.
+    """
+
+    name: str
+    value: Row
+    numbers: Mapping[float, float]
+
+    def only(self, tolerances: Collection[float]) -> "Job":
+        """The job to the targets of these tolerances alone."""
+        return Job(self.name, self.value, {each: number for each, number in self.numbers.items() if each in tolerances})
+
+
+def jobs_of(best: Mapping[float, Mapping[str, Best]], is_ours: Mapping[str, bool]) -> list[Job]:
+    """The trainings of a round: of each tolerance those in rounds, one for all that a contender reaches by one setting.
+
+    >>> slow, fast = {"rate": 1.0}, {"rate": 3.0}
+    >>> best = {0.01: {"a": (2.0, slow, 8)}, 0.03: {"a": (1.0, slow, 4), "b": (1.0, fast, 2)}}
+    >>> [(job.name, job.numbers) for job in jobs_of(best, {"a": True, "b": False})]
+    [('a', {0.01: 8, 0.03: 4}), ('b', {0.03: 2})]
+    """
+    found: dict[str, list[tuple[Row, dict[float, float]]]] = {}
+    for tolerance, each in best.items():
+        for name in in_rounds(each, is_ours):
+            _, value, number = each[name]
+            settings = found.setdefault(name, [])
+            numbers = next((known for other, known in settings if other == value), None)
+            if numbers is None:
+                settings.append((value, {tolerance: number}))
+            else:
+                numbers[tolerance] = number
+    return [Job(name, value, numbers) for name, settings in found.items() for value, numbers in settings]
 
 
 def in_more_rounds(seconds: Mapping[str, Mapping[int, float]], is_ours: Mapping[str, bool]) -> list[str]:

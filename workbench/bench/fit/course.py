@@ -15,7 +15,7 @@ from time import perf_counter
 from typing import NamedTuple
 
 from workbench.bench.fit.contract import Contender, Rows, Scorer, Value
-from workbench.bench.fit.judge import NEAR, is_reached
+from workbench.bench.fit.judge import TOLERANCES, is_reached
 
 APART, APART_TRIED, APART_ORDER = 1.05, 1.1, 1.2
 """Seconds of a point by those of the point judged before it, at least: the time to a target is known to this factor.
@@ -31,9 +31,9 @@ SPENT = 2.0
 before it one of so many seconds takes about four times as long."""
 WITHOUT_GAIN, LEAST = 0.6, 6
 """A training is left where the best point lies before this share of its seconds, and so many points back."""
-GAIN, SECONDS_FAST = NEAR / 10, 0.5
+GAIN, SECONDS_FAST = TOLERANCES[0] / 10, 0.5
 """After so many seconds a point is better by this share at least: at a lesser pace a training of 20 s does not come as
-much further as the target allows for. Before, when many trainings are slow, any gain counts."""
+much further as the tightest target allows for. Before, when many trainings are slow, any gain counts."""
 
 Clock = Callable[[], float]
 Measured = Callable[[Scorer], float]

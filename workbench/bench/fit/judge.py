@@ -12,8 +12,8 @@ from workbench.bench.fit.contract import Rows, Scorer
 from workbench.models.two_fields import pairs_of
 from workbench.train import ranking
 
-NEAR = 0.01
-"""The target is reached within this share of the best that any contender reached."""
+TOLERANCES = (0.003, 0.01, 0.03)
+"""Shares of the best value within which a target lies, tightest first: a run gives the time to each, none decides."""
 SCORES = 1 << 20
 """Scores of an order that are looked at: of more users than have so many with all items, so many are drawn."""
 
@@ -30,13 +30,13 @@ LOSSES: dict[str, tuple[str, Callable[[np.ndarray, np.ndarray], float]]] = {
 """The name of what is measured, and the measure, by the loss that a model is trained on."""
 
 
-def target_of(best: float, larger_is_better: bool) -> float:
-    """The value to reach where `best` is the best that was reached.
+def target_of(best: float, larger_is_better: bool, tolerance: float) -> float:
+    """The value to reach if `best` is the best that was reached.
 
-    >>> target_of(0.5, False), target_of(0.5, True)
+    >>> target_of(0.5, False, 0.01), target_of(0.5, True, 0.01)
     (0.505, 0.495)
     """
-    return best * (1 - NEAR if larger_is_better else 1 + NEAR)
+    return best * (1 - tolerance if larger_is_better else 1 + tolerance)
 
 
 def is_reached(value: float, target: float, larger_is_better: bool) -> bool:

@@ -2,10 +2,10 @@
 
 Successive halving (Jamieson and Talwalkar 2016): of every contender, ours or not, all settings train for the seconds of
 the first rung; then the best few for those of the next; then the best. None goes on that has ended by itself, nor one
-that at its pace, the gain of its last doubling of time, is out of reach at the end: neither within 1 % of the best of
-all by then, nor better than the best of its side by 1 %. Who goes on is settled when all contenders have had the rung
-before, so that it does not matter who is first. In the end none was left before it had `LEAST` times the seconds of the
-soonest of its side: who is fastest is not decided by being left.
+that at its pace, the gain of its last doubling of time, is out of reach at the end: neither at one more of the targets
+by then, nor better than the best of its side by the tightest tolerance. Who goes on is settled when all contenders have
+had the rung before, so that it does not matter who is first. In the end none was left before it had `LEAST` times the
+seconds of the soonest of its side: who is fastest is not decided by being left.
 
 >>> [(rung.seconds, rung.settings) for rung in rungs(20.0)], [(rung.seconds, rung.settings) for rung in rungs(1.0)]
 ([(0.4, None), (2.0, 2), (20.0, 1)], [(0.4, None), (1.0, 2)])
@@ -15,8 +15,8 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from workbench.bench.fit.choosing import Row, soonest, target_among
-from workbench.bench.fit.judge import is_reached, target_of
+from workbench.bench.fit.choosing import Row, soonest, targets_among
+from workbench.bench.fit.judge import TOLERANCES, is_reached, target_of
 
 Tried = Mapping[str, Mapping[int, Row]]
 """The newest row of each setting by its number, by the name of the contender."""
@@ -59,44 +59,47 @@ def _of_contender(rows: Mapping[int, Row], every: Sequence[Row], rung: Rung, sec
 
 
 def may_matter(row: Row, every: Sequence[Row], seconds: float) -> bool:
-    """Whether a training that goes on for so many seconds may reach, or move, the target."""
+    """Whether a training that goes on for so many seconds may reach, or move, one of the targets."""
     if row["left"] != LIMIT:
         return False
     larger = bool(row["larger_is_better"])
     best = max if larger else min
-    of_all = target_of(best(one["value_best"] for one in every), larger)
+    of_all = best(one["value_best"] for one in every)
     of_side = best(one["value_best"] for one in every if one["side"] == row["side"])
     expected = at_pace(row["curve"], seconds, larger)
     if expected is None or is_reached(expected, _beyond(of_side, larger), larger):
         return True
-    return is_reached(expected, of_all, larger) and not is_reached(row["value_best"], of_all, larger)
+    targets = [target_of(of_all, larger, tolerance) for tolerance in TOLERANCES]
+    missed = [target for target in targets if not is_reached(row["value_best"], target, larger)]
+    return any(is_reached(expected, target, larger) for target in missed)
 
 
 def left_early(tried: Tried, seconds: float) -> dict[str, tuple[int, Rung]]:
     """Settings trained on in the end, by contender: the number of its best one, and for how long, up to `seconds`.
 
-    It is of those that did not reach the target and were left before `LEAST` times the seconds of the soonest of their
-    side.
+    It is of those that did not reach a target and were left before `LEAST` times the seconds of the soonest of their
+    side at that target.
     """
     every = [row for rows in tried.values() for row in rows.values()]
-    target, larger = target_among(every)
-    first = {side: soonest([row for row in every if row["side"] == side], target, larger) for side in ("ours", "rival")}
+    targets, larger = targets_among(every)
     found = {}
     for name, rows in tried.items():
         able = {number: row for number, row in rows.items() if row["value_best"] is not None}
-        if not able or soonest(list(able.values()), target, larger):
+        if not able:
             continue
         number = (max if larger else min)(able, key=lambda number: able[number]["value_best"])
-        soonest_of_side = first[able[number]["side"]]
-        needed = min(LEAST * soonest_of_side[0], seconds) if soonest_of_side else 0.0
+        of_side = [row for row in every if row["side"] == able[number]["side"]]
+        missed = [target for target in targets.values() if not soonest(list(able.values()), target, larger)]
+        first = [there[0] for target in missed if (there := soonest(of_side, target, larger))]
+        needed = min(LEAST * max(first, default=0.0), seconds)
         if able[number]["left"] == LIMIT and able[number]["seconds_rung"] < needed:
             found[name] = number, Rung(needed, 1)
     return found
 
 
 def _beyond(value: float, larger: bool) -> float:
-    """Value that is better by as much as the target may be worse."""
-    return value - (target_of(value, larger) - value)
+    """Value that is better by as much as the tightest target may be worse."""
+    return value - (target_of(value, larger, TOLERANCES[0]) - value)
 
 
 def at_pace(curve: Sequence[Sequence[float]], seconds: float, larger: bool) -> float | None:
