@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from tests.support import fit_rows
 from workbench import data, models
-from workbench.bench.fit import cases, child, choosing, contract, course, judge, torch_loop
+from workbench.bench.fit import cases, child, contract, course, judge, torch_loop
 from workbench.bench.fit.contenders import ours
 from workbench.bench.shapes import BenchError
 from workbench.command import cli
@@ -274,43 +274,7 @@ def test_nodes_held_out_keep_their_place_in_the_graph(tmp_path):
         cases.judge_of(cases.Case("toy", settings, str(tmp_path)), 1)
 
 
-# What is chosen
-
-
-def test_targets_are_within_each_tolerance_of_the_best_that_both_sides_come_to():
-    def targets(value):
-        rows = [fit_rows.row("ours"), fit_rows.row("rival", side="rival", curve=((1.0, value, 1),))]
-        found, larger_is_better = choosing.targets_among(rows)
-        assert not larger_is_better
-        return list(found.values())
-
-    assert targets(0.5014) == pytest.approx([0.5015, 0.505, 0.515]), "both are within the tightest of the best of all"
-    assert targets(0.503) == pytest.approx([0.503 * factor for factor in (1.003, 1.01, 1.03)])
-    assert targets(0.6) == pytest.approx([0.6018, 0.606, 0.618])
-    assert all(map(math.isnan, choosing.targets_among([])[0].values()))
-
-
-def test_a_setting_that_is_best_for_several_targets_is_trained_once_a_round():
-    slow, fast, is_ours = {"rate": 1.0}, {"rate": 3.0}, {"ours": True, "rival": False}
-    best = {
-        0.003: {"ours": (3.0, slow, 9)},
-        0.01: {"ours": (2.0, slow, 6), "rival": (2.0, fast, 4)},
-        0.03: {"ours": (1.0, fast, 2), "rival": (1.0, fast, 2)},
-    }
-    jobs = choosing.jobs_of(best, is_ours)
-    assert [(job.name, job.value, job.numbers) for job in jobs] == [
-        ("ours", slow, {0.003: 9, 0.01: 6}),
-        ("ours", fast, {0.03: 2}),
-        ("rival", fast, {0.01: 4, 0.03: 2}),
-    ]
-    assert [job.only([0.01]).numbers for job in jobs] == [{0.01: 6}, {}, {0.01: 4}]
-
-
-def test_rounds_are_of_ours_and_of_the_soonest_rivals():
-    best = {
-        name: (seconds, {}, 1) for name, seconds in {"slow": 9.0, "ours": 99.0, "a": 1.0, "b": 2.0, "c": 3.0}.items()
-    }
-    assert choosing.in_rounds(best, {name: name == "ours" for name in best}) == ["ours", "a", "b", "c"]
+# The command
 
 
 def test_the_command_lists_known_names_and_helps():

@@ -4,7 +4,9 @@ import pytest
 
 from tests.support import fit_rows
 from workbench.bench.fit import rungs
+from workbench.bench.fit.records import Policy
 from workbench.bench.fit.rungs import Rung
+from workbench.bench.shapes import BenchError
 
 LAST = 20.0
 
@@ -21,6 +23,13 @@ def tried(**values_of):
             for number, (before, after, *left) in enumerate(every)
         }
     return found
+
+
+def test_the_seconds_of_the_first_rung_can_be_asked_for_up_to_those_of_the_last():
+    assert rungs.rungs(1.0, first=0.1) == [Rung(0.1), Rung(1.0, 2)]
+    assert rungs.rungs(3.0, first=2.5) == [Rung(2.5), Rung(3.0, 2)]
+    with pytest.raises(BenchError, match="first-seconds is 2; it is above 0 and at most seconds, 1"):
+        Policy(1.0, first=2.0)
 
 
 @pytest.mark.parametrize("sides", [("ours", "rival"), ("rival", "ours")])

@@ -205,13 +205,15 @@ def test_the_chart_tells_ours_from_rivals_by_line_and_marker():
 
 
 def test_the_page_has_ratios_and_a_table_of_each_tolerance(tmp_path):
-    for one in at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)):
+    absent = row("none", curve=(), side="rival", status="unsupported", reason="x is not installed.")
+    for one in (*at_each((2.0, 1.0, 0.5), (8.0, 8.0, 1.0)), absent):
         store.FIT.append(tmp_path / store.FIT.file, one)
     text = reports.write(tmp_path).read_text(encoding="utf-8")
     assert "| toy, logistic | 4 x | 8 x | 2 x |" in text
     assert [f"## Within {share}" in text for share in ("0.3 %", "1 %", "3 %")] == [True] * 3
     assert "The choice of the tolerance moves the geometric mean by 4 x" in " ".join(text.split())
     assert re.search(r"Fastest rival / sparse: 4 x \(.*\) at 0.3 %, 8 x \(.*\) at 1 % and 2 x \(.*\) at 3 %", text)
+    assert "| none | x is not installed. |  |  |  |  |  |" in text, "a reason is said once"
     assert "| contender | seconds to 0.3 % | seconds to 1 % | seconds to 3 % |" in text
 
 

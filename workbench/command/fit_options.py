@@ -26,6 +26,10 @@ def bench_fit(
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     contender: Annotated[list[str] | None, typer.Option(help="A contender alone; a wrong name lists all.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
+    first_seconds: Annotated[
+        float | None,
+        typer.Option(min=0.01, help="Seconds of training of every setting; the best go on. By default 0.4."),
+    ] = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
     threads: Annotated[int | None, typer.Option(min=1, help="At most the cores here; by default all.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
@@ -45,6 +49,6 @@ def bench_fit(
         more = {"model": model, "model_options": model_options, "width": width, "seed": seed}
         settings = {name: value for name, value in (given | more).items() if value}
         chosen = [fit.case_of(data, held_out, dataset, reading, **settings)]
-    policy = Policy(seconds, rounds, threads)
+    policy = Policy(seconds, rounds, threads, first_seconds)
     if not fit.run(chosen, tuple(contender or ()), results, policy, exits.typed(ctx)):
         exits.interrupted(ctx, "Stopped")

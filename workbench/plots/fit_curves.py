@@ -135,9 +135,9 @@ def table(frame: pd.DataFrame, *, case: str | None) -> pd.DataFrame:
 
 def _line(each: Sequence[Entry], usual: Entry) -> tuple[str, ...]:
     best: Any = usual.best
-    seconds = [told(entry) for entry in each]
     if best is None:
-        return usual.name, *seconds, "", "", ""
+        return usual.name, told(usual), *[""] * (len(each) - 1), "", "", ""
+    seconds = [told(entry) for entry in each]
     setting = ", ".join(f"{name} {_word(value)}" for name, value in best["setting"].items())
     return (
         usual.name,

@@ -10,8 +10,8 @@ import numpy as np
 from workbench.bench.fit.judge import TOLERANCES, is_reached, target_of
 from workbench.measure.rounds import LOOKS, ratio_of
 
-RIVALS = 3
-"""Rivals that run rounds: those that were soonest at the target when settings were tried."""
+RIVALS = 4
+"""Rivals that run rounds to a target: those that were soonest there when settings were tried."""
 ROUNDS_MOST = LOOKS[-1]
 NARROW = 1.5
 """The ends of the interval of a ratio, by each other, from which on no further rounds are run for it."""

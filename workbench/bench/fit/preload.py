@@ -1,6 +1,7 @@
 """Modules that the fork server loads before the first training, beside those of trials: contenders and libraries.
 
-PyTorch alone takes seconds to load, in every process of its contenders. No function of either runs here: a process that
+PyTorch alone takes seconds to load, in every process of its contenders, and as many again the first time that an
+optimizer is made, by which it loads its compiler. No function of either runs here: a process that
 has started OpenMP's threads must not fork.
 """
 
@@ -17,6 +18,6 @@ from workbench.bench.fit import contract
 
 contract.names()
 if importlib.util.find_spec("torch"):
-    importlib.import_module("torch")
+    importlib.import_module("torch._dynamo")
 gc.collect()
 gc.freeze()

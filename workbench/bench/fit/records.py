@@ -29,13 +29,19 @@ MACHINE = "machine.json"
 
 @dataclass(frozen=True)
 class Policy:
-    """Limits: how long a setting is trained at most, rounds of the best setting, and threads of all libraries."""
+    """Limits: how long a setting is trained at most, rounds of the best setting, and threads of all libraries.
+
+    Every setting is trained for `first` seconds, by default those of `rungs.FIRST`, the best for longer.
+    """
 
     seconds: float = 20.0
     rounds: int = 4
     threads: int | None = None
+    first: float | None = None
 
     def __post_init__(self) -> None:
+        if self.first is not None and not 0 < self.first <= self.seconds:
+            raise BenchError(f"first-seconds is {self.first:g}; it is above 0 and at most seconds, {self.seconds:g}.")
         most = numba.config.NUMBA_NUM_THREADS
         if self.threads is not None and not 1 <= self.threads <= most:
             raise BenchError(f"threads is {self.threads}; this process can use 1 to {most}.")

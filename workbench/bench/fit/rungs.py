@@ -21,8 +21,8 @@ from workbench.bench.fit.judge import TOLERANCES, is_reached, target_of
 Tried = Mapping[str, Mapping[int, Row]]
 """The newest row of each setting by its number, by the name of the contender."""
 
-FIRST = ((0.4, None), (2.0, 2))
-"""Seconds of the rungs before the last, and how many settings of a contender they have, None for all."""
+FIRST, SECOND = 0.4, (2.0, 2)
+"""Seconds of the first rung, which all settings have; of the second, and how many settings of a contender have it."""
 AFTER = (2, 1)
 """How many the last rung has that is the second, or the third."""
 LEAST = 2.0
@@ -39,9 +39,14 @@ class Rung:
     settings: int | None = None
 
 
-def rungs(seconds: float) -> list[Rung]:
-    """The rungs up to that time."""
-    before = [Rung(*rung) for rung in FIRST if rung[0] < seconds]
+def rungs(seconds: float, first: float | None = None) -> list[Rung]:
+    """The rungs up to that time, from those of the first on.
+
+    >>> [rung.seconds for rung in rungs(3.0, first=0.1)], [rung.seconds for rung in rungs(3.0, first=2.5)]
+    ([0.1, 2.0, 3.0], [2.5, 3.0])
+    """
+    first = FIRST if first is None else first
+    before = [rung for rung in (Rung(first), Rung(*SECOND)) if first <= rung.seconds < seconds]
     return [*before, Rung(seconds, AFTER[len(before) - 1] if before else None)]
 
 

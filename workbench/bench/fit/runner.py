@@ -43,7 +43,7 @@ class Runner:
         """Measure what the folder has no rows of yet; False where Ctrl-C stopped it, which loses nothing finished."""
         each = [(case, contenders_of(case.model, only)) for case in cases]
         self.records.open()
-        steps = len(rungs(self.policy.seconds)) + self.policy.rounds
+        steps = len(rungs(self.policy.seconds, self.policy.first)) + self.policy.rounds
         self.total = sum(len(contenders) for _, contenders in each) * steps
         try:
             for case, contenders in each:
@@ -63,7 +63,7 @@ class Runner:
         """The newest row of each setting of each contender, after all rungs."""
         tried: dict[str, dict[int, Row]] = {one.name: {} for one in contenders}
         numbers = {one.name: list(range(len(one.values(case.model)))) for one in contenders}
-        for number, rung in enumerate(rungs(self.policy.seconds)):
+        for number, rung in enumerate(rungs(self.policy.seconds, self.policy.first)):
             if number:
                 numbers = going_on(tried, rung, self.policy.seconds)
             for one in contenders:

@@ -90,7 +90,13 @@ for _name in ("liblinear", f"liblinear{DUAL}"):
     _solver(_name, ("logistic",), register)  # it makes its own sparse rows of dense ones
 for _name in ("lbfgs", "saga"):
     _solver(_name, ("logistic", "softmax"))
-_solver("newton-cholesky", ("logistic", "softmax"), bytes_needed=hessian, why_not=_too_many_columns)
+_solver(
+    "newton-cholesky",
+    ("logistic", "softmax"),
+    partial(register_both, dtype="float64"),  # in float32 it gives up on dense rows, and goes on by lbfgs
+    bytes_needed=hessian,
+    why_not=_too_many_columns,
+)
 for _name in ("liblinear", f"liblinear{DUAL}", "lbfgs"):
     _shown, _refit = f"scikit-learn OneVsRest {_name}", partial(refit_of_each_class, _name)
     _registered = register_both if _name == "lbfgs" else register

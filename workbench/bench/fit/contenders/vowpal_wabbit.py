@@ -62,7 +62,7 @@ class FileInMemory:
 
 @functools.lru_cache(maxsize=2)
 def cache_of(rows: Rows) -> FileInMemory:
-    """Its cache file of the rows, made once of each. O(entries)."""
+    """Cache file of the rows, made once of each. O(entries)."""
     import vowpalwabbit
 
     with tempfile.TemporaryDirectory(prefix="vowpal-wabbit-") as folder:
