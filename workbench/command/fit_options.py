@@ -7,14 +7,19 @@ import typer
 
 from workbench.command import data_commands, exits
 
+HeldOut = Annotated[
+    str, typer.Option(help="Share of the rows held out, or the file of them, read as --data was; for --data.")
+]
+FirstSeconds = Annotated[
+    float | None, typer.Option(min=0.01, help="Seconds of training of every setting; the best go on. By default 0.4.")
+]
+
 
 def bench_fit(
     ctx: typer.Context,
     data: Annotated[str, typer.Option(help="Your file or folder, or a data set; by default the suite's own.")] = "",
     model: Annotated[str, typer.Option(help="Model, for --data; a wrong name lists all.")] = "logistic",
-    held_out: Annotated[
-        str, typer.Option(help="Share of the rows held out, or the file of them, read as --data was; for --data.")
-    ] = "0.2",
+    held_out: HeldOut = "0.2",
     dataset: data_commands.Dataset = "",
     labels: data_commands.Labels = "",
     columns: data_commands.Columns = "",
@@ -26,10 +31,7 @@ def bench_fit(
     case: Annotated[list[str] | None, typer.Option(help="A case of the suite; a wrong name lists all.")] = None,
     contender: Annotated[list[str] | None, typer.Option(help="A contender alone; a wrong name lists all.")] = None,
     seconds: Annotated[float, typer.Option(min=0.1, help="Seconds of training after which a setting is left.")] = 20.0,
-    first_seconds: Annotated[
-        float | None,
-        typer.Option(min=0.01, help="Seconds of training of every setting; the best go on. By default 0.4."),
-    ] = None,
+    first_seconds: FirstSeconds = None,
     rounds: Annotated[int, typer.Option(min=1, help="Rounds of each best setting; from 4 on more where needed.")] = 4,
     threads: Annotated[int | None, typer.Option(min=1, help="At most the cores here; by default all.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Draws rows held out, starting weights and order; for --data.")] = 0,
