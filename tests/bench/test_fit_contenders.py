@@ -179,6 +179,23 @@ def test_pytorchs_graph_convolution_is_that_of_the_paper():
     np.testing.assert_allclose(held["w"].grad, dense.grad, rtol=1e-3, atol=1e-4)
 
 
+def test_tensorflow_has_scores_of_rows_without_entries_at_the_end_of_a_batch():
+    pytest.importorskip("tensorflow")
+    toy = fit_rows.judge_for("logistic")
+    kept = np.arange(120)[:, None] < 100
+    rows = replace(toy.rows, x=scipy.sparse.csr_array(toy.rows.x.toarray() * kept), has_intercept=True)
+    (scorer,) = itertools.islice(
+        contract.get("TensorFlow embedding_lookup_sparse").steps(
+            rows, {"optimizer": "sgd", "batch_rows": 120, "rate": 0.5}
+        ),
+        1,
+    )
+    found = scorer(rows.x)
+    assert found.shape == (120, 1)
+    assert np.ptp(found[100:]) == 0.0
+    assert np.ptp(found[:100]) > 0.0
+
+
 def test_a_masked_network_changes_no_weight_outside_its_mask():
     torch = pytest.importorskip("torch")
     toy = fit_rows.judge_for("pruned_mlp")

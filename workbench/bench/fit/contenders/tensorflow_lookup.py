@@ -41,6 +41,8 @@ class Lookup:
         tf = self.tf
         ragged = [tf.RaggedTensor.from_row_splits(one, starts, validate=False) for one in (ids, values)]
         found = tf.nn.embedding_lookup_sparse(self.w, *ragged, combiner="sum")
+        empty = tf.shape(starts)[0] - 1 - tf.shape(found)[0]  # rows at the end without entries, which it leaves out
+        found = tf.pad(found, [[0, empty], [0, 0]])
         return found + self.b if self.has_intercept else found
 
     def _step(self, ids: Any, values: Any, starts: Any, y: Any, rate: Any) -> None:
