@@ -12,7 +12,7 @@ from kernels.epochs.dense.sources import SOURCES
 from kernels.epochs.loops import bare
 from kernels.loss_blocks import wrong_label
 from kernels.rules.rule import Rule
-from kernels.threads import BLOCK, get_threads, is_serial
+from kernels.threads import BLOCK, call_in_pieces, get_threads, is_serial
 from kernels.vector.tiles import cache_bytes
 
 LEAST_ROWS = 32
@@ -94,7 +94,12 @@ def _loop(loss: str, rule: Rule, held: str, call: Call, losses: np.ndarray) -> i
     source = SOURCES[held].prepare(call.x, call.order, columns, block_rows, weights.dtype)
     loop = loops.make_loop(programs, loss, held, is_parallel=parts > 1)
     sizes = batch_rows, block_rows, parts
-    wrong = loop(source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses)
+    shared = source, call.order, *sizes, (targets, call.counts), bare(trained), bare(scratch), losses
+    if parts == 1:
+        wrong = loop(*shared, (0, losses.size))
+    else:
+        work = _work(batch_rows, columns, width)
+        wrong = call_in_pieces(lambda first, last: loop(*shared, (first, last)), losses.size, work, loop)
     if programs.is_narrow and width > 1:
         for array, own in zip(call.arrays, arrays, strict=True):
             array[...] = own.T
@@ -116,8 +121,13 @@ def is_far(held: str, x: tuple[np.ndarray, ...]) -> bool:
 
 def _parts(batch_rows: int, columns: int, width: int) -> int:
     """Parts of a batch: those of the threads if it has work for them, which of few rows is with the weights alone."""
-    work = batch_rows * columns * (width + 4) // 4
-    return 1 if batch_rows < LEAST_SHARED or is_serial(work, within=True) else min(get_threads(), PARTS)
+    is_alone = batch_rows < LEAST_SHARED or is_serial(_work(batch_rows, columns, width), within=True)
+    return 1 if is_alone else min(get_threads(), PARTS)
+
+
+def _work(batch_rows: int, columns: int, width: int) -> int:
+    """The work of a batch in the measure of `threads.is_serial`: its products, and reading X."""
+    return batch_rows * columns * (width + 4) // 4
 
 
 def _block_rows(batch_rows: int, columns: int, width: int, itemsize: int, parts: int) -> int:

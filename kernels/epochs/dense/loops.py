@@ -182,15 +182,16 @@ def make_each(is_parallel: bool, function: Callable) -> Callable:
 
 @functools.cache
 def make_loop(programs: Programs, loss: str, held: str, is_parallel: bool) -> Callable:
-    """The loop: `losses` float64 are filled, one a batch; the place of a wrong target or -1. Operands come `bare`."""
+    """The loop: `losses` float64 are filled, one a batch, from the first to the last of a `span`; the place of a wrong
+    target or -1. Operands come `bare`."""
     each_rows = make_each(is_parallel, make_rows(programs, loss, held))
     each_columns = make_each(is_parallel, make_columns(programs, held))
     step_intercept = make_step_intercept(programs.steps_intercept)
 
-    def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses):
+    def loop(source, order, batch_rows, block_rows, parts, labels, bare_trained, bare_scratch, losses, span):
         trained, scratch = Trained(*bare_trained), Scratch(*bare_scratch)
         wrong, sums, numbers = scratch.wrong, scratch.sums, scratch.numbers
-        for step in range(losses.size):
+        for step in range(span[0], span[1]):
             first, at = step * batch_rows, min(step, trained.settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
             share = trained.added.dtype.type(1 / (last - first))
