@@ -13,12 +13,13 @@ import numpy as np
 
 from kernels import epochs
 from kernels.epochs import dense
-from workbench import data
+from workbench import data, formats
 from workbench.optimizers.missed import STEPS
 from workbench.train.dual_steps import DualSteps
 from workbench.train.events import Laps, StepEvent
 
 if TYPE_CHECKING:
+    from workbench.train.prepared import Prepared
     from workbench.train.run import Run
 
 SECONDS_CALL = 0.05
@@ -78,7 +79,7 @@ class RuleSteps:
 
 
 def _held(x: Any) -> tuple:
-    """How rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
+    """Name of how rows are held, and the arrays of them that a kernel takes: of float16 the bits."""
     if not isinstance(x, np.ndarray):
         return "csr", x.indptr, x.indices, x.data
     if x.dtype == np.float16:
@@ -139,6 +140,14 @@ class EpochCalls:
         counts = np.full(batches, self.run.setup.batch_rows)
         counts[-1] = rows - counts[:-1].sum()
         return counts
+
+    def step_by(self, batch: "Prepared") -> None:
+        """Do the step of one prepared batch, whose rows are taken as the data is held."""
+        x, rows = batch.x, batch.x.shape[0]
+        if self.run.setup.format == "dense":
+            held = self.run.batches.x
+            x = formats.astype(formats.to_format(x, formats.format_of(held)), held.dtype, copy=False)
+        self.call(x, batch.y, batch.weights, np.arange(rows), rows)
 
     def call(self, x: Any, y: np.ndarray, weights: np.ndarray | None, order: np.ndarray, batch_rows: int) -> np.ndarray:
         """Do the steps of the batches that the rows `order` int64 [M] of x make, in one call: their losses.

@@ -260,18 +260,10 @@ class Run(Training):
     def update(self, gradients: dict[str, Any]) -> None:
         """Let the updater do a step, or a call of an epoch, of the batch of the last `forward` alone."""
         if self.calls and self.last:
-            batch, rows = self.last, self.last.x.shape[0]
-            self.calls.call(self._held_as(batch.x), batch.y, batch.weights, np.arange(rows), rows)
+            self.calls.step_by(self.last)
             return
         at_patterns = {name: one.for_update(gradients[name]) for name, one in self.patterned.items()}
         self.updater.update(self.arrays, {**gradients, **at_patterns})
-
-    def _held_as(self, x: Any) -> Any:
-        """A prepared batch as the data is held that calls of epochs read."""
-        if self.setup.format != "dense":
-            return x
-        held = self.batches.x
-        return formats.astype(formats.to_format(x, formats.format_of(held)), held.dtype, copy=False)
 
     def catch_up(self) -> None:
         """Bring all rows of all touched parameters up to date."""

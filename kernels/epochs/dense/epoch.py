@@ -60,7 +60,7 @@ def cost(loss: str, rule: Rule, held: str, s: Sizes) -> Cost:
 
 
 def arguments(loss: str, rule: Rule, held: str, case: Case) -> tuple:
-    """Those of an epoch on CSR rows in standard updates, with X as it is held."""
+    """Arguments of an epoch on CSR rows in standard updates, with X as it is held."""
     _, _, _, *rest, _ = sparse_epoch.arguments(loss, rule, "standard", case)
     return *SOURCES[held].arguments(case), *rest
 

@@ -120,7 +120,7 @@ def make_scores(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_rows(programs: Programs, loss: str, held: str) -> Callable:
-    """What a part does with its rows of a block of `count` rows: its loss and the place of a wrong target are noted."""
+    """Work of a part on its rows of a block of `count` rows: its loss and the place of a wrong target are noted."""
     scores_of, unit = make_scores(programs, loss, held), programs.rows
 
     def do_rows(part, parts, source, order, start, count, bare_labels, share, bare_trained, bare_scratch):
@@ -135,7 +135,7 @@ def make_rows(programs: Programs, loss: str, held: str) -> Callable:
 
 
 def make_columns(programs: Programs, held: str) -> Callable:
-    """What a part does with its columns: sums over the rows of a block, the step if the block is the last."""
+    """Work of a part on its columns: sums over the rows of a block, the step if the block is the last."""
     direct, adds, added, by_row = programs.steps, programs.adds, programs.steps_added, programs.by_row
     is_narrow, (_, table_at, index_at, is_in_order) = programs.is_narrow, SOURCES[held].loop
 

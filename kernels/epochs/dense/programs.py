@@ -89,16 +89,32 @@ def narrow_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool)
             sums = lane.loop(lane.integer(0), rows, 1, [each for totals in known for each in totals], one)
             for n in range(width):
                 total, row = sums[n * vectors : (n + 1) * vectors], lane.integer(n)
-                if not is_last:
-                    gradient.row(row, j).store(total)
-                    continue
-                steps.step_elements(rule, [each.row(row, j) for each in arrays], total, numbers)
-                if reads:
-                    gradient.row(row, j).store(nothing(lane))
+                places = [each.row(row, j) for each in arrays]
+                _step(rule, lane, places, gradient.row(row, j), total, numbers, reads, is_last)
 
         lane.spans(first, last, side, span)
 
     return work
+
+
+def _outer_sum(lane, factors: list, values: list, sums: list) -> list:
+    """Sums [factors, vectors], to each of which a factor times a vector is added."""
+    pairs = [(lane.numbers.spread(factor), value) for factor in factors for value in values]
+    return [factor.times_plus(value, total) for (factor, value), total in zip(pairs, sums, strict=True)]
+
+
+def _sums_of_lines(lane, x, start: list, later: list, one: Callable) -> list:
+    """Sums over the columns of X, of which the rows `later` are asked for a line at a time."""
+    entries, nought = LINE * 8 // lane.bits, lane.integer(0)
+    if not later:
+        return lane.loop(nought, x.columns, 1, start, one)
+
+    def line(d, sums):
+        for row in later:
+            x.prefetch(row * x.columns + d)
+        return lane.loop(d, (d + entries).least(x.columns), 1, sums, one)
+
+    return lane.loop(nought, x.columns, entries, start, line)
 
 
 def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
@@ -108,32 +124,17 @@ def wide_scores(rows: int, width: int, is_far: bool) -> Callable:
         numbers, nought = _rows_at(index, first, rows), lane.integer(0)
         later = _rows_at(index, (first + rows).least(index.last + 1 - rows), rows) if is_far else []
 
+        def one(d, sums, j):
+            factors = [x[row * x.columns + d] for row in numbers]
+            return _outer_sum(lane, factors, weights.row(d, j).load(), sums)
+
         def block(j, _):
-            vectors = lane.tile.vectors
-
-            def one(d, sums):
-                sums, values = list(sums), weights.row(d, j).load()
-                for i, row in enumerate(numbers):
-                    factor = lane.numbers.spread(x[row * x.columns + d])
-                    for v, value in enumerate(values):
-                        sums[i * vectors + v] = factor.times_plus(value, sums[i * vectors + v])
-                return sums
-
-            def line(d, sums):
-                for row in later:
-                    x.prefetch(row * x.columns + d)
-                return lane.loop(d, (d + line_entries).least(x.columns), 1, sums, one)
-
-            line_entries = LINE * 8 // lane.bits
-            none = nothing(lane) * rows
+            vectors, row = lane.tile.vectors, numbers[0]
             if rows == 1:
-                row = numbers[0]
                 term = lambda d: (x[row * x.columns + d], weights.row(d, j))  # noqa: E731
                 sums = lane.sum(nought, x.columns, term, weights.last)
-            elif is_far:
-                sums = lane.loop(nought, x.columns, line_entries, none, line)
             else:
-                sums = lane.loop(nought, x.columns, 1, none, one)
+                sums = _sums_of_lines(lane, x, nothing(lane) * rows, later, lambda d, sums: one(d, sums, j))
             intercept = added.row(nought, j).load()
             for i in range(rows):
                 totals = zip(sums[i * vectors : (i + 1) * vectors], intercept, strict=True)
@@ -152,40 +153,38 @@ def wide_steps(rule: Rule, count: int, width: int, reads: bool, is_last: bool) -
         arrays, (settings, at) = args[:written], args[written:]
         numbers = numbers_at(settings, at, count)
 
-        def columns(together: int) -> Callable:
-            def block_of(d, j):
-                vectors = lane.tile.vectors
+        def block(d, j, together: int):
+            def one(i, sums):
+                place = index[offset + i] * x.columns + d
+                return _outer_sum(lane, [x[place + k] for k in range(together)], slope.row(i, j).load(), sums)
 
-                def one(i, sums):
-                    sums, values = list(sums), slope.row(i, j).load()
-                    place = index[offset + i] * x.columns + d
-                    for k in range(together):
-                        factor = lane.numbers.spread(x[place + k])
-                        for v, value in enumerate(values):
-                            sums[k * vectors + v] = factor.times_plus(value, sums[k * vectors + v])
-                    return sums
-
-                known = [gradient.row(d + k, j).load() if reads else nothing(lane) for k in range(together)]
-                sums = lane.loop(lane.integer(0), rows, 1, [each for totals in known for each in totals], one)
-                for k in range(together):
-                    total = sums[k * vectors : (k + 1) * vectors]
-                    if not is_last:
-                        gradient.row(d + k, j).store(total)
-                        continue
-                    steps.step_elements(rule, [each.row(d + k, j) for each in arrays], total, numbers)
-                    if reads:
-                        gradient.row(d + k, j).store(nothing(lane))
-
-            return lambda d, _: lane.blocks(lambda j, _: block_of(d, j))
+            vectors = lane.tile.vectors
+            known = [gradient.row(d + k, j).load() if reads else nothing(lane) for k in range(together)]
+            sums = lane.loop(lane.integer(0), rows, 1, [each for totals in known for each in totals], one)
+            for k in range(together):
+                total = sums[k * vectors : (k + 1) * vectors]
+                places = [each.row(d + k, j) for each in arrays]
+                _step(rule, lane, places, gradient.row(d + k, j), total, numbers, reads, is_last)
 
         together = max(most_vectors() // max(tile.vectors for tile in (lane.cut.full, lane.cut.rest) if tile), 1)
         start = first
         while together:
             stop = start + (last - start).rounded_down(together)
-            lane.loop(start, stop, together, [], columns(together))
+            columns = functools.partial(block, together=together)
+            lane.loop(start, stop, together, [], lambda d, _, at=columns: lane.blocks(lambda j, _: at(d, j)))
             start, together = stop, together // 2
 
     return work
+
+
+def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, reads: bool, is_last: bool) -> None:
+    """Step weights and states at these places by the sums of a batch, or keep sums of a block that is not its last."""
+    if not is_last:
+        gradient.store(total)
+        return
+    steps.step_elements(rule, places, total, numbers)
+    if reads:
+        gradient.store(nothing(lane))
 
 
 def _cut_wide(width: int, itemsize: int) -> Cut:

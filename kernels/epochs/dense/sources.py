@@ -41,7 +41,7 @@ class Source:
 
     @property
     def loop(self) -> tuple[Callable, int, int, bool]:
-        """What a compiled loop knows of it."""
+        """Parts of it that a compiled loop is made of."""
         return self.fill, self.table, self.index, self.is_in_order
 
 
