@@ -112,6 +112,11 @@ class Pace:
         """Seconds that a call gains by more threads that are awake."""
         return self.seconds[ALONE] - self.seconds[SHARED]
 
+    @property
+    def most_alone(self) -> float:
+        """Seconds of a call on one thread: as measured, or before that twice the estimate, which may be too low."""
+        return self.seconds[ALONE] * (1 if self._calls[ALONE] else 2)
+
     def wanted(self, follows: bool) -> int:
         """The side that the next call is to be on, which `follows` closely on another or comes after a pause."""
         if self.tried is None:

@@ -13,6 +13,8 @@ import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from time import perf_counter
+from typing import Any
 
 import numba
 import numpy as np
@@ -177,7 +179,7 @@ def is_serial(work: int, *, within: bool = False) -> bool:
 
     A multiply-add is one of vector code; what else a call does counts for as many as take its time. `within` tells a
     region that is one of many in a compiled function: its threads are awake, so the work alone decides, and what sums
-    in another order on many threads has the same bits from run to run.
+    in another order on many threads has the same bits from run to run; `call_in_pieces` lets it yield nevertheless.
     """
     if work < LEAST_WORK and not _asked:
         return True
@@ -229,15 +231,47 @@ def call_parallel(function: Callable, work: int, *args: object) -> None:
     layer = of_numba.layer()
     parts, choices = share(work, function)
     if parts == 1 and (count := layer.count()) > 1:
-        layer.set_count(1)
-        try:
-            function(*args)
-        finally:
-            layer.set_count(count)
+        _alone(layer, count, function, *args)
     else:
         function(*args)
     if choices is not None:
         choices.ended()
+
+
+def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, maker: Hashable) -> int:
+    """Run `function(first, last)` for consecutive ranges of `steps` steps, on all threads or on one, whichever did more
+    steps a second in the last pieces; its first result that is not negative, which ends the call, or -1.
+
+    For compiled loops over steps of about the same `work` multiply-adds (`maker` tells them apart), whose regions have
+    parts for all threads. The caller has cut the work into parts, by `is_serial(work, within=True)` and `get_threads`:
+    a choice only changes how many threads execute these parts, so that no sum changes its order, nor a bit the result.
+    If another program holds a core, all parts are executed by one thread: see `kernels.yielding`.
+    """
+    own, layer = this_thread, of_numba.layer()
+    count = get_threads()
+    if own.is_serial is not None or count == 1:
+        return function(0, steps) if steps else -1
+    series, first = own.choices.series_of((maker, work), count), 0
+    while first < steps:
+        start = perf_counter()
+        side, length = series.following(start)
+        last = min(first + length, steps)
+        result = function(first, last) if side == choice.SHARED else _alone(layer, count, function, first, last)
+        if result >= 0:
+            return result
+        now = perf_counter()
+        series.took(now, side, last - first, now - start)
+        first = last
+    return -1
+
+
+def _alone(layer: of_numba.Layer, count: int, function: Callable[..., Any], *args: object) -> Any:
+    """Call a function with all parts on this thread, which has `count` threads before and after."""
+    layer.set_count(1)
+    try:
+        return function(*args)
+    finally:
+        layer.set_count(count)
 
 
 def sum_of(sums: np.ndarray) -> float:

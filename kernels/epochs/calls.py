@@ -16,7 +16,7 @@ from kernels.epochs.touched import Touched, hashing_for
 from kernels.loss_blocks import wrong_label
 from kernels.rules import steps
 from kernels.rules.rule import Rule
-from kernels.threads import BLOCK, compiled, get_threads, is_serial
+from kernels.threads import BLOCK, call_in_pieces, compiled, get_threads, is_serial
 from kernels.vector.tiles import cache_bytes, is_far_state
 
 FEW_COLUMNS = 1024
@@ -173,7 +173,8 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses)
     told = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
-    return loop(*shared, bare(scratch), bare(store), of_intercept, losses, np.uint64(_group(weights)), told)
+    held = *shared, bare(scratch), bare(store), of_intercept, losses, np.uint64(_group(weights)), told
+    return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 
 def _sums(entries: int, weights: np.ndarray) -> str:

@@ -159,21 +159,21 @@ def make_merge(programs: Programs) -> Callable:
 def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     """The loop on several threads, as `loops.make_serial`; arrays of `scratch` have a row for each part, and `store` is
     a `placed.Placed`, a `grouped.Grouped` or a `Listed`. `told` are losses and places of wrong targets of the parts of
-    a batch [P]."""
+    a batch [P]; `span` are the first batch that is done and the one after the last."""
     one_pass, merge, store_of = make_two(programs, loss, sums)
     do_part, step_intercept = make_part(one_pass), make_step_intercept(programs.steps_intercept)
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(
-        bare_rows, order, batch_rows, bare_trained, is_far, bare_scratch, bare_store, intercept, losses, group, told
+        bare_rows, order, batch_rows, bare_trained, is_far, bare_scratch, bare_store, intercept, losses, group, told, span
     ):
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         scratch = Scratch(*bare_scratch)
         (numbers, sums_intercept), (part_losses, wrong) = intercept, told
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size
-        for step in range(losses.size):
+        for step in range(span[0], span[1]):
             first, at = step * batch_rows, min(step, settings.shape[0] - 1)
             last = min(first + batch_rows, order.size)
             if misses:

@@ -82,7 +82,7 @@ def leave(context: Any, builder: Any) -> None:
 
 
 def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any, Any, Any, Sequence], None]) -> None:
-    """Write a call of code for `count` parts, on this thread where there is one part, else on the layer's threads.
+    """Write a call of code for `count` parts, on the layer's threads, or on this thread if there is one part or thread.
 
     `write(builder, first, parts, values)` writes the code of some parts in a row, given the values that they share. It
     is a function of its own, once for both ways. The layer calls it with the address `first`, for it adds to pointers
@@ -103,15 +103,17 @@ def on_threads(builder: Any, count: Any, values: Sequence, write: Callable[[Any,
 
     places = [cgutils.alloca_once_value(builder, value) for value in (bytes_(None), count, i64(1))]
     arguments = [*places, builder.bitcast(shared, bytes_)]
-    with builder.if_else(builder.icmp_signed("==", count, i64(1))) as (alone, together):
+    number = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), NUMBER)
+    threads = builder.sext(builder.call(number, []), i64)
+    is_alone = builder.or_(*(builder.icmp_signed("==", many, i64(1)) for many in (count, threads)))
+    with builder.if_else(is_alone) as (alone, together):
         with alone:
             builder.call(function, arguments)
         with together:
-            number = cgutils.get_or_insert_function(builder.module, ir.FunctionType(ir.IntType(32), []), NUMBER)
             loop = ir.FunctionType(void, [bytes_] * 5 + [i64, i64, i64])
             loop = cgutils.get_or_insert_function(builder.module, loop, LOOP)
             casted = [builder.bitcast(pointer, bytes_) for pointer in (function, *arguments)]
-            builder.call(loop, [*casted, i64(1), i64(1), builder.sext(builder.call(number, []), i64)])
+            builder.call(loop, [*casted, i64(1), i64(1), threads])
 
 
 def call_compiled(context: Any, builder: Any, function: Any, signature: Any, values: Sequence) -> None:
