@@ -19,7 +19,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from kernels import choice, entry_costs
+from kernels import choice, entry_costs, quota
 from kernels.choosing import Choices
 from kernels.code_cache import njit
 from kernels.private import of_numba
@@ -80,10 +80,16 @@ def _loads(layer: str) -> bool:
 
 
 def choose_layer() -> str:
-    """Set the best threading layer unless the user chose one through NUMBA_THREADING_LAYER; returns its name."""
+    """Set the best threading layer unless the user chose one through NUMBA_THREADING_LAYER; returns its name.
+
+    Nor has a process more threads than cores in its CPU quota, unless the user chose by NUMBA_NUM_THREADS.
+    """
     os.environ.setdefault("GOMP_SPINCOUNT", SPIN_COUNT)  # read once, when libgomp is loaded
     if "NUMBA_THREADING_LAYER" not in os.environ:
         numba.config.THREADING_LAYER = available_layers()[0]
+    if "NUMBA_NUM_THREADS" not in os.environ and not of_numba.is_layer_loaded():
+        most = max(int(min(quota.cores(), numba.config.NUMBA_NUM_THREADS)), 1)
+        numba.config.NUMBA_NUM_THREADS = most
     return numba.config.THREADING_LAYER
 
 

@@ -166,7 +166,18 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
     def parallel(
-        bare_rows, order, batch_rows, bare_trained, is_far, bare_scratch, bare_store, intercept, losses, group, told, span
+        bare_rows,
+        order,
+        batch_rows,
+        bare_trained,
+        is_far,
+        bare_scratch,
+        bare_store,
+        intercept,
+        losses,
+        group,
+        told,
+        span,
     ):
         rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
         scratch = Scratch(*bare_scratch)

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
+from kernels.choice import ALONE, SHARED
 from kernels.epochs import calls, grouped, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
+from kernels.yielding import Series
 from tests.support.cases import CASES, random_case, sorted_case
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided
@@ -103,6 +105,26 @@ def test_every_way_has_the_same_bits_each_time_on_two_threads(rule: str, way: st
     kernel, case = epochs.get("softmax", rule, way), random_case(60, 25, 400, 3)
     one, other = (assert_as_defined(kernel, case, batch_rows=17, **unchanged(kernel, case)) for _ in range(2))
     assert same_bits(one, other)
+
+
+@pytest.mark.skipif(TWO_AT_MOST < 2, reason="this machine has one core")
+@pytest.mark.parametrize(
+    "case", [random_case(60, 25, 400, 3), random_case(60, 2000, 400, 1), random_case(60, 9, 400, 40)]
+)
+def test_threads_that_execute_the_parts_change_no_bit(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = epochs.get("softmax" if case.N > 1 else "logistic", "adagrad")
+    with threads.parallel():
+        shared = assert_as_defined(kernel, case, batch_rows=17)
+    sides: list[int] = []
+
+    def turns(series: Series, now: float) -> tuple[int, int]:
+        sides.append(len(sides) % 2)
+        return sides[-1], 2
+
+    monkeypatch.setattr(Series, "following", turns)
+    monkeypatch.setattr(calls, "is_serial", lambda work, within: False)
+    assert same_bits(shared, assert_as_defined(kernel, case, batch_rows=17))
+    assert set(sides) == {ALONE, SHARED}
 
 
 def test_a_way_or_steps_that_there_are_not_are_refused() -> None:

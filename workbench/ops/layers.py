@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import kernels
+from kernels import blas
 from workbench import formats, ops
 from workbench.ops.contract import ANY, Op, OpError, Rule, Shape, register
 from workbench.ops.like import as_dense, put, shape_of_last, type_of_first
@@ -146,7 +147,7 @@ def _layer_shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 
 def _layer(x, weight, *bias, out=None):
-    out = np.matmul(x, weight.T, out=out)
+    out = blas.matmul(x, weight.T, out)
     return np.add(out, bias[0], out=out) if bias else out
 
 

@@ -5,6 +5,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import kernels
+from kernels import blas
 from workbench import formats
 from workbench.formats import compressed, moves
 from workbench.formats.contract import Coo
@@ -49,7 +50,7 @@ def multiply(left: Block, right: Block, out: np.ndarray | None = None) -> Block:
     ours, theirs = common(left.columns, right.rows)
     shape = left.shape[0], right.shape[1]
     whole = out if left.rows is None and right.columns is None else None
-    values = np.matmul(left.values[:, ours], right.values[theirs], out=whole)
+    values = blas.matmul(left.values[:, ours], right.values[theirs], whole)
     return Block(values, left.rows, right.columns, shape)
 
 
