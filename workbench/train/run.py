@@ -272,8 +272,6 @@ class Run(Training):
     def _touched(self) -> dict[str, np.ndarray]:
         return {name: self.arrays[name] for name in self.touched}
 
-    # Results
-
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores, computed without the loss in a buffer."""
         x = formats.astype(formats.to_format(batch.x, self.setup.format), self.dtype, copy=False)
