@@ -18,7 +18,9 @@ from workbench.data.dataset.selection import split_rows, subgraph
 from workbench.models import NEEDS, Model
 from workbench.models.nodes import Nodes
 from workbench.sweep.spec import FILES, Cell
+from workbench.train import Setup
 from workbench.train.holding import held_as
+from workbench.train.training import batches_of, feed_of
 
 SYNTHETIC_ROWS, SYNTHETIC_FEATURES, SYNTHETIC_DENSITY, SYNTHETIC_CLASSES = 16_384, 16_384, 0.01, 10
 HELD_OUT = 0.2
@@ -63,6 +65,26 @@ class Problem:
             return held_as(cell.hold, self.x)
         is_dense = cell.format == "dense" and is_cut
         return formats.to_format(self.x, "dense") if is_dense else self.x
+
+
+def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any]:
+    """Columns about the data as it came out: sizes, density, skew, entries and active columns of a batch."""
+    x, lengths = problem.x, data.row_lengths(problem.x)
+    size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
+    model = models.get(cell.model)
+    given = model.given(x.shape[1], problem.width, cell.model_options, problem.facts)
+    batch = next(iter(feed_of(batches_of(setup, x, problem.y), model, given).epoch(0))).x
+    return {
+        "rows_total": problem.rows_total,
+        "rows_trained": x.shape[0],
+        "features": x.shape[1],
+        "width": problem.width,
+        "density_measured": x.nnz / size,
+        "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
+        "touched": float(np.unique(batch.indices).size),
+        "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
+        "steps_epoch": -(-x.shape[0] // cell.batch_rows),
+    }
 
 
 def facts_of(dataset: data.Dataset) -> dict[str, Any]:

@@ -5,6 +5,7 @@ import time
 import traceback
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import threadpoolctl
@@ -22,12 +23,11 @@ from workbench.sweep.budget import COMPILING
 from workbench.sweep.check import check_step
 from workbench.sweep.curves import SAMPLE_DIGITS, Curve, epochs_judged, shortened
 from workbench.sweep.grid import predicted_bytes, setup_of, threads_of
-from workbench.sweep.problem import Problem, make_problem
+from workbench.sweep.problem import Problem, columns_of_data, make_problem
 from workbench.sweep.sources import kernels_of
 from workbench.sweep.spec import Cell, Measure
 from workbench.sweep.warm import warm_kernels
 from workbench.train import PHASES, Training, make_run, why_impossible
-from workbench.train.training import batches_of, feed_of
 
 ENDS_AT = 0.9
 """Share of the time it may take after which a trial ends by itself."""
@@ -133,8 +133,8 @@ class _Trial:
         self.rehearse()
         memory.give_back()
         baseline, resident = memory.owned_bytes(), memory.resident_bytes()
-        problem = make_problem(self.cell)
-        run = make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts)
+        run, held_out = self.prepared()
+        baseline += sum(map(formats.nbytes, (part for part in held_out if part is not None)))
         self.check(run)
         self.watch_device(run)
         yield "measuring"
@@ -145,7 +145,7 @@ class _Trial:
                 raise _Ended("disturbed", "Other programs were at work.")
             if self.cell.epochs:
                 yield "training"
-                self.train(run, problem)
+                self.train(run, held_out)
         finally:  # a trial whose time is out keeps what it reached
             self.row["bytes_peak"] = max(memory.peak_owned_bytes() - baseline, 0)
             self.row["bytes_peak_resident"] = max(memory.peak_bytes() - resident, 0)
@@ -157,34 +157,27 @@ class _Trial:
         self.row |= {"versions": versions, "blas": blas.name(), "mended": blas.mended() or None}
         self.row |= {"status": "ok", "reason": ""}
 
+    def prepared(self) -> tuple[Training, tuple[Any, Any]]:
+        """The training that is measured, and X and targets of the rows held out, None each if there are none.
+
+        All else that the data was made from is released: the CSR array that dense data came from, values of another
+        type, rows of both parts together. None of it is needed for training, so no peak has it.
+        """
+        problem = make_problem(self.cell)
+        return (
+            make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts),
+            problem.held_out,
+        )
+
     def rehearse(self) -> None:
         """A step in arrays that are let go again: data are cached then, and the code for their sizes is loaded.
 
         What both take in memory is not the training's, and is there before the baseline is read.
         """
         problem = make_problem(self.cell)
-        self.describe(problem)
+        self.row |= columns_of_data(problem, self.cell, self.setup)
         self.predict_bytes(problem)
         self.check(make_run(self.setup, problem.held(self.cell), problem.y, problem.width, problem.facts))
-
-    def describe(self, problem: Problem) -> None:
-        """Columns about the data as it came out: sizes, density, skew, entries and touched columns of a batch."""
-        x, lengths = problem.x, data.row_lengths(problem.x)
-        size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(self.cell.batch_rows, x.shape[0])
-        model = models.get(self.cell.model)
-        given = model.given(x.shape[1], problem.width, self.cell.model_options, problem.facts)
-        batch = next(iter(feed_of(batches_of(self.setup, x, problem.y), model, given).epoch(0))).x
-        self.row |= {
-            "rows_total": problem.rows_total,
-            "rows_trained": x.shape[0],
-            "features": x.shape[1],
-            "width": problem.width,
-            "density_measured": x.nnz / size,
-            "nnz_batch": float(x.nnz / max(x.shape[0], 1) * batch_rows if model.rows_apart else batch.nnz),
-            "touched": float(np.unique(batch.indices).size),
-            "row_length_cv": float(lengths.std() / lengths.mean()) if x.nnz else None,
-            "steps_epoch": -(-x.shape[0] // self.cell.batch_rows),
-        }
 
     def predict_bytes(self, problem: Problem) -> None:
         """Predicted bytes; a trial that would not fit ends here, with the bytes it would need."""
@@ -275,7 +268,7 @@ class _Trial:
         """Seconds until the trial should end by itself, with what it has, since it would be ended soon after."""
         return ENDS_AT * self.seconds_limit - (time.monotonic() - self.started)
 
-    def train(self, run: Training, problem: Problem) -> None:
+    def train(self, run: Training, held_out: tuple[Any, Any]) -> None:
         """The epochs asked for, from new weights, or as many as time allows: loss, seconds an epoch, quality."""
         run.reset()
         curve, seconds, points = Curve(), 0.0, []
@@ -288,7 +281,7 @@ class _Trial:
             seconds += time.perf_counter() - start
             is_cut = epoch + 1 < self.cell.epochs and self.seconds_left() <= 0
             if is_cut or epoch + 1 in judged:
-                points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*problem.held_out)})
+                points.append({"epoch": epoch + 1, "seconds": seconds, **run.qualities(*held_out)})
             if is_cut:
                 break
         self.seconds_measured += seconds
