@@ -1,6 +1,7 @@
 """Results on disk: one line of JSON a result, only ever appended; a table of columns says what a line holds.
 
-`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FIT` that of trainings to a held-out quality,
+`TRIALS` is the table of sweeps, `BENCH` that of the benchmark suites, `FAIR` that of both sides beside the best
+independent ones, `FIT` that of trainings to a held-out quality,
 `SELF` that of the self-trial's outcomes, `ADVICE` that of advice and the sweeps that judge it, `CLUSTER` that of
 training on several machines; `others` reads rows of another tool. What is named here without a table is of trials:
 `store.append(path, row)` is `store.TRIALS.append(path, row)`.
@@ -10,6 +11,7 @@ from workbench.store import others
 from workbench.store.advice import ADVICE
 from workbench.store.bench import BENCH
 from workbench.store.cluster import CLUSTER
+from workbench.store.fair import FAIR
 from workbench.store.fit import FIT
 from workbench.store.self_trial import SELF
 from workbench.store.table import KINDS, STATUSES, Column, RowError, Table, TornLineWarning
@@ -19,6 +21,7 @@ __all__ = [
     "ADVICE",
     "BENCH",
     "CLUSTER",
+    "FAIR",
     "FIT",
     "KINDS",
     "SELF",

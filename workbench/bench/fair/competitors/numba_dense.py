@@ -1,0 +1,66 @@
+"""Plain Numba loops over dense rows, by one thread and by all."""
+
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair import dense_loops
+from workbench.bench.fair.contract import Competitor, LoopTrainer, register
+from workbench.bench.fair.problem import Problem, State
+
+LOOPS = {
+    "rows copied, BLAS": (dense_loops.copied, dense_loops.copied_threaded),
+    "rows in place": (dense_loops.in_place, dense_loops.in_place_threaded),
+    "rows in place, gradient buffers": (dense_loops.buffered, dense_loops.buffered_threaded),
+}
+
+
+@final
+class DenseLoops(LoopTrainer):
+    """A training by one of the loops; `is_transposed` says which way round these have the weights."""
+
+    def __init__(self, problem: Problem, loop: Any, threads: int, is_transposed: bool) -> None:
+        super().__init__(problem)
+        self.loop, self.threads, self.is_transposed = loop, threads, is_transposed
+        outputs = dense_loops.padded(problem.outputs) if is_transposed else problem.outputs
+        shape = (outputs, problem.features) if is_transposed else (problem.features, outputs)
+        self.w, self.b = np.zeros(shape, np.float32), np.zeros(outputs, np.float32)
+        self.room = () if is_transposed else (np.empty((problem.batch_rows, problem.features), np.float32),)
+
+    def train(self, order: np.ndarray, losses: np.ndarray) -> None:
+        """Train on the rows of this order, in one call."""
+        one = self.problem
+        sizes = one.batch_rows, self.threads, one.outputs, np.float32(one.rate)
+        self.loop(one.dense, one.labels, order, *sizes, self.w, self.b, losses, *self.room)
+
+    def state(self) -> State:
+        """Weights the usual way round, without padding."""
+        outputs = self.problem.outputs
+        w = self.w[:outputs].T if self.is_transposed else self.w
+        return State(w, self.b[:outputs], self.losses)
+
+
+def _make(loop: Any, is_threaded: bool, is_transposed: bool, problem: Problem) -> DenseLoops:
+    return DenseLoops(problem, loop, problem.threads if is_threaded else 1, is_transposed)
+
+
+def why_one_thread(problem: Problem) -> str:
+    """Reason why threads do not help: a batch of one row has no second part, or there is one thread."""
+    if problem.batch_rows == 1:
+        return "A batch of one row is not shared by threads."
+    return "" if problem.threads > 1 else "One thread is allowed."
+
+
+for _name, (_serial, _threaded) in LOOPS.items():
+    _is_transposed = "BLAS" not in _name
+    register(Competitor(f"Numba, {_name}", "independent", "dense", partial(_make, _serial, False, _is_transposed)))
+    register(
+        Competitor(
+            f"Numba, {_name}, prange",
+            "independent",
+            "dense",
+            partial(_make, _threaded, True, _is_transposed),
+            why_not=why_one_thread,
+        )
+    )

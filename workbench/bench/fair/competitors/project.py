@@ -1,0 +1,112 @@
+"""The project's own trainings, as users start them: dense and CSR, an epoch in one call and a step at a time."""
+
+import dataclasses
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench import train
+from workbench.bench.fair.contract import Competitor, Trainer, register, settings_of
+from workbench.bench.fair.problem import Problem, State
+
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+CSR = {"format": "csr", "engine": "ours", "gradient": "row_sparse"}
+SETTINGS: dict[str, list[dict[str, Any]]] = {
+    "dense": [
+        DENSE | {"launch": "epoch"},
+        DENSE | {"launch": "kernels"},
+        DENSE | {"launch": "epoch", "hold": "csr"},
+        DENSE | {"launch": "kernels", "hold": "csr"},
+    ],
+    "sparse": [
+        CSR | {"update": "lazy", "launch": "epoch"},
+        CSR | {"update": "standard", "launch": "epoch"},
+        CSR | {"gradient": "fused", "update": "lazy", "launch": "kernels"},
+    ],
+}
+"""Settings of the trainings by how they train; data held as CSR and made dense a batch at a time counts as dense."""
+SAME = ("format", "engine", "gradient", "update", "launch", "hold")
+"""Settings that are told in a name, those that all of a kind share left out."""
+
+
+@final
+class ProjectTrainer(Trainer):
+    """A training of the project, by its events: those of an epoch up to the batches asked for."""
+
+    def __init__(self, problem: Problem, settings: Mapping[str, Any]) -> None:
+        super().__init__(problem)
+        is_dense = settings["format"] == "dense" and settings.get("hold", "dense") == "dense"
+        x = problem.dense if is_dense else problem.csr
+        self.training: Any = train.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
+        self.epoch = 0
+        self.losses: list[float] = []
+
+    def first_order(self) -> np.ndarray:
+        """Rows of its own first epoch."""
+        return self.training.batches.order(0)
+
+    def run(self, batches: int) -> int:
+        """Train an epoch, or leave it when so many batches are done; a call does several at once."""
+        self.losses, done = [], 0
+        events = self.training.epoch(self.epoch)
+        for event in events:
+            self.losses += [event.loss] if event.losses is None else event.losses.tolist()
+            done += event.steps
+            if done >= batches:
+                break
+        events.close()
+        self.epoch += 1
+        return done
+
+    def state(self) -> State:
+        """Weights and intercept, all up to date."""
+        self.training.catch_up()
+        return State(self.training.weights, self.training.intercept, np.array(self.losses))
+
+
+def setup_of(problem: Problem, settings: Mapping[str, Any]) -> train.Setup:
+    """The setup of a training with these settings."""
+    configuration = problem.configuration
+    return train.Setup(
+        model=configuration.model,
+        optimizer="sgd",
+        options={"learning_rate": problem.rate},
+        batch_rows=configuration.batch_rows,
+        intercept=True,
+        shuffle=True,
+        seed=configuration.seed,
+        **settings,
+    )
+
+
+def why_not(problem: Problem, settings: Mapping[str, Any]) -> str:
+    """Reason why the project has no such training, or ""."""
+    known = {one.name for one in dataclasses.fields(train.Setup)}
+    if unknown := sorted(set(settings) - known):
+        return f"The project has no setting {', '.join(unknown)} yet."
+    return train.why_impossible(setup_of(problem, settings))
+
+
+def name_of(kind: str, settings: Mapping[str, Any]) -> str:
+    """Name of a training: its format, and the settings in which those of its kind differ."""
+    varied = {
+        name: settings[name]
+        for name in SAME
+        if any(one.get(name) != settings.get(name) for one in SETTINGS[kind]) and name in settings
+    }
+    return f"project, {settings['format']}, {settings_of(varied)}"
+
+
+for _kind, _all in SETTINGS.items():
+    for _settings in _all:
+        register(
+            Competitor(
+                name_of(_kind, _settings),
+                "project",
+                _kind,
+                partial(ProjectTrainer, settings=_settings),
+                partial(why_not, settings=_settings),
+            )
+        )

@@ -1,0 +1,88 @@
+"""PyTorch on dense rows: its operators one by one, and compiled into one function by `torch.compile`."""
+
+import os
+import shutil
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair.contract import Competitor, LoopTrainer, register
+from workbench.bench.fair.problem import Problem, State
+
+INSTALL = "pip install 'sparse-workbench[peers]'"
+NEAR = 3.0
+"""Factor to the fastest independent dense one up to which compiling, which takes half a minute, is worth it."""
+EAGER = "PyTorch, eager"
+
+
+def step(x: Any, rows: Any, labels: Any, w: Any, b: Any, rate: float) -> Any:
+    """One step by explicit formulas, which spare the recording of gradients; the mean loss."""
+    import torch
+
+    batch, own = x.index_select(0, rows), labels.index_select(0, rows)
+    scores = torch.addmm(b, batch, w)
+    if w.shape[1] == 1:
+        y = own.to(scores.dtype)[:, None]
+        loss = torch.nn.functional.binary_cross_entropy_with_logits(scores, y)
+        slopes = (torch.sigmoid(scores) - y) / len(y)
+    else:
+        logs = torch.log_softmax(scores, 1)
+        loss = torch.nn.functional.nll_loss(logs, own)
+        ones = torch.full_like(logs[:, :1], -1.0)
+        slopes = logs.exp().scatter_add(1, own[:, None], ones) / len(own)
+    w.addmm_(batch.T, slopes, alpha=-rate)
+    b.add_(slopes.sum(0), alpha=-rate)
+    return loss
+
+
+@final
+class TorchTrainer(LoopTrainer):
+    """A training whose tensors share the memory of X; `is_compiled` has the step compiled for these sizes."""
+
+    def __init__(self, problem: Problem, is_compiled: bool) -> None:
+        import torch
+
+        super().__init__(problem)
+        torch.set_num_threads(problem.threads)
+        self.torch = torch
+        self.x, self.labels = torch.from_numpy(problem.dense), torch.from_numpy(problem.labels)
+        self.w, self.b = torch.zeros(problem.features, problem.outputs), torch.zeros(problem.outputs)
+        self.step = compiled(torch) if is_compiled else step
+
+    def train(self, order: np.ndarray, losses: np.ndarray) -> None:
+        """Train on the rows of this order."""
+        rows_of = self.torch.from_numpy(order).view(-1, self.problem.batch_rows)
+        with self.torch.no_grad():
+            told = [self.step(self.x, rows, self.labels, self.w, self.b, self.problem.rate) for rows in rows_of]
+            losses[...] = self.torch.stack(told).numpy()
+
+    def state(self) -> State:
+        """Weights and intercept."""
+        return State(self.w.numpy(), self.b.numpy(), self.losses)
+
+
+def compiled(torch: Any) -> Any:
+    """The step compiled in this process, for sizes that do not change."""
+    import torch._inductor.config as inductor
+
+    inductor.compile_threads = 1  # a process of its own for each takes longer than compiling one function
+    torch._dynamo.reset()
+    return torch.compile(step, dynamic=False)
+
+
+def why_not_compiled(problem: Problem) -> str:
+    """Reason why PyTorch cannot compile here, or ""."""
+    compiler = os.environ.get("CXX", "g++")
+    if shutil.which(compiler) or shutil.which("clang++"):
+        return ""
+    return f"torch.compile needs a C++ compiler; there is no {compiler}."
+
+
+def _competitor(name: str, is_compiled: bool, **more: Any) -> Competitor:
+    make = partial(TorchTrainer, is_compiled=is_compiled)
+    return Competitor(name, "independent", "dense", make, needs="torch", install=INSTALL, **more)
+
+
+register(_competitor(EAGER, False))
+register(_competitor("PyTorch, torch.compile", True, why_not=why_not_compiled, like=EAGER, near=NEAR))

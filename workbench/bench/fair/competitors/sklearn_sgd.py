@@ -1,0 +1,69 @@
+"""scikit-learn's SGDClassifier on dense and on CSR rows: a step a row, of one output."""
+
+from functools import partial
+from typing import Any, final
+
+import numpy as np
+
+from workbench.bench.fair.contract import Competitor, Trainer, register
+from workbench.bench.fair.problem import Problem, State
+
+DECAY_SPARSE = 0.01
+"""What scikit-learn multiplies the steps of the intercept by if X is sparse (`SPARSE_INTERCEPT_DECAY`)."""
+
+
+@final
+class SklearnTrainer(Trainer):
+    """A training by `partial_fit` on all rows, which it shuffles itself; its first run, which is checked, does not."""
+
+    def __init__(self, problem: Problem, kind: str) -> None:
+        from sklearn.linear_model import SGDClassifier
+
+        super().__init__(problem)
+        self.kind, self.x = kind, problem.csr if kind == "sparse" else problem.dense
+        self.model = SGDClassifier(
+            loss="log_loss", penalty=None, learning_rate="constant", eta0=problem.rate, shuffle=False, random_state=0
+        )
+        self.y = problem.labels.astype(np.float64)
+        self.runs = 0
+
+    def first_order(self) -> np.ndarray:
+        """Rows as they stand."""
+        return np.arange(len(self.y))
+
+    @property
+    def rate_intercept(self) -> float:
+        """Steps of the intercept, shorter on CSR rows."""
+        return self.problem.rate * (DECAY_SPARSE if self.kind == "sparse" else 1.0)
+
+    def run(self, batches: int) -> int:
+        """Train on the first rows, without looking for values that are not finite."""
+        import sklearn
+
+        self.model.shuffle, self.runs = self.runs > 0, self.runs + 1
+        is_whole = batches == len(self.y)  # a part of CSR rows is a copy
+        x, y = (self.x, self.y) if is_whole else (self.x[:batches], self.y[:batches])
+        with sklearn.config_context(assume_finite=True):
+            self.model.partial_fit(x, y, classes=[0.0, 1.0])
+        return batches
+
+    def state(self) -> State:
+        """Coefficients and intercept; no losses are told."""
+        return State(self.model.coef_.T, self.model.intercept_)
+
+
+def why_not(problem: Problem) -> str:
+    """Reason why its work is another: it steps after each row, and has no softmax."""
+    if problem.outputs > 1:
+        return "It has no softmax: one output against the rest is other work."
+    return "" if problem.batch_rows == 1 else f"It steps after each row; the batches have {problem.batch_rows}."
+
+
+def _competitor(kind: str, note: str) -> Competitor:
+    make: Any = partial(SklearnTrainer, kind=kind)
+    name = f"scikit-learn SGDClassifier, {'CSR' if kind == 'sparse' else 'dense'} rows"
+    return Competitor(name, "independent", kind, make, why_not, note=note)
+
+
+register(_competitor("dense", "checked without its shuffle; tells no losses"))
+register(_competitor("sparse", "checked without its shuffle; tells no losses; shorter steps of the intercept"))

@@ -1,0 +1,103 @@
+"""Configurations of `bench fair`: a covering array over sizes, and the usual size by name."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from workbench.bench.fair.covering import covering
+from workbench.bench.shapes import BenchError
+
+AXES: dict[str, tuple] = {
+    "features": (64, 256, 1024, 4096, 16_384),
+    "batch_rows": (1, 32, 256, 4096),
+    "width": (1, 4, 16, 64),
+    "density": (0.001, 0.01, 0.05, 0.15, 0.3, 0.6),
+}
+TIMES = 2
+"""How often the array covers each pair."""
+BYTES_DENSE = 96 * 2**20
+"""Bytes that X has dense, about: three times a last-level cache of 32 MB, so that rows come from memory."""
+BATCHES_LEAST = 2
+"""Batches of an epoch at least; with 4,096 rows of 16,384 columns X then has 512 MB."""
+USUAL = {"features": 2048, "batch_rows": 256}
+USUAL_POINTS = ((16, 0.0113), (16, 0.15), (4, 0.0113), (4, 0.1))
+"""Outputs and density at the usual size: that of text, and one near the break-even."""
+
+
+@dataclass(frozen=True)
+class Configuration:
+    """Sizes of a training: D `features`, rows a batch, N outputs (`width`), and the share of values that are stored."""
+
+    features: int
+    batch_rows: int
+    width: int
+    density: float
+    seed: int = 0
+    bytes_dense: int = BYTES_DENSE
+
+    @property
+    def name(self) -> str:
+        """Sizes as the configuration is asked for."""
+        return f"D{self.features}-B{self.batch_rows}-N{self.width}-{100 * self.density:g}%"
+
+    @property
+    def rows(self) -> int:
+        """Rows of the data: whole batches, as many as `bytes_dense` has room for, at least `BATCHES_LEAST`."""
+        batch = 4 * self.features * self.batch_rows
+        return self.batch_rows * max(BATCHES_LEAST, self.bytes_dense // batch)
+
+    @property
+    def model(self) -> str:
+        """Logistic regression of one output, softmax of several."""
+        return "logistic" if self.width == 1 else "softmax"
+
+    @property
+    def bytes_needed(self) -> int:
+        """Bytes of X dense and as CSR, with what drawing it takes."""
+        dense = 4 * self.rows * self.features
+        return dense + int(3 * dense * self.density) + 2**28
+
+    def columns(self) -> dict[str, Any]:
+        """Columns of a record that the configuration settles."""
+        return {
+            "configuration": self.name,
+            "model": self.model,
+            "features": self.features,
+            "batch_rows": self.batch_rows,
+            "width": self.width,
+            "density": self.density,
+            "rows": self.rows,
+            "seed": self.seed,
+        }
+
+
+def every() -> list[Configuration]:
+    """The usual size, then the covering array, small batches first."""
+    usual = [Configuration(**USUAL, width=width, density=density) for width, density in USUAL_POINTS]
+    return usual + [Configuration(**values) for values in covering(AXES, TIMES)]
+
+
+def quick() -> list[Configuration]:
+    """The usual size at two densities, and eight of the covering array at equal distances."""
+    configurations = every()
+    usual, rest = configurations[: len(USUAL_POINTS)], configurations[len(USUAL_POINTS) :]
+    return usual[::2] + rest[:: len(rest) // 8][:8]
+
+
+def chosen(
+    names: Iterable[str] = (), is_quick: bool = False, only: Mapping[str, Any] | None = None
+) -> list[Configuration]:
+    """The configurations of these names, or all or the quick ones, with these values; `BenchError` lists the known."""
+    known = {one.name: one for one in every()}
+    for name in names:
+        if name not in known:
+            raise BenchError(f"Unknown configuration {name!r}. Expected one of: {', '.join(known)}.")
+    found = [known[name] for name in names] or (quick() if is_quick else list(known.values()))
+    for axis, value in (only or {}).items():
+        if value is not None and value not in {getattr(one, axis) for one in found}:
+            values = ", ".join(f"{each:g}" for each in sorted({getattr(one, axis) for one in found}))
+            raise BenchError(f"No configuration has {axis} {value:g}. Expected one of: {values}.")
+        found = [one for one in found if value is None or getattr(one, axis) == value]
+    if not found:
+        raise BenchError("No configuration has all of these values; give fewer of them.")
+    return found

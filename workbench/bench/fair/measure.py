@@ -1,0 +1,172 @@
+"""One configuration: every candidate is made ready and checked, then all that are right are timed in turned rounds."""
+
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from time import perf_counter
+from typing import Any
+
+from workbench.bench.fair.contract import Competitor, Trainer
+from workbench.bench.fair.problem import Problem, error_of
+from workbench.measure.machine import OtherPrograms
+from workbench.measure.rounds import turned
+from workbench.measure.stats import median_interval
+
+Record = dict[str, Any]
+Clock = Callable[[], float]
+
+ALLOWED = 1e-3
+"""Largest relative error after the batches checked: float32 sums, of which the next steps are made."""
+WORK_CHECKED = 2e8
+"""Multiply-adds of the plain loops that check, about: a second."""
+BATCHES_CHECKED = 2000
+"""Batches checked at most; at least two, so that the second one's loss shows the first one's update."""
+
+
+@dataclass(frozen=True)
+class Policy:
+    """Times of measuring: a call trains batches for about `seconds_call`, `rounds` times.
+
+    A candidate that takes `slow` times the fastest one's time of its side and kind has only `rounds_slow` rounds.
+    """
+
+    seconds_call: float = 0.1
+    rounds: int = 7
+    rounds_slow: int = 2
+    slow: float = 2.0
+
+
+@dataclass
+class Entered:
+    """A candidate that is ready: batches of a call, seconds a batch as estimated, and those of each round."""
+
+    competitor: Competitor
+    trainer: Trainer
+    batches: int
+    estimate: float
+    seconds: dict[int, float] = field(default_factory=dict)
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Side and kind, within which the fastest one counts."""
+        return self.competitor.side, self.competitor.kind
+
+
+def batches_checked(problem: Problem) -> int:
+    """Batches that a candidate's first run trains, after which its weights are compared."""
+    work = max(problem.csr.nnz / max(problem.batches, 1) * problem.outputs * 2, 1.0)
+    return min(problem.batches, BATCHES_CHECKED, max(2, int(WORK_CHECKED / work)))
+
+
+def measure(
+    problem: Problem,
+    competitors: list[Competitor],
+    policy: Policy,
+    clock: Clock = perf_counter,
+) -> Iterator[Record]:
+    """Answer `{"at": name}` before a candidate is made ready, and with the name and record of each.
+
+    The record of one that does not take part comes at once, those of the others after the last round.
+    """
+    able: dict[str, Entered] = {}
+    records: dict[str, Record] = {}
+    for one in competitors:
+        yield {"at": one.name}
+        record, entered = left_out(one, problem, able), None
+        if not record:
+            record, entered = enter(one, problem, policy, clock)
+        if entered is None:
+            yield {"name": one.name, "record": record}
+            continue
+        able[one.name], records[one.name] = entered, record
+    yield {"at": "rounds"}
+    others = OtherPrograms()
+    time_rounds(able, problem, policy, clock)
+    busy = others.share()
+    for name, entered in able.items():
+        yield {"name": name, "record": records[name] | times_of(entered) | {"busy_others": busy}}
+
+
+def without(status: str, reason: str) -> tuple[Record, None]:
+    """Record of a candidate that is not timed."""
+    return {"status": status, "reason": reason}, None
+
+
+def left_out(one: Competitor, problem: Problem, able: Mapping[str, Entered]) -> Record:
+    """Record of a candidate that is not made ready, as what it is like is far from the fastest; {} of all others."""
+    if reason := one.unavailable(problem):
+        return {"status": "unsupported", "reason": reason}
+    rivals = [entered.estimate for entered in able.values() if entered.group == (one.side, one.kind)]
+    if one.like not in able or not rivals:
+        return {}
+    factor = able[one.like].estimate / min(rivals)
+    reason = f"{one.like} takes {factor:.3g} times the fastest one's time; beyond {one.near:g} times it is left out."
+    return {"status": "skipped", "reason": reason} if factor > one.near else {}
+
+
+def enter(one: Competitor, problem: Problem, policy: Policy, clock: Clock) -> tuple[Record, Entered | None]:
+    """Make a candidate ready, check its first run, and find how many batches a call has."""
+    start = clock()
+    try:
+        trainer = one.make(problem)
+        done = trainer.run(batches_checked(problem))
+        order = trainer.first_order()[: done * problem.batch_rows]
+        error = error_of(trainer.state(), problem.expected(order, trainer.rate_intercept))
+    except MemoryError as failure:
+        return without("memory", f"Out of memory: {failure or 'an allocation failed'}.")
+    except Exception as failure:
+        traceback.print_exc()
+        return without("failed", f"{type(failure).__name__}: {failure}")
+    known = {"error": error, "error_allowed": ALLOWED, "batches_checked": done, "seconds_ready": clock() - start}
+    if not error <= ALLOWED:
+        reason = f"Differs from float64 loops over the same batches by {error:.2g}; allowed is {ALLOWED:g}."
+        return without("wrong", reason)[0] | known, None
+    batches, estimate = calibrate(trainer, problem, policy, clock)
+    return {"status": "ok", "reason": ""} | known, Entered(one, trainer, batches, estimate)
+
+
+def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) -> tuple[int, float]:
+    """(batches of a call, seconds a batch): the count is raised until a call takes about as long as it is to."""
+    batches = batches_checked(problem)
+    for _ in range(4):
+        seconds, done = timed(trainer, batches, clock)
+        estimate = seconds / done
+        wanted = min(max(1, round(policy.seconds_call / max(estimate, 1e-9))), problem.batches)
+        if wanted <= 1.5 * batches:
+            break
+        batches = wanted
+    return wanted, estimate
+
+
+def timed(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
+    """(seconds, batches trained) of a run."""
+    start = clock()
+    done = trainer.run(batches)
+    return clock() - start, done
+
+
+def time_rounds(able: Mapping[str, Entered], problem: Problem, policy: Policy, clock: Clock) -> None:
+    """Time all candidates in turned rounds, slow ones in the first rounds alone."""
+    fastest: dict[tuple[str, str], float] = {}
+    for one in able.values():
+        fastest[one.group] = min(one.estimate, fastest.get(one.group, one.estimate))
+    for number in range(policy.rounds):
+        for name in turned(list(able), number):
+            one = able[name]
+            if number >= policy.rounds_slow and one.estimate > policy.slow * fastest[one.group]:
+                continue
+            seconds, done = timed(one.trainer, one.batches, clock)
+            one.seconds[number] = seconds / done
+
+
+def times_of(entered: Entered) -> Record:
+    """Columns of a candidate's times, seconds a batch; `samples` are those of rounds 0, 1, and so on."""
+    samples = list(entered.seconds.values())
+    median, low, high = median_interval(samples)
+    return {
+        "batches_call": entered.batches,
+        "samples": samples,
+        "seconds": median,
+        "seconds_low": low,
+        "seconds_high": high,
+    }
