@@ -7,6 +7,7 @@ import typer
 
 from workbench.command import advise_options, data_commands, exits
 from workbench.command.compare_options import compare
+from workbench.command.fair_options import bench_fair
 from workbench.command.fit_options import bench_fit
 from workbench.command.report_options import Markdown, report
 from workbench.command.sweep_options import sweep
@@ -261,6 +262,7 @@ def bench_cluster(
 
 bench.command("advise")(advise_options.bench_advise)
 bench.command("fit")(bench_fit)
+bench.command("fair")(bench_fair)
 
 
 def _bench(ctx: typer.Context, suite: str, *options: Any) -> None:

@@ -5,7 +5,7 @@ from workbench.store.table import Table
 _TABLE = {
     "identity": """
         schema integer number of this table of columns
-        key text hash of configuration, policy, candidates, code and what that runs on; resuming skips a key that is done
+        key text hash of configuration, policy, candidates and code; resuming skips a key that is done
         time text when it ended, ISO 8601
         status text ok, unsupported, skipped, failed, timeout, memory or wrong
         reason text why the status is not ok; empty when it is

@@ -27,13 +27,16 @@ BATCHES_CHECKED = 2000
 class Policy:
     """Times of measuring: a call trains batches for about `seconds_call`, `rounds` times.
 
-    A candidate that takes `slow` times the fastest one's time of its side and kind has only `rounds_slow` rounds.
+    A candidate that takes `slow` times the fastest one's time of its side and kind has only `rounds_slow` rounds. After
+    `seconds_most` no round is begun, but there are `rounds_least`.
     """
 
     seconds_call: float = 0.1
     rounds: int = 7
     rounds_slow: int = 2
-    slow: float = 2.0
+    slow: float = 2.5
+    rounds_least: int = 3
+    seconds_most: float = 15.0
 
 
 @dataclass
@@ -135,7 +138,8 @@ def calibrate(trainer: Trainer, problem: Problem, policy: Policy, clock: Clock) 
         if wanted <= 1.5 * batches:
             break
         batches = wanted
-    return wanted, estimate
+    again, done = timed(trainer, wanted, clock)
+    return wanted, min(estimate, again / done)
 
 
 def timed(trainer: Trainer, batches: int, clock: Clock) -> tuple[float, int]:
@@ -150,7 +154,10 @@ def time_rounds(able: Mapping[str, Entered], problem: Problem, policy: Policy, c
     fastest: dict[tuple[str, str], float] = {}
     for one in able.values():
         fastest[one.group] = min(one.estimate, fastest.get(one.group, one.estimate))
+    start = clock()
     for number in range(policy.rounds):
+        if number >= policy.rounds_least and clock() - start > policy.seconds_most:
+            break
         for name in turned(list(able), number):
             one = able[name]
             if number >= policy.rounds_slow and one.estimate > policy.slow * fastest[one.group]:

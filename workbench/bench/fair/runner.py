@@ -84,12 +84,15 @@ class Runner:
             records, at, end = self._answers(configuration, list(left_out))
             if end is None:
                 return left_out | records
-            if at not in names() or len(left_out) == len(names()):  # no candidate in particular: all that have no record
-                rest = [name for name in names() if name not in left_out | records]
-                return left_out | records | {name: end for name in rest}
+            known = names()
+            if at not in known or len(left_out) == len(known):  # no candidate in particular: all without a record
+                rest = [name for name in known if name not in left_out | records]
+                return left_out | records | dict.fromkeys(rest, end)
             left_out[at] = end
 
-    def _answers(self, configuration: Configuration, left_out: list[str]) -> tuple[dict[str, Record], str, Record | None]:
+    def _answers(
+        self, configuration: Configuration, left_out: list[str]
+    ) -> tuple[dict[str, Record], str, Record | None]:
         """(records by name, what the process was at last, how it ended if not well)."""
         request = {
             "configuration": asdict(configuration),
@@ -139,5 +142,10 @@ def source_hash() -> str:
     """Hash of the code that draws the rows, trains, and times, that of all candidates."""
     roots = {"workbench.bench.fair.child", "workbench.measure.serve"} | {origin(one.name) for one in competitors()}
     for model in ("logistic", "softmax"):
-        roots |= sources.roots_of(Cell(dataset="uniform", model=model, gradient="fused"))
+        cells = [
+            {"gradient": "fused"},
+            {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"},
+        ]
+        for settings in cells:
+            roots |= sources.roots_of(Cell(dataset="uniform", model=model, **settings))
     return closure.own().digest(roots)

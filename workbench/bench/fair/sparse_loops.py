@@ -111,16 +111,18 @@ def reference(indptr, indices, data, labels, order, batch_rows, rate, rate_inter
             z, row = scores[i], rows[i]
             z[:] = b
             for e in range(indptr[row], indptr[row + 1]):
+                value, weights = data[e], w[np.uint64(indices[e])]
                 for n in range(b.size):
-                    z[n] += data[e] * w[indices[e], n]
+                    z[n] += value * weights[n]
             total += slope_of_definition(z, labels[row], rows.size)
         for i in range(rows.size):
-            row = rows[i]
+            row, grads = rows[i], scores[i]
             for e in range(indptr[row], indptr[row + 1]):
+                value, weights = rate * data[e], w[np.uint64(indices[e])]
                 for n in range(b.size):
-                    w[indices[e], n] -= rate * data[e] * scores[i, n]
+                    weights[n] -= value * grads[n]
             for n in range(b.size):
-                b[n] -= rate_intercept * scores[i, n]
+                b[n] -= rate_intercept * grads[n]
         losses[k] = total / rows.size
 
 
