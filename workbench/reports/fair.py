@@ -5,8 +5,7 @@ from pathlib import Path
 
 from workbench import store
 from workbench.analysis import fair, fair_shift, words
-from workbench.analysis.fair import Compared, Record, Side
-from workbench.measure.rounds import Ratio
+from workbench.analysis.fair import Compared, Ratio, Record, Side
 from workbench.reports import page
 from workbench.reports.texts import written
 
@@ -83,7 +82,7 @@ def ratio_text(ratio: Ratio | None) -> str:
 
 
 def notes(found: Sequence[Compared]) -> dict[str, str]:
-    """What of the work of a candidate that was timed differs, by its name."""
+    """Differences in the work of candidates that were timed, by name."""
     records = [record for one in found for record in one.records if record["status"] == "ok" and record["note"]]
     return {record["candidate"]: record["note"] for record in records}
 

@@ -37,7 +37,7 @@ class ProjectTrainer(Trainer):
 
     def __init__(self, problem: Problem, settings: Mapping[str, Any]) -> None:
         super().__init__(problem)
-        is_dense = settings["format"] == "dense" and settings.get("hold", "dense") == "dense"
+        is_dense = settings["format"] == "dense" and settings.get("hold", "format") == "format"
         x = problem.dense if is_dense else problem.csr
         self.training: Any = train.make_run(setup_of(problem, settings), x, problem.targets, problem.outputs)
         self.epoch = 0
