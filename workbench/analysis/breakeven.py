@@ -19,6 +19,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
+from workbench.analysis.by_bytes import ByBytes, even_by_bytes, sentence
 from workbench.analysis.compare import BUSY, Contest, contest, rivals_at
 from workbench.analysis.sentences import of_breakeven
 from workbench.analysis.worse import trained_worse
@@ -58,6 +59,8 @@ class BreakEven:
     high: float | None
     status: str
     sentence: str
+    by_bytes: ByBytes | None = None
+    """In memory: the break-even by the predicted bytes."""
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -94,7 +97,9 @@ def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
     for rows, contests in lines(group, measure):
         even = _of_line(group, rows, contests, dense, measure)
         doubt = _doubt(rows, [row for row in rows if id(row) in worse])
-        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + doubt))
+        by_bytes = even_by_bytes(rows, dense) if measure.startswith("bytes") else None
+        counted = f"; {sentence(by_bytes, rows[0])}" if by_bytes else ""
+        evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + doubt, by_bytes=by_bytes))
     return evens
 
 
@@ -126,8 +131,8 @@ def _of_line(group: cells.Group, rows: list[Row], contests: list[Contest], dense
         status, ends = turning(compared)
     if _is_range(status, *ends[1:]):
         ends = (None, *ends[1:])
-    sentence = of_breakeven(status, ends, rows, contests, dense, measure)
-    return BreakEven(group.settings, cells.line_of(rows[0]), measure, *ends, status, sentence)
+    told = of_breakeven(status, ends, rows, contests, dense, measure)
+    return BreakEven(group.settings, cells.line_of(rows[0]), measure, *ends, status, told)
 
 
 def contests_of(

@@ -22,6 +22,8 @@ GROUP = (*settings.columns("group"), "rows_trained", "machine")
 """Rows that differ in one of these are never compared, nor drawn as one line; how many rows are left is among them."""
 FROM_DATA = ("rows_total", "features", "width", "rows_trained")
 """What a row that failed before its data was read does not know."""
+HELD = "format"
+"""The setting `hold` of data that are held in the format of their batches: of a dense training a dense array."""
 NATURAL = "the data's own"
 NUMBERED = ("ok", "disturbed")
 """Statuses of rows with numbers; those of disturbed rows are of memory."""
@@ -109,13 +111,31 @@ def sparse_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:
     return lines
 
 
+def dense_lines(rows: Iterable[Row]) -> dict[tuple, list[Row]]:
+    """Rows of each dense candidate: those held as a dense array first, a step at a time first, on all threads first."""
+    lines: dict[tuple, list[Row]] = {}
+    for row in dense_rows(rows):
+        lines.setdefault(tuple(line_of(row).values()), []).append(row)
+    return dict(sorted(lines.items(), key=lambda item: _dense_order(item[1][0])))
+
+
+def _dense_order(row: Row) -> tuple[bool, str, bool, bool]:
+    hold = held(row)
+    return hold != HELD, hold, (row.get("launch") or "kernels") != "kernels", bool(row.get("serial"))
+
+
+def held(row: Row) -> str:
+    """The setting `hold` of a row; one from before the setting has what is usual."""
+    return row.get("hold") or HELD
+
+
 def dense_rows(rows: Iterable[Row]) -> list[Row]:
-    """Rows of the dense baseline."""
+    """Rows of all dense candidates, the best of which is the baseline."""
     return [row for row in rows if is_dense(row)]
 
 
 def is_dense(row: Row) -> bool:
-    """Whether a row is a baseline: dense data, dense kernels, on all threads or on one; the better one is to beat."""
+    """Whether a row is of a dense candidate: dense batches and kernels, however its data are held and it is run."""
     return row["format"] == "dense"
 
 

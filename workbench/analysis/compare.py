@@ -74,7 +74,7 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
     """Contests, by rising density of a group's rows, of the best sparse row that may win against the best dense one.
 
     Rows are as `cells.latest` pools them. Rows of a lazy update that trained to a worse model (`trained_worse`) may not
-    win. Dense does not win where only some configurations were measured, as at densities that were added around a
+    win. No side wins if only some configurations of the other were measured, as at densities that were added around a
     break-even, and another may be faster. Of configurations that win alike at a density, the one that does at most
     densities stands for them. This is the only source of verdicts and ratios: what is said, drawn or listed of a
     density comes from here. O(rows * rounds).
@@ -91,16 +91,17 @@ def contests(rows: Iterable[Row], measure: str) -> list[Contest]:
 
 
 def _unless_partly(found: Contest, rows: Sequence[Row], measure: str) -> Contest:
-    """The contest; undecided where dense would win or be level without a configuration that may win.
+    """The contest; undecided where a side would win, or be level, without a configuration of the other that may win.
 
-    That is one which, at the density nearest to this one at which it was measured, dense does not beat, and which no
-    other sparse one surely beats.
+    That is one which, at the density nearest to this one at which it was measured, the other side does not beat, and
+    which no other one of its own side surely beats.
     """
     row = found.sparse or found.dense
-    if found.verdict not in ("dense", "level") or row is None or not found.density:
+    if found.verdict == "undecided" or row is None or not found.density:
         return found
     here = {_line(other) for other in rows if other["density"] == row["density"]}
-    absent = {line for other in rows if (line := _line(other)) not in here and not cells.is_dense(other)}
+    others = (other for other in rows if found.verdict != ("dense" if cells.is_dense(other) else "sparse"))
+    absent = {line for other in others if (line := _line(other)) not in here}
     are_beaten = all(_beaten_nearest(line, rows, found.density, measure) for line in absent)
     return found if are_beaten else found._replace(verdict="undecided", why=PARTLY, level=())
 
@@ -111,21 +112,24 @@ def _beaten_nearest(line: tuple, rows: Sequence[Row], density: float, measure: s
     near = min(own, key=lambda row: abs(math.log((cells.density_of(row) or density) / density)))["density"]
     there = [row for row in rows if row["density"] == near]
     mine = [row for row in own if row["density"] == near]
-    is_behind = not any(_line(row) == line for row in front(there, measure))
-    return is_behind or contest(mine, cells.dense_rows(there), measure).verdict == "dense"
+    side, other = ("dense", "sparse") if cells.is_dense(mine[0]) else ("sparse", "dense")
+    if not any(_line(row) == line for row in front(there, measure, side)):
+        return True
+    met = {"sparse": front(there, measure), "dense": cells.dense_rows(there)} | {side: mine}
+    return contest(met["sparse"], met["dense"], measure).verdict == other
 
 
-def front(rows: Iterable[Row], measure: str) -> list[Row]:
-    """The sparse rows of one density that may be the best there: those which no other one surely beats.
+def front(rows: Iterable[Row], measure: str, side: str = "sparse") -> list[Row]:
+    """The rows of one side at one density that may be its best there: those which no other one surely beats.
 
     Rows without a number in the measure are not among them. O(rows * rounds).
     """
-    sparse = [row for row in rows if not cells.is_dense(row)]
+    own = [row for row in rows if cells.is_dense(row) == (side == "dense")]
     if measure.startswith("seconds"):
-        by_place = {place: times for place, row in enumerate(sparse) if (times := _times(row, measure))}
+        by_place = {place: times for place, row in enumerate(own) if (times := _times(row, measure))}
         behind = outpaced(by_place)
-        return [sparse[place] for place in by_place if place not in behind]
-    sizes = [(row, size) for row in sparse if row["status"] in cells.NUMBERED and (size := _size(row, measure))]
+        return [own[place] for place in by_place if place not in behind]
+    sizes = [(row, size) for row in own if row["status"] in cells.NUMBERED and (size := _size(row, measure))]
     least = min((size.high for _, size in sizes), default=0.0)
     return [row for row, size in sizes if size.low <= least]
 

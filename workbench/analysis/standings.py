@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from workbench.analysis import cells, words
+from workbench.analysis import cells, execution, words
 from workbench.analysis.advisor import headline
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import FEW, Contest, contests
@@ -61,22 +61,22 @@ class Standings:
 
 
 class Headline(NamedTuple):
-    """The number to begin with: of which measure, the number in words, where it holds, and the rows that it is of."""
+    """The number to begin with: of which measure, the number in words, where it holds, and the rows that it is of.
+
+    `executed` says how both sides were held and executed, and what an unequal execution could change.
+    """
 
     measure: str
     number: str
     where: str
     finding: str
     rows: tuple[Row, ...]
+    executed: str = ""
 
 
 def standings(group: cells.Group, measure: str) -> Standings:
     """The table of one group; of rows that differ in seed or learning rate alone the best stands for all. O(rows)."""
-    sparse = cells.sparse_lines(group.rows)
-    dense: dict[tuple, list[Row]] = {}
-    for row in cells.dense_rows(group.rows):
-        dense.setdefault(_line(row), []).append(row)
-    lines = {**dict(sorted(dense.items(), key=lambda item: bool(item[1][0].get("serial")))), **sparse}
+    lines = {**cells.dense_lines(group.rows), **cells.sparse_lines(group.rows)}
     found = contests(group.rows, measure)
     at = cells.by_density(group.rows)
     labels = {_asked(one): one for one in found}
@@ -165,7 +165,8 @@ def headline_of(group: cells.Group, measure: str, evens: Sequence[BreakEven]) ->
     each = " a step" if measure.startswith("seconds") else ""
     own = ", the data's own density" if _asked(one) is None else " density"
     where = f"At {words.density(one.density or 0.0)}{own}. {'; '.join(quantities)}{each}."
-    return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense))
+    executed = execution.of_contest(one, group.rows, measure)
+    return Headline(measure, _number(one, ratio, measure), where, finding, (sparse, dense), executed)
 
 
 def _number(one: Contest, ratio: Ratio, measure: str) -> str:

@@ -24,8 +24,8 @@ def sentence(one: Contest, measure: str) -> str:
 
 
 def _kind(one: Contest) -> tuple:
-    line = cells.line_of(one.sparse) if one.sparse else None
-    return one.verdict, one.why, one.ratio is None, line, bool(one.dense and one.dense["serial"])
+    lines = (cells.line_of(row) if row else None for row in (one.sparse, one.dense))
+    return one.verdict, one.why, one.ratio is None, *lines
 
 
 def _stretch(stretch: Sequence[Contest], measure: str, bare: bool) -> str:

@@ -14,7 +14,8 @@ Tell = Callable[..., str]
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB"), (1.0, "B"))
-_NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
+NAMES = {"csr": "CSR", "csc": "CSC", "coo": "COO"}
+"""Formats whose names are written in capitals."""
 
 
 def number(value: float, digits: int = 3) -> str:
@@ -192,19 +193,28 @@ def line(row: Mapping[str, Any]) -> str:
     'CSR ours (fused gradient, lazy update, one graph)'
     >>> line({"format": "dense", "device": "cuda"}), line({"format": "dense", "serial": True})
     ('dense on cuda', 'dense, 1 thread')
-    >>> line({"format": "dense", "hold": "csr"}), line({"format": "dense", "hold": "uint8"})
-    ('dense, held as CSR', 'dense, held as uint8')
+    >>> line({"format": "dense", "hold": "csr", "launch": "epoch", "serial": True})
+    'dense, 1 thread (data held as CSR, epochs in one call)'
     >>> line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "trainers": 2})
     'CSR ours, 2 trainers (row_sparse gradient, lazy update)'
     """
     place = f"{on_device(row)}{_processors(row)}"
-    if row["format"] == "dense":
-        return f"dense{held_as(row)}{place}"
-    index = ", 64-bit indices" if row.get("index_dtype") == "int64" else ""
-    name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    launches = {"graph": ", one graph", "epoch": ", epochs in one call", "dual": ", dual ascent"}
+    launches = {"graph": "one graph", "epoch": "epochs in one call", "dual": "dual ascent"}
     launch = launches.get(str(row.get("launch")), "")
-    return f"{name} ({row['gradient']} gradient, {row['update']} update{index}{launch})"
+    if row["format"] == "dense":
+        held = f"data held as {_held(row)}" if _held(row) else ""
+        more = ", ".join(filter(None, (held, launch)))
+        return f"dense{place}{f' ({more})' if more else ''}"
+    index = "64-bit indices" if row.get("index_dtype") == "int64" else ""
+    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
+    more = ", ".join(filter(None, (f"{row['gradient']} gradient", f"{row['update']} update", index, launch)))
+    return f"{name} ({more})"
+
+
+def _held(row: Mapping[str, Any]) -> str:
+    """Name of what the data of a dense training is held as between its batches; empty for a dense array of its type."""
+    hold = row.get("hold") or "format"
+    return "" if hold == "format" else NAMES.get(hold, hold)
 
 
 def on_device(row: Mapping[str, Any]) -> str:
@@ -215,16 +225,6 @@ def on_device(row: Mapping[str, Any]) -> str:
     """
     device = row.get("device")
     return f" on {device}" if device not in (None, "cpu") else ""
-
-
-def held_as(row: Mapping[str, Any]) -> str:
-    """Name the way in which dense data is held, as it ends the name of a configuration: nothing if as the format says.
-
-    >>> held_as({"hold": "csr"}), held_as({"hold": None})
-    (', held as CSR', '')
-    """
-    hold = str(row.get("hold") or "format")
-    return f", held as {_NAMES.get(hold, hold)}" if hold != "format" else ""
 
 
 def _processors(row: Mapping[str, Any]) -> str:
@@ -238,15 +238,18 @@ def short_line(row: Mapping[str, Any]) -> str:
 
     >>> short_line({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy"})
     'CSR ours · row_sparse gradient · lazy'
+    >>> short_line({"format": "dense", "hold": "uint8", "launch": "epoch", "serial": True})
+    'dense, 1 thread · held as uint8 · epoch'
     """
     place = f"{on_device(row)}{_processors(row)}"
+    launch = {"graph": "graph", "epoch": "epoch", "dual": "dual"}.get(str(row.get("launch")), "")
     if row["format"] == "dense":
-        return f"dense{held_as(row)}{place}"
-    index = " · int64" if row.get("index_dtype") == "int64" else ""
-    lazy = "" if row["update"] == "standard" else f" · {row['update']}"
-    name = f"{_NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
-    launch = {"graph": " · graph", "epoch": " · epoch", "dual": " · dual"}.get(str(row.get("launch")), "")
-    return f"{name} · {row['gradient']} gradient{lazy}{index}{launch}"
+        held = f"held as {_held(row)}" if _held(row) else ""
+        return " · ".join(filter(None, (f"dense{place}", held, launch)))
+    index = "int64" if row.get("index_dtype") == "int64" else ""
+    lazy = "" if row["update"] == "standard" else row["update"]
+    name = f"{NAMES.get(row['format'], row['format'])} {row['engine']}{place}"
+    return " · ".join(filter(None, (name, f"{row['gradient']} gradient", lazy, index, launch)))
 
 
 def plural(count: int, noun: str) -> str:

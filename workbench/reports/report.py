@@ -166,9 +166,10 @@ def _breakevens(groups: Sequence[cells.Group], evens: Mapping[str, Sequence[Brea
         for even in of_measure:
             settings = tuple((name, even.group[name]) for name in cells.GROUP)
             line = words.line(even.settings)
-            row = [line, MEASURES[measure][0], even.place or "none", *([labels[settings]] if several else [])]
+            counted = even.by_bytes.text if even.by_bytes else ""
+            row = [line, MEASURES[measure][0], even.place or "none", counted, *([labels[settings]] if several else [])]
             rows.append([*row, even.sentence.removeprefix(f"{line} ")])  # the first column says whose it is
-    columns = ("configuration", "in", "break-even", *(["cells"] if several else []), "what was found")
+    columns = ("configuration", "in", "break-even", "by bytes", *(["cells"] if several else []), "what was found")
     return table_of(columns, rows)
 
 

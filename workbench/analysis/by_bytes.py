@@ -1,0 +1,88 @@
+"""Break-even in memory by bytes: from the predicted bytes of rows, which the formulas of the formats give.
+
+An entry of CSR takes its value and an index, a place of a dense array its value: 8 bytes against 4 for float32 values
+and int32 indices, so half of the places. Indptr, batches, weights and states move that, and are in the predictions.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from workbench.analysis import cells, words
+from workbench.analysis.intervals import known
+
+Row = Mapping[str, Any]
+PREDICTED = "bytes_predicted"
+
+
+class ByBytes(NamedTuple):
+    """Density up to which a sparse configuration has fewer predicted bytes than the dense candidate of fewest.
+
+    `density` is None if there is none up to 100 %; then `is_less` says whether sparse has fewer everywhere.
+    `is_beyond` tells that it lies beyond the densities of the rows, on the line through the last two.
+    """
+
+    density: float | None
+    is_less: bool
+    is_beyond: bool
+    dense: Row
+
+    @property
+    def text(self) -> str:
+        """The density in words, or that there is none."""
+        if self.density is None:
+            return "sparse is smaller up to 100 %" if self.is_less else "dense is smaller at every density"
+        return f"{words.density(self.density, 2)} density"
+
+
+def even_by_bytes(sparse: Iterable[Row], dense: Iterable[Row]) -> ByBytes | None:
+    """The break-even in memory by bytes of one sparse configuration against the best of dense candidates.
+
+    None without predictions at two densities of both. O(rows).
+    """
+    mine = _predicted(sparse)
+    heads = {line: rows[0] for line, rows in cells.dense_lines(dense).items()}
+    sizes = {line: _predicted(rows) for line, rows in cells.dense_lines(dense).items()}
+    sizes = {line: own for line, own in sizes.items() if own.keys() >= mine.keys()}
+    if len(mine) < 2 or not sizes:
+        return None
+    asked = sorted(mine, key=lambda density: mine[density][0])
+    at = [mine[density][0] for density in asked]
+    best = [min(sizes, key=lambda line: sizes[line][density][1]) for density in asked]
+    gaps = [mine[density][1] - sizes[line][density][1] for density, line in zip(asked, best, strict=True)]
+    changes = [k for k in range(1, len(at)) if gaps[k - 1] < 0 <= gaps[k]]
+    last = changes[0] if changes else len(at) - 1
+    density = _zero(at[last - 1 : last + 1], gaps[last - 1 : last + 1])
+    is_known = bool(changes) or (gaps[-1] < 0 and density is not None and density <= 1)
+    return ByBytes(density if is_known else None, gaps[-1] < 0, not changes, heads[best[last]])
+
+
+def _zero(x: Sequence[float], y: Sequence[float]) -> float | None:
+    """Crossing of zero by the line through two points; None if it does not rise."""
+    if y[1] <= y[0]:
+        return None
+    return float(x[0] - y[0] * (x[1] - x[0]) / (y[1] - y[0]))
+
+
+def _predicted(rows: Iterable[Row]) -> dict[float | None, tuple[float, float]]:
+    """The density measured and the least predicted bytes, by the density asked for."""
+    found: dict[float | None, tuple[float, float]] = {}
+    for row in rows:
+        density, size = cells.density_of(row), known(row.get(PREDICTED))
+        if density and size:
+            least = found.get(row["density"], (density, np.inf))[1]
+            found[row["density"]] = density, min(size, least)
+    return found
+
+
+def sentence(found: ByBytes, row: Row) -> str:
+    """Clause about a break-even by bytes, with the bytes of an entry and of a place of the row's types."""
+    value = 8 if row.get("dtype") == "float64" else 4
+    index = 8 if row.get("index_dtype") == "int64" else 4
+    rule = f"by bytes, {value + index} an entry against {value} a place of a dense array"
+    against = "" if cells.held(found.dense) == cells.HELD else f", against {words.line(found.dense)}"
+    if found.density is None:
+        return f"{rule}, {found.text}{against}"
+    beyond = ", beyond what was measured" if found.is_beyond else ""
+    return f"{rule}, it is at {found.text}{against}{beyond}"

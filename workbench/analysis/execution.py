@@ -1,0 +1,199 @@
+"""Description of how a side was held and executed, and the bound of what an unequal execution could change.
+
+Only rows are read: `describe` tells of one, `of_sides` of both sides of a contest, `of_inequality` of a contest in time
+one side of which ran a step at a time and the other in one call.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from workbench.analysis import cells, words
+from workbench.analysis.compare import Contest
+from workbench.analysis.intervals import values_of
+from workbench.measure.rounds import LEVEL, Ratio, ratio_of
+
+Row = Mapping[str, Any]
+
+UPDATES = {"lazy": "lazy update", "exact": "exact update", "standard": "update of all rows"}
+GRADIENTS = {
+    "fused": "gradient fused with the update",
+    "row_sparse": "gradient of the active rows",
+    "dense": "dense gradient",
+}
+ENGINES = {
+    ("dense", "cpu"): "BLAS",
+    ("dense", "cuda"): "cuBLAS",
+    ("vendor", "cpu"): "SciPy",
+    ("vendor", "cuda"): "cuSPARSE",
+}
+LAUNCHES = {
+    "kernels": "a step at a time",
+    "graph": "each step as one CUDA graph",
+    "epoch": "the epoch in one compiled call",
+    "dual": "dual ascent, the epoch in one compiled call",
+}
+RANKS = {"kernels": 0, "graph": 1, "epoch": 2, "dual": 2}
+"""Executions, by how little runs between two steps: of equal rank are equal executions."""
+RUNS = ("a step at a time", "each step as one graph", "in one call")
+"""Executions in a sentence, by rank."""
+SAVED = ("", "one graph a step", "one call")
+"""What an execution does instead of steps by themselves, by rank."""
+AROUND = ("slice", "convert", "transfer", "plan", "wait")
+"""Phases of a step outside of forward, loss, gradient and update."""
+KERNELS = ("forward", "loss", "gradient", "update")
+
+
+def describe(row: Row) -> str:
+    """How the data of a row was held, and how its steps were executed.
+
+    >>> describe({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch",
+    ...           "threads": 2, "threads_used": 2})
+    'held as CSR, lazy update, the epoch in one compiled call, 2 threads'
+    >>> describe({"format": "dense", "engine": "dense", "hold": "csr", "launch": "kernels", "threads": 2})
+    'held as CSR and made dense a batch at a time, a step at a time by BLAS, up to 2 threads'
+    """
+    parts = (
+        _held(row),
+        *_rules(row),
+        _launched(row),
+        "batches prepared ahead" if row.get("ahead") else "",
+        _where(row),
+    )
+    return ", ".join(filter(None, parts))
+
+
+def of_sides(one: Contest) -> str:
+    """How both sides of a contest were held and executed; a side that did not run is left out."""
+    sides = (("Dense", one.dense), ("Sparse", one.sparse))
+    return " ".join(f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in cells.NUMBERED)
+
+
+def of_contest(one: Contest, rows: Iterable[Row], measure: str) -> str:
+    """How both sides of a contest were held and executed, and, of a contest in time, what is unequal in that.
+
+    `rows` are those of a group, of any density.
+    """
+    unequal = of_inequality(one, _beside(one, rows)) if measure.startswith("seconds") else ""
+    return " ".join(filter(None, (of_sides(one), unequal)))
+
+
+def _beside(one: Contest, rows: Iterable[Row]) -> list[Row]:
+    """Rows of the density of a contest."""
+    own = one.sparse or one.dense
+    return [row for row in rows if own is not None and row["density"] == own["density"]]
+
+
+def of_inequality(one: Contest, rows: Iterable[Row]) -> str:
+    """Inequality of the executions of a contest in time, and what it could change; empty if they are equal.
+
+    `rows` are all of the density. A side of which the other's execution was measured, too, had its chance. The
+    bound is the gain of one call on the other side, if its steps were measured, else the share of its step that the
+    slower executed side spends around its kernels.
+    """
+    if one.sparse is None or one.dense is None or one.ratio is None:
+        return ""
+    ranks = {"sparse": _rank(one.sparse), "dense": _rank(one.dense)}
+    if ranks["sparse"] == ranks["dense"]:
+        return ""
+    slow = min(ranks, key=lambda side: ranks[side])
+    fast = "dense" if slow == "sparse" else "sparse"
+    rows = list(rows)
+    tried = (row for row in rows if row["status"] in cells.NUMBERED and cells.is_dense(row) == (slow == "dense"))
+    if any(_rank(row) >= ranks[fast] for row in tried):
+        return ""
+    said = f"{slow.capitalize()} was run {RUNS[ranks[slow]]}, {fast} {RUNS[ranks[fast]]}"
+    if one.verdict == slow:
+        return f"{said}; {slow} wins all the same."
+    return f"{said}: {_bound(one, slow, fast, rows)}."
+
+
+def _held(row: Row) -> str:
+    if row["format"] != "dense":
+        name = "sparse rows" if row["format"] == "row_sparse" else words.NAMES.get(row["format"], row["format"])
+        return f"held as {name}" if row["format"] == "csr" else f"held as CSR, batches converted to {name}"
+    hold = cells.held(row)
+    if hold == "csr" or any(one.get("op") == "batch from csr" for one in row.get("densified") or ()):
+        return "held as CSR and made dense a batch at a time"
+    return "held as a dense array" if hold == cells.HELD else f"held as {hold} and widened a batch at a time"
+
+
+def _rules(row: Row) -> tuple[str, ...]:
+    """Gradient and update of a sparse training; a dense one has one of each."""
+    if row["format"] == "dense":
+        return ()
+    is_call = RANKS.get(str(row.get("launch")), 0) > 0
+    return ("" if is_call else GRADIENTS.get(row["gradient"], ""), UPDATES.get(row["update"], row["update"]))
+
+
+def _launched(row: Row) -> str:
+    launch = str(row.get("launch") or "kernels")
+    by = ENGINES.get((row["engine"], row.get("device") or "cpu"), "")
+    return LAUNCHES.get(launch, launch) + (f" by {by}" if by and launch == "kernels" else "")
+
+
+def _where(row: Row) -> str:
+    """Device, threads or trainers that a row ran on; BLAS decides for itself how many threads it takes."""
+    if (row.get("device") or "cpu") != "cpu":
+        return f"on {row['device']}"
+    if (trainers := row.get("trainers") or 1) > 1:
+        return f"{trainers} trainers"
+    allowed, used = row.get("threads"), row.get("threads_used")
+    if row.get("serial") or allowed == 1:
+        return "1 thread"
+    if used is None or (row["format"] == "dense" and _rank(row) == 0):
+        return f"up to {words.plural(allowed, 'thread')}" if allowed else ""
+    return words.plural(round(used), "thread")
+
+
+def _rank(row: Row) -> int:
+    return RANKS.get(str(row.get("launch") or "kernels"), 0)
+
+
+def _bound(one: Contest, slow: str, fast: str, rows: Sequence[Row]) -> str:
+    """Bound of what the slower executed side could gain, what it was taken from, and the verdict that it would give."""
+    sparse, dense, ratio = one.known
+    best, behind = (sparse, dense) if slow == "dense" else (dense, sparse)
+    if gain := _gain_of_call(best, rows):
+        text = f"{SAVED[_rank(best)]} made {fast} {words.times(gain)} as fast as {RUNS[_rank(behind)]}"
+        return f"{text}; {slow} with the same gain {_then(_moved(ratio, gain, slow), slow, fast)}"
+    share = _share_around(behind)
+    if share is None:
+        return "what it could change is not known, since the phases of its steps were not timed"
+    left = Ratio(1 / (1 - share), 1 / (1 - share), 1 / (1 - share))
+    text = f"{words.density(share, 2)} of a step of {slow} is outside of {words.join(KERNELS)}"
+    return f"{text}; {slow} without that {_then(_moved(ratio, left, slow), slow, fast)}"
+
+
+def _gain_of_call(best: Row, rows: Sequence[Row]) -> Ratio | None:
+    """Time of a step at a time over the time in calls, of the configuration that is alike but for that."""
+    alike = [name for name in cells.LINE if name not in ("launch", "gradient")]
+    steps = [row for row in rows if _rank(row) < _rank(best) and all(row[name] == best[name] for name in alike)]
+    ratios = [ratio for row in steps if row["status"] == "ok" and (ratio := ratio_of(_times(row), _times(best)))]
+    return min(ratios, key=lambda ratio: ratio.value, default=None)
+
+
+def _times(row: Row) -> dict[tuple[str, int], float]:
+    return {place: value for place, value in values_of(row, "seconds_step").items() if value > 0}
+
+
+def _share_around(row: Row) -> float | None:
+    """Share of a step outside of its kernels; None if no phase was timed."""
+    around, inside = (sum(row.get(f"seconds_{name}") or 0.0 for name in names) for names in (AROUND, KERNELS))
+    return around / (around + inside) if inside else None
+
+
+def _moved(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
+    """The ratio dense / sparse, were the slow side so many times as fast."""
+    if slow == "dense":
+        return ratio._replace(value=ratio.value / gain.value, low=ratio.low / gain.high, high=ratio.high / gain.low)
+    return ratio._replace(value=ratio.value * gain.value, low=ratio.low * gain.low, high=ratio.high * gain.high)
+
+
+def _then(ratio: Ratio, slow: str, fast: str) -> str:
+    """What the slow side would take beside the fast one with that ratio dense / sparse."""
+    if ratio.low > 1 or ratio.high < 1:
+        is_slower = (ratio.low > 1) == (slow == "dense")
+        return f"would be {words.gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"
+    if ratio.high < LEVEL * ratio.low:
+        return f"would be level with {fast}"
+    return f"would take {words.times(ratio if slow == 'dense' else words.inverse(ratio))} as long as {fast}"
