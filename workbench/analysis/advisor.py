@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import pandas as pd
 
-from workbench.analysis import by_place, cells, flags, machines, told, words
+from workbench.analysis import best_of_all, by_place, cells, flags, machines, told, words
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.certainty import certainty
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
@@ -58,7 +58,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         verdict=_verdict(groups, evens),
         certainty=certainty(groups[0], contests(groups[0].rows, "seconds_step")),
         time=(*sentences["seconds_step"], *by_place.sentences(groups)),
-        memory=tuple(sentences["bytes_peak"]),
+        memory=(*sentences["bytes_peak"], *best_of_all.sentences(groups)),
         warnings=tuple(flags.warnings(groups)),
         failures=tuple(flags.failures(groups)),
         would_change=(*flags.would_change(groups, evens["seconds_step"]), *machines.sentences(frame)),

@@ -77,7 +77,7 @@ def _missing(found: Contest, at: Sequence[Row], rows: Sequence[Row], accept: Cal
     absent = [row for row in front(sparse, TIME) if _line(row) not in measured]
     missing = [] if found.verdict == "sparse" else [row for row in absent if _winner([row], dense) != "dense"]
     if found.verdict != "dense":
-        absent = [row for row in dense if _line(row) not in measured]
+        absent = [row for row in front(dense, TIME, "dense") if _line(row) not in measured]
         missing += [row for row in absent if _winner(sparse, [row]) != "sparse"]
     return [row for row in missing if row["status"] in cells.NUMBERED]
 

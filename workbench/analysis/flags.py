@@ -1,11 +1,12 @@
 """Flags that an honest answer adds: doubtful wins, cells without a result, and what the answer depends on."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from workbench import settings
-from workbench.analysis import cells, doubts, words
+from workbench.analysis import cells, doubts, execution, words
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import BUSY, FEW, REMEDY, contests
 from workbench.analysis.intervals import ONCE
@@ -20,6 +21,7 @@ _SETTINGS = {setting.name: setting.noun for setting in settings.SETTINGS if sett
 def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     """Sentences on lazy updates that trained worse, densified operations, disturbed, few, noisy and lost rounds."""
     rows = [row for group in groups for row in group.rows]
+    yield from _unequal(groups)
     yield from _lazy(groups)
     yield from _densified(rows)
     yield from _prepared(rows)
@@ -31,6 +33,18 @@ def warnings(groups: Sequence[cells.Group]) -> Iterator[str]:
     if lost:
         counts = words.join(f"{name} in {words.plural(count, 'cell')}" for name, count in lost.items())
         yield f"Values that were not finite are missing: {counts}."
+
+
+def _unequal(groups: Sequence[cells.Group]) -> Iterator[str]:
+    """Executions that are not equal on both sides: of those of a group the one that could change most."""
+    for group in groups:
+        at = cells.by_density(group.rows)
+        met = contests(group.rows, "seconds_step")
+        told = [(one, execution.of_inequality(one, at[one.sparse["density"]])) for one in met if one.sparse]
+        if unequal := [(one, text) for one, text in told if text]:
+            near, text = min(unequal, key=lambda pair: abs(math.log(pair[0].known[2].value)))
+            where = words.densities([near])
+            yield f"At {where}{_in(group, groups)} {text[:1].lower()}{text[1:]}"
 
 
 def _disturbed(rows: Sequence[cells.Row]) -> Iterator[str]:

@@ -10,19 +10,21 @@ from typing import Any
 
 import pandas as pd
 
-from workbench.analysis import cells, told, words
+from workbench import settings
+from workbench.analysis import cells, execution, told, words
+from workbench.analysis.best_of_all import beside_array, leader, times
 from workbench.analysis.cells import Row
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
 from workbench.analysis.elsewhere import break_even, by_usual_noise, elsewhere
 from workbench.analysis.intervals import values_of
 from workbench.analysis.said import Said, keys_of
 from workbench.measure.racing import believed, least_expected
-from workbench.measure.rounds import DEVIATION, LOOKS, Ratio, Rounds, ratio_of
+from workbench.measure.rounds import DEVIATION, LOOKS, Rounds, ratio_of
 
 TIME, MEMORY = "seconds_step", "bytes_peak"
 NEAR = 1.25
 """A smaller batch is preferred where its epoch takes at most so many times the least: it has more updates."""
-CHOICE = ("format", "hold", "engine", "gradient", "update", "launch", "device", "serial", "trainers", "batch_rows")
+CHOICE = (*settings.columns("line"), "device", "batch_rows")
 """What is recommended."""
 
 
@@ -64,7 +66,7 @@ def recommend(
     """
     groups = cells.groups(frame)
     own: list[list[Row]] = [[row for row in group.rows if row["density"] == density] for group in groups]
-    leaders = {id(rows): leader for rows in own if (leader := _leader(rows, accept))}
+    leaders = {id(rows): first for rows in own if (first := leader(rows, accept))}
     if not leaders:
         return _without_times(own, accept, _beside_others(frame))
     rows = _chosen([rows for rows in own if id(rows) in leaders], leaders)
@@ -80,26 +82,6 @@ def recommend(
         tuple(_grounds(best, rows, time, memory, accept, leaders)),
         tuple(_would_change(best, rows, groups, accept, time)),
     )
-
-
-def _leader(rows: Sequence[Row], accept: Callable[[Row], bool]) -> Row | None:
-    """The accepted row of the least expected time; of those level with it the one of least memory; None if none ran."""
-    able = {row["key"]: row for row in rows if row["status"] == "ok" and accept(row)}
-    times: dict[Hashable, Rounds] = {key: seconds for key, row in able.items() if (seconds := _times(row))}
-    first = least_expected(times)
-    if first is None:
-        return None
-    alike = [able[key] for key in able if key in times and _is_level(ratio_of(times[key], times[first]))]
-    return min([able[first], *alike], key=lambda row: (row[MEMORY] or 0, row["key"] != first))
-
-
-def _times(row: Row) -> Rounds:
-    """Seconds of a step by run and round."""
-    return {place: value for place, value in values_of(row, TIME).items() if value > 0}
-
-
-def _is_level(ratio: Ratio | None) -> bool:
-    return ratio is not None and ratio.verdict == "level"
 
 
 def seconds_a_row(row: Row) -> float:
@@ -184,6 +166,10 @@ def _grounds(
 ) -> Iterable[Said]:
     for found, measure in ((time, TIME), (memory, MEMORY)):
         yield Said(told.sentence(found, measure), keys_of(found.sparse, found.dense))
+    if executed := execution.of_contest(time, rows, TIME):
+        yield Said(executed, keys_of(time.sparse, time.dense))
+    if compared := beside_array(best, rows):
+        yield Said(f"With {words.line(best)} {compared}.", keys_of(best, time.dense))
     yield from _of_rounds(time)
     if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
         yield _of_others(best, others)
@@ -194,7 +180,7 @@ def _grounds(
 
 def _of_others(best: Row, others: Sequence[Row]) -> Said:
     """Comparison of the next best sparse configuration with the best row."""
-    against = [(row, ratio_of(_times(row), _times(best))) for row in others if row["status"] == "ok"]
+    against = [(row, ratio_of(times(row), times(best))) for row in others if row["status"] == "ok"]
     known = [(row, believed(ratio)) for row, ratio in against if ratio]
     if not known:
         return Said("No other sparse configuration ran.", keys_of(*others))
@@ -230,7 +216,7 @@ def _would_change(
     best: Row, rows: Sequence[Row], groups: Sequence[cells.Group], accept: Callable[[Row], bool], time: Contest
 ) -> Iterable[Said]:
     lazy = [row for row in rows if row["status"] == "ok" and not accept(row)]
-    against = [(row, ratio_of(_times(best), _times(row))) for row in lazy]
+    against = [(row, ratio_of(times(best), times(row))) for row in lazy]
     faster = [(row, known) for row, ratio in against if ratio and (known := believed(ratio)).low > 1]
     for row, ratio in sorted(faster, key=lambda one: -one[1].value)[:1]:
         told_of = f"{words.line(row)} would be {words.times(ratio)} faster still, but trains another model than dense"

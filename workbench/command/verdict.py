@@ -28,7 +28,8 @@ def shown(ended: Conclusion, console: Console, width: int) -> Group:
 
 
 def _headline(one: Headline) -> Text:
-    return Text.assemble((f"{MEASURES[one.measure][0].capitalize()}: {one.number}. ", "bold"), one.where)
+    executed = (f"\n  {one.executed}" if one.executed else "", "dim")
+    return Text.assemble((f"{MEASURES[one.measure][0].capitalize()}: {one.number}. ", "bold"), one.where, executed)
 
 
 def _table_of(found: Standings, console: Console, width: int) -> Iterable[Table | Text]:

@@ -103,8 +103,9 @@ def told(frame: pd.DataFrame) -> str:
 
 
 def _headline(one: Mapping[str, Any]) -> str:
-    name, number, where = (html.escape(one[part]) for part in ("name", "number", "where"))
-    return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}</p>'
+    name, number, where, executed = (html.escape(one[part]) for part in ("name", "number", "where", "executed"))
+    more = f"<br>{executed}" if executed else ""
+    return f'<p><span>{name}</span><br><strong class="wb-number">{number}</strong><br>{where}{more}</p>'
 
 
 def _standings(found: Mapping[str, Any], opened: str) -> str:

@@ -1,8 +1,7 @@
-"""Shared parts of the charts against density: rows shown, the dense baseline, lines, crossings, failures, the table."""
+"""Shared parts of the charts against density: the dense baseline, lines, crossings, failures, the table."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,13 +10,16 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from workbench.analysis import cells, words
-from workbench.analysis.breakeven import BreakEven, of_group
-from workbench.analysis.compare import FEW, LOOKS, contests
+from workbench.analysis.breakeven import BreakEven
+from workbench.analysis.compare import FEW, LOOKS
 from workbench.analysis.intervals import Interval, interval_of
 from workbench.plots import style
 from workbench.plots.chart import Control
+from workbench.plots.shown import Shown
 
 MEASURED = ("seconds_step", "bytes_peak")
+FEWEST_MARKED = 3
+"""Dense lines from which on they have markers: fewer are told apart by their strokes."""
 CROSSINGS = {"best": "the best only", "all": "of every configuration", "none": "none"}
 COLUMNS = {
     "seconds_step": "time a step",
@@ -26,88 +28,6 @@ COLUMNS = {
     "bytes_held": "held by arrays",
     "bytes_needed": "needed",
 }
-
-
-@dataclass(frozen=True)
-class Shown:
-    """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
-
-    Of rows that differ in seed or learning rate alone, the best stands for all, as in the break-evens.
-    """
-
-    measure: str
-    group: cells.Group
-    lines: list[list[cells.Row]]
-    evens: list[BreakEven]
-
-    @classmethod
-    def of(cls, frame: pd.DataFrame, measure: str, group: str | None, update: str) -> "Shown":
-        """Selection by the chosen values of the controls."""
-        picked = style.pick(frame, group)
-        lines = [rows for rows in cells.sparse_lines(picked.rows).values() if update in ("all", rows[0]["update"])]
-        return cls(measure, picked, [_standing(rows, measure) for rows in lines], of_group(picked, measure))
-
-    @property
-    def baselines(self) -> list[list[cells.Row]]:
-        """The rows of each dense line: on all threads of the group, and on one."""
-        lines: dict[tuple, list[cells.Row]] = {}
-        for row in cells.dense_rows(self.group.rows):
-            lines.setdefault(tuple(cells.line_of(row).values()), []).append(row)
-        return [
-            _standing(rows, self.measure) for _, rows in sorted(lines.items(), key=lambda item: _is_serial(item[1]))
-        ]
-
-    @property
-    def dense(self) -> list[cells.Row]:
-        """The rows of all baselines."""
-        return [row for rows in self.baselines for row in rows]
-
-    @property
-    def rows(self) -> list[cells.Row]:
-        """All rows that are shown or counted."""
-        return [*self.dense, *(row for rows in self.lines for row in rows)]
-
-    @property
-    def single(self) -> bool:
-        """Whether one density is all there is: then bars are drawn."""
-        return len({row["density"] for row in self.rows}) < 2
-
-    def even_of(self, row: cells.Row) -> BreakEven | None:
-        """The break-even of a row's configuration."""
-        return next((even for even in self.evens if even.line == cells.line_of(row)), None)
-
-    def label(self, row: cells.Row) -> str:
-        """The legend's text: configuration and break-even."""
-        even = self.even_of(row)
-        place = f", break-even {even.place.removesuffix(' density')}" if even and even.place else ""
-        return f"{words.short_line(row)}{place}"
-
-    def best(self) -> list[BreakEven]:
-        """The break-even of the configuration that the advice names; empty where that one has none."""
-        wins = [contest.sparse for contest in contests(self.group.rows, self.measure) if contest.verdict == "sparse"]
-        best = self.even_of(wins[-1]) if wins and wins[-1] is not None else None
-        return [even for even in self.crossing() if even is best]
-
-    def crossing(self) -> list[BreakEven]:
-        """Break-evens of the lines shown, the highest first."""
-        evens = [self.even_of(rows[0]) for rows in self.lines]
-        return sorted(
-            (even for even in evens if even and even.status == "crossing"), key=lambda even: -(even.high or 0)
-        )
-
-
-def _is_serial(rows: Sequence[cells.Row]) -> bool:
-    return bool(rows[0].get("serial"))
-
-
-def _standing(rows: Sequence[cells.Row], measure: str) -> list[cells.Row]:
-    """One row a density, that of the least measure; one without a result where none has it."""
-    best = [min(at, key=lambda row: _rank(row, measure)) for at in cells.by_density(rows).values()]
-    return sorted(best, key=lambda row: cells.density_of(row) or 0.0)
-
-
-def _rank(row: cells.Row, measure: str) -> tuple[bool, float]:
-    return not style.drawable([row], measure), row[measure] or 0.0
 
 
 def controls() -> tuple[Control, ...]:
@@ -157,14 +77,20 @@ def axes_of(figure: Figure, shown: Shown, label: str) -> Axes:
 
 
 def baseline(axes: Axes, shown: Shown) -> None:
-    """Each dense line with the band of its interval, over the whole width where only one density has it."""
-    for rows in shown.baselines:
+    """Each dense line with the band of its interval, over the whole width where only one density has it.
+
+    Several have markers, and those that are not drawn are counted in the legend.
+    """
+    baselines = shown.baselines
+    for rows in baselines:
         x, known = _points(rows, shown.measure)
         if not x:
             continue
-        look, wide = style.look(rows[0]), 1.6 if _is_serial(rows) else 2.4
-        line: dict[str, Any] = {"color": look["color"], "linestyle": look["linestyle"], "linewidth": wide}
+        look = style.look(rows[0])
+        line: dict[str, Any] = look | {"linewidth": 2.4 if style.is_plain_dense(rows[0]) else 1.6}
         line |= {"label": style.name(rows[0], rows)}
+        if len(baselines) < FEWEST_MARKED:
+            line["marker"] = ""
         band: dict[str, Any] = {"color": look["color"], "alpha": 0.15, "linewidth": 0}
         if len(x) == 1:
             axes.axhspan(known[0].low, known[0].high, **band)
@@ -172,6 +98,9 @@ def baseline(axes: Axes, shown: Shown) -> None:
             continue
         axes.fill_between(x, [k.low for k in known], [k.high for k in known], **band)
         axes.plot(x, [k.value for k in known], **line)
+    if left := len(shown.dense_lines) - len(baselines):
+        what = words.plural(left, "dense candidate")
+        axes.plot([], [], linestyle="none", label=f"left out: {what} nowhere the best, in the table")
 
 
 def _points(rows: Sequence[cells.Row], measure: str) -> tuple[list[float], list[Interval]]:
@@ -250,13 +179,15 @@ def _dense_unfit(axes: Axes, rows: Sequence[cells.Row]) -> None:
         return
     top = axes.get_xaxis_transform()
     x = sorted(_densities(unfit))
+    names = words.join(dict.fromkeys(words.short_line(row) for row in unfit))
+    who = names if len(unfit) < len(rows) else "dense"
     axes.plot(x, [0.97] * len(x), "^", color=style.DENSE, transform=top, label="dense did not fit")
     need, limit = (
         max((row[name] for row in unfit if row[name]), default=None) for name in ("bytes_needed", "bytes_limit")
     )
-    note = f"dense needs {words.bytes_(need)}" if need else "dense did not fit"
+    note = f"{who} needs {words.bytes_(need)}" if need else f"{who} did not fit"
     note += f", the limit is {words.bytes_(limit)}" if need and limit else ""
-    axes.text(x[0], 0.92, note, transform=top, fontsize=style.SMALL, va="top", ha="left")
+    axes.text(x[0], 0.92, style.wrapped(note, 60), transform=top, fontsize=style.SMALL, va="top", ha="left")
 
 
 def _without_result(axes: Axes, rows: Sequence[cells.Row], needs: bool) -> None:

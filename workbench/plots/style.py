@@ -4,7 +4,8 @@ A contender, which is a format and whose kernels compute with it, has the same c
 start from Okabe and Ito's, told apart by most colour-blind readers, and are never the only sign: ours are cool colours
 and full shapes, the vendor's warm colours and triangles; a lazy update has a hollow marker and an exact one a
 half-filled, a dense gradient a paler colour, a CUDA device a black edge around the marker, a step in one graph a line
-of dashes and dots, one thread where others may use more a line of short dashes.
+of dashes and dots, one thread where others may use more a line of short dashes. Dense candidates have a marker for each
+execution, and are black if their data are held as a dense array of their type, else of another colour.
 """
 
 import re
@@ -38,6 +39,10 @@ CONTENDERS = {
 }
 """Colour and marker by engine and format."""
 
+HELD = {"csr": "#8A8A8A", "uint8": "#A0622D", "float16": "#5B5B9A"}
+"""Colour of a dense training by what its data are held as, where that is no dense array of their type."""
+DENSE_MARKERS = {"epoch": "X", "dual": "d", "graph": "*"}
+"""Marker of a dense training by its launch, where that is not a step at a time."""
 LINES = {"ours": "-", "vendor": "--", "dense": "-"}
 OTHER = ("#888888", "*", ":")
 GRAPH = "-."
@@ -59,6 +64,9 @@ SHORT, SHORTEST = 30, 4
 def look(row: cells.Row) -> dict[str, Any]:
     """Keyword arguments for `Axes.plot` that tell the configuration of a row."""
     base, marker = CONTENDERS.get((row["engine"], row["format"]), OTHER[:2])
+    if cells.is_dense(row):
+        base = HELD.get(cells.held(row), base)
+        marker = DENSE_MARKERS.get(str(row.get("launch")), marker)
     pale = row["gradient"] == "dense" and not cells.is_dense(row)
     red, green, blue = (0.75 * part + 0.25 for part in colors.to_rgb(base))
     colour = colors.to_hex((red, green, blue)) if pale else base
@@ -71,6 +79,11 @@ def look(row: cells.Row) -> dict[str, Any]:
         half = {"fillstyle": FILLED.get(row["update"], "right"), "markerfacecoloralt": "white"}
     half |= {"markeredgecolor": "black", "markeredgewidth": 1.6} if row.get("device") == "cuda" else {}
     return style | half | {"color": colour, "markerfacecolor": face, "markersize": 6, "linewidth": 1.8}
+
+
+def is_plain_dense(row: cells.Row) -> bool:
+    """Whether a row is of the plain dense training: a dense array, a step at a time, on all threads."""
+    return words.short_line(row) == f"dense{words.on_device(row)}"
 
 
 def _line(row: cells.Row) -> Any:

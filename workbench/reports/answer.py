@@ -15,14 +15,15 @@ Anchors = Mapping[int, str]
 
 
 def headlines(group: cells.Group, evens: Mapping[str, Sequence[BreakEven]], anchors: Anchors) -> list[dict[str, Any]]:
-    """Headline of each measure for the template: its name, the number, where, the finding, and where the rows are."""
+    """Headline of each measure for the template: name, number, where, finding, executions, links to rows."""
     return [_headline(headline_of(group, measure, evens[measure]), anchors) for measure in MEASURES]
 
 
 def _headline(found: Headline, anchors: Anchors) -> dict[str, Any]:
     links = [anchors[id(row)] for row in found.rows if id(row) in anchors]
     name = MEASURES[found.measure][0].capitalize()
-    return {"name": name, "number": found.number, "where": found.where, "finding": found.finding, "links": links}
+    said = {"where": found.where, "finding": found.finding, "executed": found.executed}
+    return {"name": name, "number": found.number, "links": links, **said}
 
 
 def tables(group: cells.Group, anchors: Anchors) -> list[dict[str, Any]]:

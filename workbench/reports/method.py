@@ -37,11 +37,7 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
     """The method, and its figures in these rows."""
     yield from ROUNDS
     ok = [row for row in rows if row["status"] == "ok"]
-    blas = ", on cuda that of cuBLAS" if any(row["device"] == "cuda" for row in ok) else ""
-    yield (
-        f"Dense is the BLAS product{blas}, with the same rows, batches, model and optimizer. It has two baselines, one "
-        "on as many threads as sparse and one on a single thread; the better of the two is what sparse is held against."
-    )
+    yield from _baseline(rows)
     if ok:
         rounds, samples = [row["rounds"] for row in ok], [len(row["samples"] or ()) for row in ok]
         yield f"There are {_span(rounds, 'round')} a cell, and {_span(samples, 'sample')}."
@@ -54,6 +50,20 @@ def sentences(rows: Sequence[cells.Row]) -> Iterator[str]:
         worst = max(checked, key=lambda row: row["error"] / row["error_allowed"])
         errors = f"{worst['error']:.1e}; {worst['error_allowed']:.1e} is allowed there"
         yield f"The largest relative error against the reference is {errors}."
+
+
+def _baseline(rows: Sequence[cells.Row]) -> Iterator[str]:
+    """Candidates of dense, the best of which is what sparse is compared with."""
+    names = list(dict.fromkeys(words.line(line[0]) for line in cells.dense_lines(rows).values()))
+    if not names:
+        return
+    known = f"{len(names)} candidates: {'; '.join(names)}" if len(names) > 1 else f"one candidate: {names[0]}"
+    best = "The best of them at each density" if len(names) > 1 else "It"
+    yield (
+        f"Dense trains on dense batches of the same rows, with the same batches, model and optimizer. It has {known}. "
+        f"{best} is what sparse is compared with. Its products are those of BLAS, on cuda those of cuBLAS, but for what "
+        "an epoch in one call computes by its own loops."
+    )
 
 
 def _span(counts: Sequence[int], noun: str) -> str:
