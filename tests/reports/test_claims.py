@@ -30,6 +30,8 @@ KINDS = {
     "several groups": [*maker.sweep(), *maker.sweep(width=64, noise=0.3, seed=3)],
     "dense unfit": [maker.unfit(row) if row["format"] == "dense" else row for row in maker.sweep()],
     "failed cells": maker.rich(),
+    "several dense candidates": maker.sweep(maker.BOTH_AT_THEIR_BEST, noise=0.01),
+    "one side in one call": maker.sweep((maker.DENSE, maker.SPARSE, maker.IN_CALLS), noise=0.01),
 }  # fmt: skip
 UNDECIDED = ("A/A", "disturbed", "two rounds")
 """Kinds of which neither time nor memory has a winner."""

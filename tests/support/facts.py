@@ -17,7 +17,9 @@ PHASES = ("slice", "convert", "plan", "wait", "transfer", "forward", "loss", "gr
 FIXED = ("95 % interval", "within 10 %", "at least four rounds", "fewer than four", "64-bit", "float32", "float64")
 """Parts of sentences whose numbers are rules and no measurements."""
 SPARSE_SIDE = re.compile(r"beats? dense|sparse wins|go sparse|Sparse (is|needs|runs|reaches)|[Ww]ins by fitting")
-DENSE_SIDE = re.compile(r"[Dd]ense(, 1 thread)? (beats|wins)|stay dense|no sparse configuration (is|needs)")
+DENSE_SIDE = re.compile(
+    r"[Dd]ense(, 1 thread)?( \([^)]*\))? (beats|wins)|stay dense|no sparse configuration (is|needs)"
+)
 NEITHER = re.compile(r"does not count as a win|\((loss|accuracy) [^)]*\)|Dense reaches its loss")
 
 
@@ -171,8 +173,21 @@ def _of_contests(met: Sequence[Contest]) -> Iterator[Fact]:
                 if 0 < end < float("inf"):
                     yield Fact("factor", end, end, (), one.densities)
                     yield Fact("factor", 1 / end, 1 / end, (), one.densities)
+            for left in _without_what_is_around(one):
+                yield from (Fact("factor", left * end, left * end) for end in (ratio.value, ratio.low, ratio.high))
             visible = (ratio.high / ratio.low) ** 0.5 if ratio.low > 0 else float("inf")
             yield Fact("factor", visible, visible)
+
+
+def _without_what_is_around(one: Contest) -> Iterator[float]:
+    """The share of its step that a dense training, one step after another, spends in its kernels."""
+    for cell in one.cells:
+        if cell.is_dense and cell.head["launch"] == "kernels":
+            inside = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("forward", "loss", "gradient", "update"))
+            around = sum(cell.head[f"seconds_{name}"] or 0.0 for name in ("slice", "convert", "plan", "wait"))
+            if inside:
+                yield inside / (inside + around)
+                yield (inside + around) / inside
 
 
 def _of_lines(met: Sequence[Contest]) -> Iterator[Fact]:
@@ -185,6 +200,29 @@ def _of_lines(met: Sequence[Contest]) -> Iterator[Fact]:
             won, lost = ([at for winner, at in winners if winner == side] for side in ("sparse", "dense"))
             if won and lost and max(won) < min(lost):
                 yield Fact("share", max(won), min(lost), names)
+        yield from _by_bytes(of_group, names)
+
+
+def _by_bytes(of_group: Sequence[Contest], names: tuple[str, ...]) -> Iterator[Fact]:
+    """The density from which a line has more predicted bytes than dense, the line through its last two going on."""
+    known = [(one.densities[-1], *(_least(one, names, is_dense) for is_dense in (False, True))) for one in of_group]
+    points = [(density, sparse - dense) for density, sparse, dense in known if sparse and dense]
+    if len(points) < 2:
+        return
+    x, gaps = (np.array(values, float) for values in zip(*points, strict=True))
+    beyond = gaps[-1] + (gaps[-1] - gaps[-2]) / (x[-1] - x[-2]) * (1 - x[-1])
+    fine = np.geomspace(x[0], 1.0, 200_001)
+    above = np.interp(fine, [*x, 1.0], [*gaps, beyond]) >= 0
+    if above.any() and not above[0]:
+        crossing = float(fine[int(above.argmax())])
+        yield Fact("share", crossing, crossing, names)
+
+
+def _least(one: Contest, names: tuple[str, ...], is_dense: bool) -> float:
+    """The least predicted bytes of the dense cells of a contest, or of the sparse cell of that name; 0 without any."""
+    cells = [cell for cell in one.cells if cell.is_dense == is_dense and (is_dense or cell.names == names)]
+    sizes = [[row["bytes_predicted"] for row in cell.rows if row["bytes_predicted"]] for cell in cells]
+    return min((float(np.median(own)) for own in sizes if own), default=0.0)
 
 
 def _counted(rows: Sequence[Row], met: Sequence[Contest]) -> Iterator[Fact]:
@@ -200,6 +238,7 @@ def _counted(rows: Sequence[Row], met: Sequence[Contest]) -> Iterator[Fact]:
         counts |= {len(cell.rounds) for cell in of_group}
         counts |= {sum(len(row["samples"] or ()) for row in cell.rows if row["status"] == "ok") for cell in of_group}
         counts |= {len({cell.names for cell in of_group}) - others for others in range(1, 4)}
+        counts |= {len({cell.names for cell in of_group if cell.is_dense}) - drawn for drawn in range(1, 4)}
         counts |= {sum(0 < len(cell.rounds) < 4 for cell in of_group), sum(not cell.rounds for cell in of_group)}
         numbered = [row["status"] for cell in of_group for row in cell.rows if row["status"] in ("ok", "disturbed")]
         counts.add(len(numbered))

@@ -23,16 +23,22 @@ GROUP = ("dataset", "width", "batch_rows", "threads", "device", "model", "optimi
 def long_name(row: Row) -> str:
     """A configuration as sentences and tables call it."""
     if row["format"] == "dense":
-        return f"dense{', 1 thread' if row['serial'] else ''}"
-    return f"{FORMATS[row['format']]} {row['engine']} ({row['gradient']} gradient, {row['update']} update)"
+        held = {"csr": "data held as CSR"}.get(row["hold"], "")
+        call = "epochs in one call" if row["launch"] == "epoch" else ""
+        more = ", ".join(part for part in (held, call) if part)
+        return f"dense{', 1 thread' if row['serial'] else ''}{f' ({more})' if more else ''}"
+    call = ", epochs in one call" if row["launch"] == "epoch" else ""
+    return f"{FORMATS[row['format']]} {row['engine']} ({row['gradient']} gradient, {row['update']} update{call})"
 
 
 def short_name(row: Row) -> str:
     """A configuration as legends call it."""
+    call = " · epoch" if row["launch"] == "epoch" else ""
     if row["format"] == "dense":
-        return long_name(row)
+        held = " · held as CSR" if row["hold"] == "csr" else ""
+        return f"dense{', 1 thread' if row['serial'] else ''}{held}{call}"
     lazy = "" if row["update"] == "standard" else f" · {row['update']}"
-    return f"{FORMATS[row['format']]} {row['engine']} · {row['gradient']} gradient{lazy}"
+    return f"{FORMATS[row['format']]} {row['engine']} · {row['gradient']} gradient{lazy}{call}"
 
 
 @dataclass(frozen=True)

@@ -58,7 +58,7 @@ def advise(frame: pd.DataFrame) -> Advice:
         verdict=_verdict(groups, evens),
         certainty=certainty(groups[0], contests(groups[0].rows, "seconds_step")),
         time=(*sentences["seconds_step"], *by_place.sentences(groups)),
-        memory=(*sentences["bytes_peak"], *best_of_all.sentences(groups)),
+        memory=(*sentences["bytes_peak"], *best_of_all.of_holding(groups), *best_of_all.sentences(groups)),
         warnings=tuple(flags.warnings(groups)),
         failures=tuple(flags.failures(groups)),
         would_change=(*flags.would_change(groups, evens["seconds_step"]), *machines.sentences(frame)),

@@ -19,7 +19,7 @@ import pandas as pd
 from scipy.optimize import isotonic_regression
 
 from workbench.analysis import cells, words
-from workbench.analysis.by_bytes import ByBytes, even_by_bytes, sentence
+from workbench.analysis.by_bytes import ByBytes, clause, even_by_bytes
 from workbench.analysis.compare import BUSY, Contest, contest, rivals_at
 from workbench.analysis.sentences import of_breakeven
 from workbench.analysis.worse import trained_worse
@@ -98,7 +98,7 @@ def of_group(group: cells.Group, measure: str) -> list[BreakEven]:
         even = _of_line(group, rows, contests, dense, measure)
         doubt = _doubt(rows, [row for row in rows if id(row) in worse])
         by_bytes = even_by_bytes(rows, dense) if measure.startswith("bytes") else None
-        counted = f"; {sentence(by_bytes, rows[0])}" if by_bytes else ""
+        counted = f"; {clause(rows, dense)}" if by_bytes else ""
         evens.append(replace(even, sentence=even.sentence.removesuffix(".") + counted + doubt, by_bytes=by_bytes))
     return evens
 

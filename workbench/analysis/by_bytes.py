@@ -14,23 +14,36 @@ from workbench.analysis.intervals import known
 
 Row = Mapping[str, Any]
 PREDICTED = "bytes_predicted"
+ALIKE = 0.02
+"""Predicted bytes that differ by less than this share at every density have no crossing worth naming."""
 
 
 class ByBytes(NamedTuple):
     """Density up to which a sparse configuration has fewer predicted bytes than the dense candidate of fewest.
 
     `density` is None if there is none up to 100 %; then `is_less` says whether sparse has fewer everywhere.
-    `is_beyond` tells that it lies beyond the densities of the rows, on the line through the last two.
+    `is_beyond` tells that it lies beyond the densities of the rows, on the line through the last two. `is_level` tells
+    that the two differ by less than 2 % at each of these.
     """
 
     density: float | None
     is_less: bool
     is_beyond: bool
+    is_level: bool
     dense: Row
+
+    @property
+    def place(self) -> str:
+        """The density in words, as it goes on a sentence, or that there is none."""
+        if self.density is None:
+            return self.text
+        return f"it is at {self.text}{', beyond what was measured' if self.is_beyond else ''}"
 
     @property
     def text(self) -> str:
         """The density in words, or that there is none."""
+        if self.is_level:
+            return "the two are alike within 2 %"
         if self.density is None:
             return "sparse is smaller up to 100 %" if self.is_less else "dense is smaller at every density"
         return f"{words.density(self.density, 2)} density"
@@ -54,8 +67,21 @@ def even_by_bytes(sparse: Iterable[Row], dense: Iterable[Row]) -> ByBytes | None
     changes = [k for k in range(1, len(at)) if gaps[k - 1] < 0 <= gaps[k]]
     last = changes[0] if changes else len(at) - 1
     density = _zero(at[last - 1 : last + 1], gaps[last - 1 : last + 1])
-    is_known = bool(changes) or (gaps[-1] < 0 and density is not None and density <= 1)
-    return ByBytes(density if is_known else None, gaps[-1] < 0, not changes, heads[best[last]])
+    is_level = all(abs(gap) < ALIKE * mine[one][1] for gap, one in zip(gaps, asked, strict=True))
+    is_known = not is_level and (bool(changes) or (gaps[-1] < 0 and density is not None and density <= 1))
+    return ByBytes(density if is_known else None, gaps[-1] < 0, not changes, is_level, heads[best[last]])
+
+
+def clause(sparse: Sequence[Row], dense: Sequence[Row]) -> str:
+    """Break-even by bytes against the best dense candidate, and against a dense array if that is another; or ""."""
+    best = even_by_bytes(sparse, dense)
+    if best is None:
+        return ""
+    text = _sentence(best, sparse[0])
+    if cells.held(best.dense) == cells.HELD:
+        return text
+    array = even_by_bytes(sparse, [row for row in dense if cells.held(row) == cells.HELD])
+    return f"{text}; against a dense array {array.place}" if array else text
 
 
 def _zero(x: Sequence[float], y: Sequence[float]) -> float | None:
@@ -76,13 +102,10 @@ def _predicted(rows: Iterable[Row]) -> dict[float | None, tuple[float, float]]:
     return found
 
 
-def sentence(found: ByBytes, row: Row) -> str:
+def _sentence(found: ByBytes, row: Row) -> str:
     """Clause about a break-even by bytes, with the bytes of an entry and of a place of the row's types."""
     value = 8 if row.get("dtype") == "float64" else 4
     index = 8 if row.get("index_dtype") == "int64" else 4
     rule = f"by bytes, {value + index} an entry against {value} a place of a dense array"
     against = "" if cells.held(found.dense) == cells.HELD else f", against {words.line(found.dense)}"
-    if found.density is None:
-        return f"{rule}, {found.text}{against}"
-    beyond = ", beyond what was measured" if found.is_beyond else ""
-    return f"{rule}, it is at {found.text}{against}{beyond}"
+    return f"{rule}, {found.place}{against}"

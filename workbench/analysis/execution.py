@@ -44,7 +44,7 @@ KERNELS = ("forward", "loss", "gradient", "update")
 
 
 def describe(row: Row) -> str:
-    """How the data of a row was held, and how its steps were executed.
+    """Say how the data of a row was held, and how its steps were executed.
 
     >>> describe({"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch",
     ...           "threads": 2, "threads_used": 2})
@@ -63,13 +63,13 @@ def describe(row: Row) -> str:
 
 
 def of_sides(one: Contest) -> str:
-    """How both sides of a contest were held and executed; a side that did not run is left out."""
+    """Say how both sides of a contest were held and executed; a side that did not run is left out."""
     sides = (("Dense", one.dense), ("Sparse", one.sparse))
     return " ".join(f"{name}: {describe(row)}." for name, row in sides if row and row["status"] in cells.NUMBERED)
 
 
 def of_contest(one: Contest, rows: Iterable[Row], measure: str) -> str:
-    """How both sides of a contest were held and executed, and, of a contest in time, what is unequal in that.
+    """Say how both sides of a contest were held and executed, and, of a contest in time, what is unequal in that.
 
     `rows` are those of a group, of any density.
     """
@@ -190,7 +190,7 @@ def _moved(ratio: Ratio, gain: Ratio, slow: str) -> Ratio:
 
 
 def _then(ratio: Ratio, slow: str, fast: str) -> str:
-    """What the slow side would take beside the fast one with that ratio dense / sparse."""
+    """Say what the slow side would take beside the fast one with that ratio dense / sparse."""
     if ratio.low > 1 or ratio.high < 1:
         is_slower = (ratio.low > 1) == (slow == "dense")
         return f"would be {words.gain(ratio)} {'slower' if is_slower else 'faster'} than {fast}"

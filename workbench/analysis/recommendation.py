@@ -12,7 +12,7 @@ import pandas as pd
 
 from workbench import settings
 from workbench.analysis import cells, execution, told, words
-from workbench.analysis.best_of_all import beside_array, leader, times
+from workbench.analysis.best_of_all import beside_array, leader, smaller_than_array, times
 from workbench.analysis.cells import Row
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contest, rivals_of
 from workbench.analysis.elsewhere import break_even, by_usual_noise, elsewhere
@@ -168,14 +168,21 @@ def _grounds(
         yield Said(told.sentence(found, measure), keys_of(found.sparse, found.dense))
     if executed := execution.of_contest(time, rows, TIME):
         yield Said(executed, keys_of(time.sparse, time.dense))
-    if compared := beside_array(best, rows):
-        yield Said(f"With {words.line(best)} {compared}.", keys_of(best, time.dense))
+    yield from _of_holding(best, rows)
     yield from _of_rounds(time)
     if others := [row for row in rows if row is not best and accept(row) and not cells.is_dense(row)]:
         yield _of_others(best, others)
     batches = sorted(leaders.values(), key=lambda row: row["batch_rows"])
     if len(batches) > 1:
         yield _of_batches(best, batches)
+
+
+def _of_holding(best: Row, rows: Sequence[Row]) -> Iterable[Said]:
+    """Comparison of a dense array with data that are held in less memory, if the best row is one of both."""
+    if compared := beside_array(best, rows):
+        yield Said(f"With {words.line(best)} {compared}.", keys_of(best))
+    if (apart := smaller_than_array(best, rows)) is not None:
+        yield Said(f"With {words.line(apart)} {beside_array(apart, rows)}.", keys_of(apart, best))
 
 
 def _of_others(best: Row, others: Sequence[Row]) -> Said:

@@ -1,5 +1,6 @@
-"""The part of a frame that a chart against density shows: one group, its lines, its dense candidates, its break-evens."""
+"""Selection that a chart against density shows: one group, its lines, its dense candidates, its break-evens."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -8,6 +9,7 @@ import pandas as pd
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import BreakEven, of_group
 from workbench.analysis.compare import contests
+from workbench.measure.rounds import LEVEL
 from workbench.plots import style
 
 MOST_BASELINES = 3
@@ -16,7 +18,7 @@ MOST_BASELINES = 3
 
 @dataclass(frozen=True)
 class Shown:
-    """The part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
+    """Part of a frame that a chart shows: one group, its sparse lines of one update or all, its break-evens.
 
     Of rows that differ in seed or learning rate alone, the best stands for all, as in the break-evens.
     """
@@ -40,22 +42,26 @@ class Shown:
 
     @property
     def baselines(self) -> list[list[cells.Row]]:
-        """The dense candidates that are drawn: all of a few; of more those that are the least at a density.
-
-        That is the least of those whose data are held alike.
-        """
+        """The dense candidates that are drawn: all of a few; of more the best of those whose data are held alike."""
         lines = self.dense_lines
         if len(lines) <= MOST_BASELINES:
             return lines
-        least = {id(row) for rows in self._held_alike() for row in rows}
-        return [rows for rows in lines if any(id(row) in least for row in rows)]
+        held: dict[str, list[list[cells.Row]]] = {}
+        for rows in lines:
+            held.setdefault(cells.held(rows[0]), []).append(rows)
+        return [rows for alike in held.values() for rows in self._best_of(alike)]
 
-    def _held_alike(self) -> list[list[cells.Row]]:
-        """Of each way to hold the data the least dense row at each density."""
-        held: dict[str, list[cells.Row]] = {}
-        for rows in self.dense_lines:
-            held.setdefault(cells.held(rows[0]), []).extend(style.drawable(rows, self.measure))
-        return [_standing(rows, self.measure) for rows in held.values()]
+    def _best_of(self, lines: Sequence[list[cells.Row]]) -> list[list[cells.Row]]:
+        """The line that is the least at most densities, and those that are less by more than 10 % at another one."""
+        best = _standing([row for rows in lines for row in rows], self.measure)
+        least = {row["density"]: row[self.measure] for row in style.drawable(best, self.measure)}
+        near = 1.0 if self.measure.startswith("seconds") else LEVEL  # memory is alike, whatever computes
+        wins = [sum(row[self.measure] <= near * least[row["density"]] for row in style.drawable(rows, self.measure))
+                for rows in lines]  # fmt: skip
+        first = lines[wins.index(max(wins))]
+        usual = {row["density"]: row[self.measure] for row in style.drawable(first, self.measure)}
+        far = [row for row in best if LEVEL * (row[self.measure] or 0.0) < usual.get(row["density"], math.inf)]
+        return [rows for rows in lines if rows is first or any(row is one for row in rows for one in far)]
 
     @property
     def dense(self) -> list[cells.Row]:

@@ -39,7 +39,7 @@ CONTENDERS = {
 }
 """Colour and marker by engine and format."""
 
-HELD = {"csr": "#8A8A8A", "uint8": "#A0622D", "float16": "#5B5B9A"}
+HELD = {"csr": "#8A8A8A", "uint8": "#7B1E3A", "float16": "#5B5B9A"}
 """Colour of a dense training by what its data are held as, where that is no dense array of their type."""
 DENSE_MARKERS = {"epoch": "X", "dual": "d", "graph": "*"}
 """Marker of a dense training by its launch, where that is not a step at a time."""

@@ -58,11 +58,13 @@ def _baseline(rows: Sequence[cells.Row]) -> Iterator[str]:
     if not names:
         return
     known = f"{len(names)} candidates: {'; '.join(names)}" if len(names) > 1 else f"one candidate: {names[0]}"
+    devices = {row["device"] for row in rows if cells.is_dense(row)}
+    blas = " and ".join(name for device, name in (("cpu", "BLAS"), ("cuda", "cuBLAS")) if device in devices)
     best = "The best of them at each density" if len(names) > 1 else "It"
     yield (
         f"Dense trains on dense batches of the same rows, with the same batches, model and optimizer. It has {known}. "
-        f"{best} is what sparse is compared with. Its products are those of BLAS, on cuda those of cuBLAS, but for what "
-        "an epoch in one call computes by its own loops."
+        f"{best} is what sparse is compared with. Its products are those of {blas}, but for what an epoch in one call "
+        "computes by its own loops."
     )
 
 
