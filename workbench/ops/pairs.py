@@ -37,8 +37,8 @@ def _shape(shapes: Sequence[Shape], params: Mapping[str, Any]) -> Shape:
 
 def _dense(x: np.ndarray, v: np.ndarray, out: np.ndarray | None = None, **_: Any) -> np.ndarray:
     sums = x @ v
-    own = (x * x) @ (v * v)
-    return put(out, 0.5 * (sums * sums - own).sum(axis=1, keepdims=True))
+    own = np.square(x) @ np.einsum("uk,uk->u", v, v)  # a number a feature
+    return put(out, (0.5 * (np.einsum("rk,rk->r", sums, sums) - own))[:, None])
 
 
 def _planned(x: Any, plan: BatchPlan | None) -> tuple[Any, BatchPlan]:
