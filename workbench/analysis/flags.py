@@ -7,6 +7,7 @@ from typing import Any
 
 from workbench import settings
 from workbench.analysis import cells, doubts, execution, words
+from workbench.analysis.best_of_all import is_held_apart
 from workbench.analysis.breakeven import BreakEven
 from workbench.analysis.compare import BUSY, FEW, REMEDY, contests
 from workbench.analysis.intervals import ONCE
@@ -171,7 +172,7 @@ def _ends(row: cells.Row, fair: cells.Row) -> str:
 
 def _densified(rows: Iterable[cells.Row]) -> Iterator[str]:
     sizes_by_op: dict[tuple[str, str], list[int]] = {}
-    for row in rows:
+    for row in (row for row in rows if not is_held_apart(row)):  # whose batches are made dense, as their names say
         for one in row["densified"] or ():
             sizes_by_op.setdefault((words.line(row), str(one.get("op"))), []).append(one.get("bytes") or 0)
     for (line, op), sizes in sizes_by_op.items():

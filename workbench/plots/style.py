@@ -49,7 +49,6 @@ GRAPH = "-."
 EPOCH = (0, (3, 1, 1, 1, 1, 1))
 DUAL = (0, (5, 1, 1, 1, 1, 1))
 LAUNCHES = {"graph": GRAPH, "epoch": EPOCH, "dual": DUAL}
-HELD = (0, (4, 1, 1, 1, 1, 1, 1, 1))
 SERIAL = (0, (2, 1.5))
 SEVERAL = (0, (1, 1))
 FILLED = {"lazy": "left", "exact": "top"}
@@ -87,13 +86,11 @@ def is_plain_dense(row: cells.Row) -> bool:
 
 
 def _line(row: cells.Row) -> Any:
-    """The line style: who computes, how the step is launched or its data held, one thread, several processes."""
+    """The line style: who computes, or how the step is launched, or that one thread or several processes do."""
     if row.get("serial"):
         return SERIAL
     if (row.get("trainers") or 1) > 1:
         return SEVERAL
-    if (row.get("hold") or "format") != "format":
-        return HELD
     return LAUNCHES.get(str(row.get("launch"))) or LINES.get(row["engine"], OTHER[2])
 
 
