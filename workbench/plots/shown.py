@@ -9,7 +9,6 @@ import pandas as pd
 from workbench.analysis import cells, words
 from workbench.analysis.breakeven import BreakEven, of_group
 from workbench.analysis.compare import LEVEL, contests
-
 from workbench.plots import style
 
 MOST_BASELINES = 3
