@@ -133,7 +133,7 @@ def _name(row: Row | None) -> str:
 def _sentence(name: str, stretch: Sequence[tuple[float | None, Row | None]], group: cells.Group) -> str:
     rows = [row for _, row in stretch if row is not None]
     ends = [cells.density_of(row) or 0.0 for row in (rows[0], rows[-1])]
-    where = f"At {words.density(ends[0])}" if len(rows) == 1 else f"From {words.span(*ends, words.density)}"
+    where = f"At {words.density(ends[0])}" if len(rows) == 1 else f"From {words.span(ends[0], ends[1], words.density)}"
     compared = beside_array(rows[0], [row for row in group.rows if row["density"] == rows[0]["density"]])
     at = f" at {words.density(ends[0])}" if len(rows) > 1 and compared else ""
     more = f": {compared}{at}" if compared else ""

@@ -10,7 +10,7 @@ from typing import Any
 from workbench.analysis import cells, words
 from workbench.analysis.compare import Contest
 from workbench.analysis.intervals import values_of
-from workbench.measure.rounds import LEVEL, Ratio, ratio_of
+from workbench.measure.rounds import LEVEL, Ratio, Rounds, ratio_of
 
 Row = Mapping[str, Any]
 
@@ -122,7 +122,10 @@ def _rules(row: Row) -> tuple[str, ...]:
     if row["format"] == "dense":
         return ()
     is_call = RANKS.get(str(row.get("launch")), 0) > 0
-    return ("" if is_call else GRADIENTS.get(row["gradient"], ""), UPDATES.get(row["update"], row["update"]))
+    return (
+        "" if is_call else GRADIENTS.get(row["gradient"], ""),
+        UPDATES.get(row["update"], f"{row['update']} update"),
+    )
 
 
 def _launched(row: Row) -> str:
@@ -172,7 +175,7 @@ def _gain_of_call(best: Row, rows: Sequence[Row]) -> Ratio | None:
     return min(ratios, key=lambda ratio: ratio.value, default=None)
 
 
-def _times(row: Row) -> dict[tuple[str, int], float]:
+def _times(row: Row) -> Rounds:
     return {place: value for place, value in values_of(row, "seconds_step").items() if value > 0}
 
 
