@@ -87,7 +87,7 @@ SETTINGS = (
     Setting("dataset", str, "stdlib", "data set that is trained on: drawn, built in, or a reader of your file", "data",
             goes_to=("data",), is_shown=True, noun="data",
             control=Control("dataset", "Data set", "one", "stdlib",
-                            "What is trained on; uniform and power_law are drawn at any size.", main=True)),
+                            "What is trained on; uniform, power_law and mixed are drawn at any size.", main=True)),
     Setting("path", str, None, "your file or folder, for data sets that are read", goes_to=("data",), is_file=True,
             control=Control("path", "Your file", "text", help="What to read, for data sets that are read.")),
     Setting("labels", str, None, "your file of labels (.npy or text), where the data has none", goes_to=("data",),

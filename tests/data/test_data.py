@@ -30,7 +30,7 @@ def library():
 
 
 def test_every_entry_states_origin_licence_and_parameters():
-    assert {"npz", "power_law", "sparse", "stdlib", "svmlight", "uniform"} <= set(data.names())
+    assert {"mixed", "npz", "power_law", "sparse", "stdlib", "svmlight", "uniform"} <= set(data.names())
     for name in data.names():
         entry = data.get(name)
         assert entry.origin
@@ -160,7 +160,7 @@ def test_a_folder_without_source_is_refused(tmp_path):
 # synthetic
 
 
-@pytest.mark.parametrize("name", ["uniform", "power_law"])
+@pytest.mark.parametrize("name", ["uniform", "power_law", "mixed"])
 @pytest.mark.parametrize(
     "shape",
     [
@@ -183,10 +183,9 @@ def test_synthetic_sets_have_the_density_asked_for(name, shape):
     assert made.y.shape == (rows,)
 
 
-def test_synthetic_sets_depend_on_the_seed_alone():
-    one, again, other = (
-        data.load("power_law", rows=99, features=99, density=0.1, seed=s, cache=False) for s in (1, 1, 2)
-    )
+@pytest.mark.parametrize("name", ["power_law", "mixed"])
+def test_synthetic_sets_depend_on_the_seed_alone(name):
+    one, again, other = (data.load(name, rows=99, features=99, density=0.1, seed=s, cache=False) for s in (1, 1, 2))
     assert same(one, again)
     assert not same(one, other)
 
@@ -212,6 +211,32 @@ def test_popularity_falls_with_the_slope(slope):
     means = [counts[int(low) : int(high)].mean() for low, high in itertools.pairwise(edges)]
     fitted = np.polyfit(np.log(np.sqrt(edges[:-1] * edges[1:]) + 3), np.log(means), 1)[0]
     assert fitted == pytest.approx(-slope, abs=0.12)
+
+
+@pytest.mark.parametrize(("density", "always"), [(0.001, 1), (0.01, 10), (0.1, 102), (0.6, 614)])
+def test_mixed_sets_have_columns_that_every_row_has_beside_rare_ones(density, always):
+    made = data.load("mixed", rows=400, features=2048, density=density, cache=False)
+    counts = np.bincount(made.x.indices, minlength=2048)
+    assert made.density == pytest.approx(density, abs=1 / made.x.shape[0] / 2048)
+    assert (counts[:always] == 400).all()
+    assert (counts[always:] < 400).all()
+    assert counts[always:].sum() == pytest.approx(made.x.nnz - 400 * always)
+    assert counts[always : always + 20].mean() > 2 * counts[-200:].mean() or density > 0.5
+
+
+@pytest.mark.parametrize(("present", "always"), [(0.0, 0), (0.19, 0), (0.2, 1), (0.5, 2), (1.0, 5)])
+def test_the_share_of_entries_in_columns_always_present_is_as_asked(present, always):
+    made = data.load("mixed", rows=200, features=50, density=0.1, sigma=0.0, present=present, cache=False)
+    counts = np.bincount(made.x.indices, minlength=50)
+    assert (counts == 200).sum() == always
+    assert made.x.nnz == 1000
+
+
+def test_columns_always_present_are_numbers_where_rare_ones_are_ones():
+    made = data.load("mixed", rows=200, features=100, density=0.1, values="ones", cache=False)
+    is_always = made.x.indices < 5
+    assert set(made.x.data[~is_always]) == {1}
+    assert len(set(made.x.data[is_always])) > 900
 
 
 def test_both_ways_of_drawing_columns_agree(monkeypatch):
@@ -257,9 +282,10 @@ def test_classes_and_targets_are_made_as_asked():
         ({"classes": 1}, "classes is 1; it is 2 or more, or None for float targets"),
         ({"sigma": -1}, "sigma is -1, slope is 1.0 and shift is 3.0; sigma and slope are 0 or more"),
         ({"values": "tfidf"}, "values is 'tfidf'; it is one of normal, ones"),
+        ({"present": 1.1}, "present is 1.1; it is a share of the entries, from 0 to 1"),
         ({"rows": 2**40, "features": 2**40}, "below 2.*63, the range of int64"),
     ],
 )
 def test_impossible_synthetic_sets_are_refused(wrong, message):
     with pytest.raises(DataError, match=message):
-        data.load("power_law", cache=False, **wrong)
+        data.load("mixed", cache=False, **wrong)

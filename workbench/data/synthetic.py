@@ -56,7 +56,7 @@ class Popularity:
 
 @dataclass(frozen=True)
 class Recipe:
-    """Parameters of a synthetic data set, those of `power_law`. Impossible ones are refused (`DataError`)."""
+    """Parameters of a synthetic data set, those of `mixed`. Impossible ones are refused (`DataError`)."""
 
     rows: int
     features: int
@@ -69,6 +69,7 @@ class Recipe:
     width: int
     noise: float
     values: str
+    present: float = 0.0
 
     def __post_init__(self) -> None:
         for name in ("rows", "features", "width"):
@@ -81,25 +82,48 @@ class Recipe:
         if self.sigma < 0 or self.slope < 0 or self.shift <= 0:
             figures = f"sigma is {self.sigma}, slope is {self.slope} and shift is {self.shift}"
             raise DataError(f"{figures}; sigma and slope are 0 or more, shift is above 0.")
+        if not 0 <= self.present <= 1:
+            raise DataError(f"present is {self.present}; it is a share of the entries, from 0 to 1.")
         if self.classes is not None and self.classes < 2:
             raise DataError(f"classes is {self.classes}; it is 2 or more, or None for float targets.")
         if self.values not in ("normal", "ones"):
             raise DataError(f"values is {self.values!r}; it is one of normal, ones.")
+
+    @property
+    def columns_present(self) -> int:
+        """Number of the columns that every row has: their share of the entries of a mean row, rounded down."""
+        return int(self.present * self.density * self.features + 1e-9)
 
 
 def draw(name: str, recipe: Recipe) -> Dataset:
     """A data set of [rows, features], the same for the same recipe. O(nnz), or O(size) from a density of 1/64 on."""
     rng = np.random.default_rng(recipe.seed)
     rows, features = recipe.rows, recipe.features
-    lengths = row_lengths(rows, features, recipe.density, recipe.sigma, rng)
-    keys = distinct_columns(lengths, Popularity(features, recipe.slope, recipe.shift), rng)
+    keys = _keys(recipe, rng)
     indptr = np.searchsorted(keys, np.arange(rows + 1) * features)
     dtype = index_dtype(rows, features, len(keys))
-    data = _values(recipe.values, indptr, rng)
-    x = assemble("csr", indptr.astype(dtype), (keys % features).astype(dtype), data, (rows, features))
+    columns = (keys % features).astype(dtype)
+    data = _values(recipe, indptr, columns, rng)
+    x = assemble("csr", indptr.astype(dtype), columns, data, (rows, features))
     labels, y = _labels(x, recipe, rng)
     facts = {"density_asked": recipe.density, "density": len(keys) / (rows * features)}
     return Dataset(name, x, y, labels, ORIGIN, LICENCE, None, facts)
+
+
+def _keys(recipe: Recipe, rng: np.random.Generator) -> np.ndarray:
+    """row * features + column of every entry, int64 [nnz], sorted: columns that every row has come first."""
+    rows, features, present = recipe.rows, recipe.features, recipe.columns_present
+    rare = features - present
+    if not rare:
+        return np.arange(rows * features)
+    density = min((recipe.density * features - present) / rare, 1.0)
+    lengths = row_lengths(rows, rare, density, recipe.sigma, rng)
+    keys = distinct_columns(lengths, Popularity(rare, recipe.slope, recipe.shift), rng)
+    if not present:
+        return keys
+    always = np.arange(rows)[:, None] * features + np.arange(present)
+    row, column = np.divmod(keys, rare)
+    return np.sort(np.concatenate([always.ravel(), row * features + present + column]), kind="stable")
 
 
 def row_lengths(rows: int, features: int, density: float, sigma: float, rng: np.random.Generator) -> np.ndarray:
@@ -168,11 +192,17 @@ def _race(
     return np.concatenate(winners)
 
 
-def _values(values: str, indptr: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """`ones`, or `normal`: |N(0, 1)|, each row scaled to 2-norm `ROW_NORM`; float32 [nnz]."""
+def _values(recipe: Recipe, indptr: np.ndarray, columns: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """`ones`, or `normal`: |N(0, 1)|, each row scaled to 2-norm `ROW_NORM`; float32 [nnz].
+
+    Columns that every row has are |N(0, 1)| in either case: ones would say nothing.
+    """
     nnz = int(indptr[-1])
-    if values == "ones":
-        return np.ones(nnz, np.float32)
+    if recipe.values == "ones":
+        data = np.ones(nnz, np.float32)
+        always = columns < recipe.columns_present
+        data[always] = np.abs(rng.standard_normal(int(always.sum()), np.float32)) + np.float32(1e-3)
+        return data
     data = np.abs(rng.standard_normal(nnz, np.float32)) + np.float32(1e-3)
     sums = np.diff(np.concatenate([[0], np.cumsum(data.astype(np.float64) ** 2)])[indptr])
     return data * np.repeat(ROW_NORM / np.sqrt(np.maximum(sums, 1e-6)), np.diff(indptr)).astype(np.float32)
