@@ -9,6 +9,7 @@ from typing import Any
 import pandas as pd
 
 from workbench import store
+from workbench.analysis import structure
 from workbench.reports import pdf, report
 from workbench.reports.page import record
 from workbench.reports.texts import written_frame
@@ -74,13 +75,22 @@ def write_report(runs: Runs, out: str | Path | None = None, *, markdown: bool = 
         raise ExportError(f"A report is not written as {path.name!r}; its name may end in {', '.join(KINDS)}.")
     if kind in TABLES:
         return write_table(paths, path)
-    given = _given(paths, command)
+    given = _given(paths, command) | {"structures": _structures([*paths, path])}
     if kind == ".pdf":
         pdf.browser()  # first of all: without one there is no need to draw
         with tempfile.TemporaryDirectory(prefix="workbench-report-") as folder:
             return pdf.written(report.html(frame_of(paths), Path(folder) / "report.html", **given), path)
     write = report.markdown if kind == ".md" else report.html
     return write(frame_of(paths), path, **given)
+
+
+def _structures(beside: Sequence[Path]) -> pd.DataFrame | None:
+    """The rows of the sweep of several data sets, from the first folder that has them beside one of these paths."""
+    for path in beside:
+        for place in (path.parent / structure.NAME, path.parent / f"{structure.NAME}.jsonl"):
+            if (place / store.FILE).exists() or place.is_file():
+                return frame_of(place)
+    return None
 
 
 def refuse_options(out: Path | None, markdown: bool) -> None:

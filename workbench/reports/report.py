@@ -15,7 +15,7 @@ import pandas as pd
 from matplotlib.figure import Figure
 
 from workbench import plots, store
-from workbench.analysis import cells, machines, words
+from workbench.analysis import cells, machines, structure, words
 from workbench.analysis.advisor import MEASURES, Advice, advise
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.reports import answer, cell_rows, method
@@ -39,16 +39,24 @@ MARKDOWN_BYTES = 60_000  # comments on code hosts are cut not far above
 
 
 def html(
-    frame: pd.DataFrame, path: str | Path, *, title: str, command: str, machine: Mapping[str, Any], spec: str = ""
+    frame: pd.DataFrame,
+    path: str | Path,
+    *,
+    title: str,
+    command: str,
+    machine: Mapping[str, Any],
+    spec: str = "",
+    structures: pd.DataFrame | None = None,
 ) -> Path:
     """Write one self-contained HTML file and return its path.
 
     `frame` is what `store.frame` gives, also empty; `command` makes the same rows again, with the text `spec` in the
-    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened. Text from rows is
-    escaped, and cut where it is very long. About 80 kB a chart.
+    file spec.json where it takes one; `machine` is shown as a table, nested mappings flattened; `structures` are rows
+    of the sweep of several data sets (`analysis.structure`). Text from rows is escaped, and cut where it is very long.
+    About 80 kB a chart.
     """
     frame = written_frame(frame)
-    content = _content(frame, title, command, machine) | {"spec": written(spec, None)}
+    content = _content(frame, title, command, machine, structures) | {"spec": written(spec, None)}
     charts = [_svg_chart(f"{chart[0]}-{number}", *chart) for number, chart in enumerate(charts_of(frame), 1)]
     content |= {"sections": _in_sections(charts), "first_chart": charts[0], **script()}
     path = Path(path)
@@ -64,6 +72,7 @@ def markdown(
     command: str,
     machine: Mapping[str, Any],
     spec: str = "",
+    structures: pd.DataFrame | None = None,
     pictures: bool = False,
 ) -> Path:
     """Write the same without charts as Markdown under 60 kB, and return its path.
@@ -72,7 +81,8 @@ def markdown(
     """
     path, frame = Path(path), written_frame(frame)
     charts = [_png_chart(path, *chart) for chart in charts_of(frame)] if pictures else []
-    content = _content(frame, title, command, machine) | {"spec": written(spec, None), "charts": charts}
+    content = _content(frame, title, command, machine, structures)
+    content |= {"spec": written(spec, None), "charts": charts}
     plain = [answer.plain(data) for data in content.pop("standings")]
     content |= {"standings_time": plain[0] if plain else None, "standings_memory": plain[1] if plain else None}
     content = {name: value for name, value in content.items() if name not in ("cells", "grounds")}
@@ -86,7 +96,9 @@ def markdown(
     return path
 
 
-def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any]) -> dict[str, Any]:
+def _content(
+    frame: pd.DataFrame, title: str, command: str, machine: Mapping[str, Any], structures: pd.DataFrame | None
+) -> dict[str, Any]:
     """Content that both forms of the report have."""
     pooled = cells.latest(frame)
     groups = cells.groups(pooled)
@@ -102,6 +114,7 @@ def _content(frame: pd.DataFrame, title: str, command: str, machine: Mapping[str
         "command": written(command, None),
         "verdict": advice.verdict,
         "certainty": advice.certainty,
+        "structure": structure.sentence(pooled, None if structures is None else written_frame(structures)),
         "advice": _sections(advice),
         "grounds": [(name, _by_group(said, groups)) for name, said in _sections(advice)],
         "breakevens": _breakevens(groups, evens),
