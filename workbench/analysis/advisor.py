@@ -9,7 +9,7 @@ from workbench.analysis import best_of_all, by_place, cells, flags, machines, to
 from workbench.analysis.breakeven import BreakEven, breakeven
 from workbench.analysis.certainty import certainty
 from workbench.analysis.compare import BUSY, REMEDY, Contest, contests
-from workbench.analysis.sentences import left_open, where
+from workbench.analysis.sentences import baseline, left_open, where
 from workbench.analysis.told import MEASURES
 
 __all__ = ["MEASURES", "Advice", "advise", "headline"]
@@ -115,9 +115,10 @@ def _up_to(even: BreakEven, of: str, compared: Sequence[Contest], measure: str) 
     up_to = words.density(won[-1].density or 0.0, DIGITS)
     from_ = words.density(next(one.density for one in compared if one.verdict == "dense") or 0.0, DIGITS)
     first = next(one for one in won if one.ratio is not None)
+    lost = [one for one in compared if one.verdict == "dense"]
     full = (
         f"For {name}, go sparse up to {up_to} density: {_gain(first, better, is_alone=False)}. "
-        f"From {from_} on, stay dense. The break-even is {even.place}{f', that of {of}' if of else ''}."
+        f"From {from_} on, {_stay(lost)}. The break-even is {even.place}{f', that of {of}' if of else ''}."
     )
     return f"Sparse {verb} {better} than dense up to {up_to}; the break-even is {even.place}", full + _open(compared)
 
@@ -127,6 +128,12 @@ def _gain(first: Contest, better: str, is_alone: bool) -> str:
     sparse, dense, ratio = first.known
     at = "" if is_alone or not first.density else f" at {words.density(first.density, DIGITS)}"
     return f"{words.gain(ratio)} {better} than {words.line(dense)}{at}, with {words.line(sparse)}"
+
+
+def _stay(lost: Sequence[Contest]) -> str:
+    """Advice to train dense, with the name of the dense configuration that wins unless it is the usual one."""
+    name = baseline(lost)
+    return "stay dense" if name in ("dense", "the best dense") else f"stay with {name}"
 
 
 def _open(compared: Sequence[Contest]) -> str:
@@ -142,7 +149,7 @@ def _without_win(compared: Sequence[Contest], lost: Sequence[Contest], measure: 
         most = f"dense wins {at}"
         if len(lost) == len(compared):
             most = f"no sparse configuration {verb} {better} than dense {at.replace('at every', 'at any')}"
-        return f"Dense wins in {name} {at}", f"For {name}, stay dense: {most}.{_open(compared)}"
+        return f"Dense wins in {name} {at}", f"For {name}, {_stay(lost)}: {most}.{_open(compared)}"
     level = [one for one in compared if one.verdict == "level"]
     if level and len(level) == len(compared):
         same = f"within 10 %, {where(level, compared, DIGITS)}"

@@ -17,25 +17,37 @@ def of_breakeven(
     """The sentence of one break-even: its status, (density, low, high), the rows and contests it was made of."""
     who, what = words.line(rows[0]), _what(measure)
     compared = [one for one in contests if one.ratio is not None]
+    against = baseline(compared)
     won, lost = ([one for one in compared if one.verdict == side] for side in ("sparse", "dense"))
     say = {
         "crossing": lambda: (
-            f"{who} beats dense in {what} up to {words.density(won[-1].density)} density, dense wins from "
-            f"{words.density(lost[0].density)} on; the break-even is {words.place(*ends)}{unsettled(contests)}."
+            f"{who} beats {against} in {what} up to {words.density(won[-1].density)} density, "
+            f"{baseline(lost[:1])} wins from {words.density(lost[0].density)} on; "
+            f"the break-even is {words.place(*ends)}{unsettled(contests)}."
         ),
         "several": lambda: (
             f"{who}: the winner in {what} changes more than once, {_segments(compared)}; no one break-even."
         ),
-        "sparse": lambda: f"{who} beats dense in {what} {_where(won, contests, -1)}.",
-        "dense": lambda: f"Dense beats {who} in {what} {_where(lost, contests, 0)}.",
-        "level": lambda: f"{who} and dense are level in {what}, within 10 %, at every density, {_range(compared)}.",
-        "undecided": lambda: f"{who} cannot be told from dense in {what}{unsettled(contests)}{_remedy(contests)}.",
+        "sparse": lambda: f"{who} beats {against} in {what} {_where(won, contests, -1)}.",
+        "dense": lambda: f"{_capital(against)} beats {who} in {what} {_where(lost, contests, 0)}.",
+        "level": lambda: f"{who} and {against} are level in {what}, within 10 %, at every density, {_range(compared)}.",
+        "undecided": lambda: f"{who} cannot be told from {against} in {what}{unsettled(contests)}{_remedy(contests)}.",
         "feasible": lambda: f"{who} wins by fitting: {_needs(dense)}; it ran up to {words.density(ends[1])} density.",
         "infeasible": lambda: f"{who} gave no result where dense did: {_reasons(rows)}.",
         "no_baseline": lambda: f"{who} has nothing to be compared with: {_reasons(dense) or 'dense was not measured'}.",
         "too_few": lambda: f"{who} was compared at one density, {_once(compared[0])}; a break-even needs two.",
     }
     return say[status]()
+
+
+def baseline(compared: Sequence[Contest]) -> str:
+    """Name of the best dense configuration of some contests; "the best dense" if it changes from one to another."""
+    names = {words.line(one.dense) for one in compared if one.dense is not None}
+    return names.pop() if len(names) == 1 else "the best dense" if names else "dense"
+
+
+def _capital(text: str) -> str:
+    return f"{text[:1].upper()}{text[1:]}"
 
 
 def _what(measure: str) -> str:
