@@ -188,8 +188,8 @@ SETTINGS = (
             ("kernels", "graph", "epoch", "dual"), role="line",
             control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
                             "csr step as one. epoch: on cpu, all batches in one call. dual: rows by dual ascent.")),
-    Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; a dense "
-            "cell always has such a twin", goes_to=("trial",), role="line"),
+    Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; dense "
+            "steps always have such a twin", goes_to=("trial",), role="line"),
     Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "
             "on one machine they share its threads", least=1, role="line", noun="trainers"),
     Setting("learning_rate", float, None, "step length of the optimizer; by default the optimizer's own", above=0,

@@ -15,9 +15,29 @@ def test_a_full_sweep_has_dense_and_every_sparse_format_in_rounds_that_decide(ca
     found = grid.expand(spec)
     formats = [cell.format for cell in found.cells]
     assert {"csr", "coo", "csc", "dense"} <= set(formats)
-    assert formats.count("dense") <= 2
+    dense = {(cell.hold, cell.launch) for cell in found.cells if cell.format == "dense"}
+    assert ("format", "kernels") in dense
+    assert dense <= {(hold, launch) for hold in ("format", "csr") for launch in ("kernels", "epoch")}
+    assert not any(cell.serial for cell in found.cells if cell.launch == "epoch")
     assert spec.measure.rounds == 4
     assert not found.dropped
+
+
+@pytest.mark.parametrize("name", ["thick logistic", "full softmax", "columns linear"])
+def test_a_full_sweep_has_dense_epochs_and_dense_data_held_as_csr(name):
+    [case] = cases.chosen([name])
+    dense = [one for one in cases.every_contender(case.settings) if one["format"] == "dense"]
+    ways = {(one["hold"], one["launch"]) for one in dense}
+    assert ways == {("format", "kernels"), ("format", "epoch"), ("csr", "kernels"), ("csr", "epoch")}
+
+
+@pytest.mark.parametrize("chosen", [cases.chosen(), cases.chosen(is_quick=True)], ids=["all", "quick"])
+def test_the_cases_are_enough_and_some_are_as_dense_as_tables_are(chosen):
+    drawn = [case.settings for case in chosen]
+    assert len(drawn) >= 12
+    dense = [one for one in drawn if one.get("density", 0) >= 0.4 and 64 <= one["features"] <= 512]
+    assert len(dense) >= 4
+    assert {"uniform", "power_law", "mixed", "stdlib"} <= {one["dataset"] for one in drawn}
 
 
 def test_cases_are_chosen_by_name_and_unknown_ones_list_the_known():

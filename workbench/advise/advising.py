@@ -97,7 +97,7 @@ def affordable(seconds: float, seconds_trial: float = SECONDS_TRIAL) -> int:
     [2, 6, 26]
     """
     trials = FIRST_ROUND * max(seconds - SECONDS_START, 0.0) / seconds_trial
-    return max(int(trials) - 1, 2)  # dense has two trials: on all threads and on one
+    return max(int(trials) - 1, 2)  # dense steps have two trials: on all threads and on one
 
 
 def name_of(settings: Mapping[str, Any]) -> str:
@@ -293,5 +293,5 @@ class _Advising:
 
 def _contender(cell: Cell) -> dict[str, Any]:
     """The settings of a cell that make it a contender."""
-    names = ("format", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
+    names = ("format", "hold", "engine", "gradient", "update", "launch", "device", "batch_rows", "density")
     return {name: getattr(cell, name) for name in names}

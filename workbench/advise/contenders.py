@@ -15,14 +15,18 @@ WHOLE = {"format": "csr", "engine": "ours", "gradient": "dense", "update": "stan
 
 EPOCH = {**FUSED, "gradient": "row_sparse", "launch": "epoch"}
 """Nothing of Python runs between two steps, so it comes before the same steps by themselves."""
+DENSE_EPOCH = {**DENSE, "launch": "epoch"}
 
 ON_CPU = (
     EPOCH,
+    DENSE_EPOCH,
+    {**EPOCH, "update": "standard"},  # if a batch has entries in all columns, to step them all is to search for none
     DENSE,
-    {**EPOCH, "update": "standard"},  # where a batch touches all columns, to step them all is to search for none
+    {**DENSE_EPOCH, "hold": "csr"},  # as little memory as sparse, and nearly the time of dense
     FUSED,
     WHOLE,
     {**WHOLE, "engine": "vendor"},
+    {**DENSE, "hold": "csr"},
     {**FUSED, "gradient": "row_sparse"},
     {**WHOLE, "format": "csc"},
     {**FUSED, "format": "coo"},

@@ -2,7 +2,10 @@
 
 Two numbers for each case. Of the choice between sparse and dense: the fastest cell of the side that was chosen, over
 the fastest of all. Of the whole configuration: the cell that was chosen, over the fastest of all. Cells that train
-another model than dense count on neither side. A cell that did not run takes as long as the slowest one that did.
+another model than dense count on neither side. A rule beside advice is not judged by a case in which its choice did not
+run; advice is, and takes as long as the slowest cell that did.
+
+A suite judges something only if always the same answer fails it: dense must win some cases, and others must be close.
 """
 
 import math
@@ -13,33 +16,49 @@ from typing import Any
 
 import pandas as pd
 
+from workbench import settings
 from workbench.analysis import words
 from workbench.analysis.bench import geometric_mean
 from workbench.analysis.cells import records
 from workbench.analysis.goal import Goal
+from workbench.measure.rounds import LEVEL
 
 Row = Mapping[str, Any]
-LINE = ("format", "engine", "gradient", "update", "launch", "serial")
-DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
-SPARSE = {"format": "csr", "engine": "ours", "gradient": "fused", "launch": "kernels"}
-"""What always sparse trains with, lazy where that is exact, else exact."""
+LINE = ("format", "hold", "engine", "gradient", "update", "launch", "serial")
+STEPS = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard", "launch": "kernels"}
+DENSE: tuple[Row, ...] = tuple(
+    {**STEPS, "launch": launch, "hold": "format", "serial": False} for launch in ("epoch", "kernels")
+)
+"""What always dense trains with: the first of these that ran."""
+SPARSE: tuple[Row, ...] = (
+    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "lazy", "launch": "epoch"},
+    {"format": "csr", "engine": "ours", "gradient": "row_sparse", "update": "exact", "launch": "epoch"},
+    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy", "launch": "kernels"},
+    {"format": "csr", "engine": "ours", "gradient": "fused", "update": "exact", "launch": "kernels"},
+)
+"""What always sparse trains with: the first of these that ran and trains the model that dense does."""
 SIDE, WHOLE, MOST, SHARE = 1.02, 1.05, 1.25, 0.2
 """Wanted: geometric means of both numbers, none over the third, and at most that share of the sweep's time."""
+CASES, WON_BY_DENSE, CLOSE, NEAR = 12, 4, 4, 1.5
+"""Wanted of the suite: cases, those that dense wins, those whose sides are within the last factor of each other."""
 
 
 @dataclass(frozen=True)
 class Score:
-    """Result of one rule in one case, as times of the least: its side, sparse or dense, and its whole choice."""
+    """Result of one rule in one case, as times of the least: its side, sparse or dense, and its whole choice.
+
+    Both are None if the choice did not run.
+    """
 
     case: str
     rule: str
-    cell: Row
-    side: float
-    whole: float
+    side: float | None
+    whole: float | None
 
 
-Rule = Callable[[Row, Sequence[Row]], Row]
-"""`rule(case, other cases)` gives settings of the cell that it chooses; cases of the same data are not among others."""
+Rule = Callable[[Row, Sequence[Row]], Row | None]
+"""`rule(case, other cases)` gives settings of the cell that it chooses, None if no such cell ran; cases of the same
+data are not among others."""
 
 
 def latest(frame: pd.DataFrame) -> list[Row]:
@@ -64,11 +83,34 @@ def scores(frame: pd.DataFrame) -> list[Score]:
     ]
 
 
-def _score(row: Row, name: str, chosen: Row) -> Score:
+def _score(row: Row, name: str, chosen: Row | None) -> Score:
     able = _able(row)
+    ran = chosen is not None and any(is_of(cell, chosen) for cell in able)
+    if chosen is None or not (ran or name == ADVICE):
+        return Score(row["case"], name, None, None)
     least = min(cell["seconds"] for cell in able)
     side = min(cell["seconds"] for cell in _of_side(able, chosen["format"] == "dense") or [_slowest(able)])
-    return Score(row["case"], name, chosen, side / least, seconds_of(row, chosen) / least)
+    return Score(row["case"], name, side / least, seconds_of(row, chosen) / least)
+
+
+def is_of(cell: Row, chosen: Row) -> bool:
+    """Whether a cell has those of these settings that tell cells of a case apart.
+
+    >>> is_of({"format": "dense", "launch": "epoch"}, {"format": "dense", "hold": "format"})
+    True
+    """
+    return all(
+        settings.usual(name, cell.get(name)) == settings.usual(name, chosen[name]) for name in LINE if name in chosen
+    )
+
+
+def dense_by_sparse(row: Row) -> float | None:
+    """Seconds of the fastest dense cell of a case by those of the fastest sparse one; None if a side did not run."""
+    able = _able(row)
+    dense, sparse = (_of_side(able, is_dense) for is_dense in (True, False))
+    if not dense or not sparse:
+        return None
+    return min(cell["seconds"] for cell in dense) / min(cell["seconds"] for cell in sparse)
 
 
 def _able(row: Row) -> list[Row]:
@@ -86,23 +128,28 @@ def _slowest(able: Sequence[Row]) -> Row:
 def seconds_of(row: Row, chosen: Row) -> float:
     """Seconds of a step of the cell with these settings; of one that did not run those of the slowest that did."""
     able = _able(row)
-    named = (cell for cell in able if all(cell[name] == chosen[name] for name in LINE if name in chosen))
-    return next(named, _slowest(able))["seconds"]
+    return next((cell for cell in able if is_of(cell, chosen)), _slowest(able))["seconds"]
 
 
 def _recommended(row: Row, others: Sequence[Row]) -> Row:
     return row["recommended"]
 
 
-def _sparse(row: Row, others: Sequence[Row]) -> Row:
-    return SPARSE
+def _first_able(row: Row, ways: Sequence[Row]) -> Row | None:
+    """The first of these settings that a cell of the case ran with."""
+    able = _able(row)
+    return next((way for way in ways if any(is_of(cell, way) for cell in able)), None)
 
 
-def _dense(row: Row, others: Sequence[Row]) -> Row:
-    return DENSE | {"serial": False}
+def _sparse(row: Row, others: Sequence[Row]) -> Row | None:
+    return _first_able(row, SPARSE)
 
 
-def _by_bytes(row: Row, others: Sequence[Row]) -> Row:
+def _dense(row: Row, others: Sequence[Row]) -> Row | None:
+    return _first_able(row, DENSE)
+
+
+def _by_bytes(row: Row, others: Sequence[Row]) -> Row | None:
     return _sparse(row, others) if row["bytes_csr"] < row["bytes_dense"] else _dense(row, others)
 
 
@@ -112,7 +159,7 @@ def _fitted(row: Row, others: Sequence[Row]) -> Row:
     The density lies in the middle of two of the cases; of equally good ones it is the highest.
     """
     sparse, dense = (_best_of_all(others, is_dense) for is_dense in (False, True))
-    sparse, dense = sparse or SPARSE, dense or DENSE | {"serial": False}
+    sparse, dense = sparse or SPARSE[0], dense or DENSE[0]
     known = sorted({other["density"] for other in others})
     bounds = [1.0, *(math.sqrt(low * high) for low, high in pairwise(known)), 0.0]
     bound = min(sorted(bounds, reverse=True), key=lambda at: _cost(others, at, sparse, dense))
@@ -126,15 +173,17 @@ def _cost(cases: Sequence[Row], bound: float, sparse: Row, dense: Row) -> float:
 
 def _best_of_all(cases: Sequence[Row], is_dense: bool) -> Row | None:
     """The settings of a side that take least over some cases, by the geometric mean."""
-    lines = {tuple(cell[name] for name in LINE) for row in cases for cell in _of_side(_able(row), is_dense)}
+    able = [cell for row in cases for cell in _of_side(_able(row), is_dense)]
+    lines = {tuple(settings.usual(name, cell.get(name)) for name in LINE) for cell in able}
     named = [dict(zip(LINE, line, strict=True)) for line in sorted(lines, key=str)]
     return min(named, key=lambda line: sum(math.log(seconds_of(row, line)) for row in cases), default=None)
 
 
+ADVICE, ALWAYS_SPARSE, ALWAYS_DENSE = "advice", "always sparse", "always dense"
 RULES: dict[str, Rule] = {
-    "advice": _recommended,
-    "always sparse": _sparse,
-    "always dense": _dense,
+    ADVICE: _recommended,
+    ALWAYS_SPARSE: _sparse,
+    ALWAYS_DENSE: _dense,
     "the bytes rule": _by_bytes,
     "a fitted density": _fitted,
 }
@@ -142,21 +191,43 @@ RULES: dict[str, Rule] = {
 
 
 def goals(frame: pd.DataFrame) -> list[Goal]:
-    """Goals of advice, then what each other rule reaches."""
+    """Goals of advice, what each other rule reaches, then whether the cases can tell good advice from bad."""
     rows, found = latest(frame), scores(frame)
     if not rows:
         return [Goal("advice", "", "not measured", None)]
     by_rule = {name: [score for score in found if score.rule == name] for name in RULES}
-    own = by_rule["advice"]
+    sides, wholes, worst = _reached(by_rule[ADVICE])
     share = [row["seconds_advice"] / row["seconds_sweep"] for row in rows]
-    worst = max(own, key=lambda score: score.whole)
     return [
-        _mean_goal("advice: sparse or dense, times the least, geometric mean", [score.side for score in own], SIDE),
-        _mean_goal("advice: whole configuration, geometric mean", [score.whole for score in own], WHOLE),
-        Goal("advice: worst case", f"≤ {MOST:g} x", f"{worst.whole:.3f} x: {worst.case}", worst.whole <= MOST),
+        _mean_goal("advice: sparse or dense, times the least, geometric mean", sides, SIDE),
+        _mean_goal("advice: whole configuration, geometric mean", wholes, WHOLE),
+        Goal("advice: worst case", f"≤ {MOST:g} x", f"{max(wholes):.3f} x: {worst}", max(wholes) <= MOST),
         Goal("time of the advice, of the sweep's", f"≤ {SHARE:.0%}", _span(share), max(share) <= SHARE + 0.005),
-        *(_of_rule(name, by_rule[name]) for name in RULES if name != "advice"),
+        *(_of_rule(name, by_rule[name]) for name in RULES if name != ADVICE),
+        *_of_cases(rows),
     ]
+
+
+def _reached(own: Sequence[Score]) -> tuple[list[float], list[float], str]:
+    """Both numbers of the cases in which the choice of a rule ran, and the case of the worst whole choice."""
+    ran = [(score.side, score.whole, score.case) for score in own if score.side is not None and score.whole is not None]
+    worst = max(ran, key=lambda one: one[1], default=(None, None, ""))[2]
+    return [side for side, _, _ in ran], [whole for _, whole, _ in ran], worst
+
+
+def _of_cases(rows: Sequence[Row]) -> list[Goal]:
+    """Goals of the suite: enough cases, enough of them won by dense, enough of them close."""
+    ratios = [ratio for row in rows if (ratio := dense_by_sparse(row)) is not None]
+    won, close = (sum(map(test, ratios)) for test in (lambda ratio: ratio < 1 / LEVEL, _is_close))
+    return [
+        Goal("cases", f"≥ {CASES}", str(len(rows)), len(rows) >= CASES),
+        Goal(f"cases that dense wins, by {LEVEL:g} x or more", f"≥ {WON_BY_DENSE}", str(won), won >= WON_BY_DENSE),
+        Goal(f"cases with the sides within {NEAR:g} x of each other", f"≥ {CLOSE}", str(close), close >= CLOSE),
+    ]
+
+
+def _is_close(ratio: float) -> bool:
+    return 1 / NEAR <= ratio <= NEAR
 
 
 def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
@@ -166,10 +237,17 @@ def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
 
 
 def _of_rule(name: str, own: Sequence[Score]) -> Goal:
-    sides, wholes = ([getattr(score, part) for score in own] for part in ("side", "whole"))
-    means = [geometric_mean(values) or 1.0 for values in (sides, wholes)]
-    text = f"side {means[0]:.3f} x, whole {means[1]:.3f} x, worst {max(wholes):.2f} x"
-    return Goal(f"beside it: {name}", "", text, None)
+    """What a rule beside advice reaches; always the same side has to miss a goal, or the cases judge nothing."""
+    sides, wholes, worst = _reached(own)
+    without = len(own) - len(sides)
+    left_out = f"; {words.plural(without, 'case')} left out, where it did not run" if without else ""
+    if not sides:
+        return Goal(f"beside it: {name}", "", f"not measured{left_out}", None)
+    side, whole = (geometric_mean(values) or 1.0 for values in (sides, wholes))
+    text = f"side {side:.3f} x, whole {whole:.3f} x, worst {max(wholes):.2f} x: {worst}"
+    misses = side > SIDE or whole > WHOLE or max(wholes) > MOST
+    is_always = name in (ALWAYS_SPARSE, ALWAYS_DENSE)
+    return Goal(f"beside it: {name}", "misses one" if is_always else "", text + left_out, misses if is_always else None)
 
 
 def _span(shares: Sequence[float]) -> str:

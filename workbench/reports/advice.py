@@ -17,14 +17,17 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
     folder = Path(folder)
     frame = written_frame(store.ADVICE.frame(store.ADVICE.read(folder)))
     rows, found = advice.latest(frame), advice.scores(frame)
-    own = {score.case: score for score in found if score.rule == "advice"}
+    own = {score.case: score for score in found if score.rule == advice.ADVICE}
     content = {
         "goals": page.table_of(
             ("goal", "wanted", "measured", ""),
             ([goal.what, goal.wanted, goal.measured, MET[goal.met]] for goal in advice.goals(frame)),
         ),
         "cases": page.table_of(
-            ("case", "density", "features", "verdict", "recommended", "times the least", "trials", "time"),
+            (
+                *("case", "density", "features", "dense / sparse", "verdict"),
+                *("recommended", "times the least", "trials", "time"),
+            ),
             (_of_case(row, own[row["case"]]) for row in rows),
         ),
         "rules": page.table_of(
@@ -44,12 +47,18 @@ def write(folder: str | Path, command: str = "", predicted: Sequence[str] = ()) 
 def _of_case(row: advice.Row, score: advice.Score) -> list[str]:
     share = f"{row['seconds_advice']:.0f} of {row['seconds_sweep']:.0f} s"
     trials = f"{row['trials_advice']} of {row['trials_sweep']}"
-    numbers = [words.density(row["density"]), f"{row['features']:,}", row["verdict"]]
-    return [row["case"], *numbers, words.line(row["recommended"]), f"{score.whole:.3f}", trials, share]
+    ratio = advice.dense_by_sparse(row)
+    sides = f"{ratio:.2f}" if ratio is not None else "one side did not run"
+    numbers = [words.density(row["density"]), f"{row['features']:,}", sides, row["verdict"]]
+    return [row["case"], *numbers, words.line(row["recommended"]), _number(score.whole, 3), trials, share]
 
 
 def _told(score: advice.Score) -> str:
-    return f"{score.side:.2f}, {score.whole:.2f}"
+    return "did not run" if score.side is None else f"{_number(score.side, 2)}, {_number(score.whole, 2)}"
+
+
+def _number(value: float | None, digits: int) -> str:
+    return "" if value is None else f"{value:.{digits}f}"
 
 
 def _machine(rows: list[advice.Row]) -> dict:

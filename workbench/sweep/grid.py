@@ -150,11 +150,13 @@ def expand(spec: Spec) -> Grid:
 
 
 def twins(cell: Cell) -> list[Cell]:
-    """The dense cell on one thread beside one on several: BLAS threads that wait for each other may cost more."""
+    """The dense steps on one thread beside those on several: BLAS threads that wait for each other may cost more.
+
+    Epochs in one call choose their threads call by call.
+    """
     is_alone = cell.serial or threads_of(cell) == 1
-    return (
-        [] if is_alone or cell.format != "dense" or cell.device != "cpu" else [cell.model_copy(update={"serial": True})]
-    )
+    are_steps = cell.format == "dense" and cell.launch == "kernels" and cell.device == "cpu"
+    return [cell.model_copy(update={"serial": True})] if are_steps and not is_alone else []
 
 
 def threads_of(cell: Cell) -> int:

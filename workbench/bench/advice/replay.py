@@ -14,14 +14,12 @@ import numpy as np
 
 from workbench.advise.advising import SECONDS_START, affordable
 from workbench.advise.contenders import contenders
-from workbench.analysis.advice import SHARE
+from workbench.analysis.advice import SHARE, is_of
 from workbench.measure.racing import least_expected
 from workbench.measure.rounds import DEVIATION, LOOKS
 from workbench.sweep.budget import LEAST_OF_RACE
 from workbench.sweep.schedule import Comparison, Course
 from workbench.sweep.spec import Cell
-
-LINE = ("format", "engine", "gradient", "update", "launch")
 
 
 @dataclass(frozen=True)
@@ -69,8 +67,8 @@ def recorded(rows: Iterable[Mapping[str, Any]]) -> list[Recorded]:
 def _case(row: Mapping[str, Any]) -> Recorded:
     able = [cell for cell in row["cells"] if cell["status"] == "ok" and cell["seconds"] and cell["is_faithful"]]
     settings = {name: row[name] for name in ("dataset", "model", "optimizer")}
-    named = [{"launch": "kernels", **one} for one in contenders(settings)]
-    ordered = [cell for one in named for cell in able if all(cell[name] == one[name] for name in LINE)]
+    named = [{"launch": "kernels", "hold": "format", **one} for one in contenders(settings)]
+    ordered = [cell for one in named for cell in able if is_of(cell, one)]
     least = min(cell["seconds"] for cell in able)
     each = row["seconds_sweep"] / max(row["trials_sweep"], 1)
     return Recorded(row["case"], tuple(ordered), least, each, row["seconds_sweep"])
