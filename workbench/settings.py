@@ -167,12 +167,12 @@ SETTINGS = (
     Setting("format", str, "csr", "what a batch is held in: dense, csr, csc, coo or row_sparse", "formats",
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
-                            "What a sparse batch is held in; dense is always measured too.")),
+                            "What a sparse batch is held in; dense is always measured too, in all its launches.")),
     Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
             "made dense; uint8 or float16, each batch widened, if every value is exact in it",
             ("format", "csr", "uint8", "float16"), role="line", noun="hold",
-            control=Control("holds", "Dense data held", "many", ("format",), "format: as it is trained on. csr: each "
-                            "batch is made dense. uint8, float16: smaller, if values are exact.")),
+            control=Control("holds", "Dense data held", "many", ("format", "csr"), "format: as it is trained on. csr: "
+                            "each batch is made dense. uint8, float16: smaller, if values are exact.")),
     Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
             "engines", role="line", is_shown=True,
             control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose code computes with the sparse "
@@ -186,8 +186,9 @@ SETTINGS = (
     Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each as one CUDA graph; "
             "epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, a decay)",
             ("kernels", "graph", "epoch", "dual"), role="line",
-            control=Control("launches", "Launches", "many", ("kernels",), "kernels: one by one. graph: on cuda, each "
-                            "csr step as one. epoch: on cpu, all batches in one call. dual: rows by dual ascent.")),
+            control=Control("launches", "Launches", "many", ("kernels", "epoch"), "kernels: one by one. graph: on "
+                            "cuda, each csr step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
+                            "ascent.")),
     Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; dense "
             "steps always have such a twin", goes_to=("trial",), role="line"),
     Setting("trainers", int, 1, "processes that share the training, each with rows of its own and rows of the weights; "

@@ -8,12 +8,30 @@ from workbench.panels import lab, pages
 from workbench.study import choices
 from workbench.sweep import grid
 from workbench.sweep.estimate import SECONDS_OVERHEAD
+from workbench.sweep.spec import Cell
+
+
+def sparse_of(study) -> list[dict]:
+    """The sparse configurations of a study."""
+    return [contender for contender in study.spec().contenders if contender["format"] != "dense"]
+
+
+def dense_of(*holds: str) -> list[dict]:
+    """The dense configurations that the default model has on the CPU, with the data held in these ways."""
+    return [one for one in choices.dense_ways(holds) if not grid.why_dropped(Cell(**one))]
 
 
 def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
-    study = lab.study(formats=["csr", "coo"], engines=["ours", "vendor"], updates=["lazy", "standard"], widths=[4, 16])
+    study = lab.study(
+        formats=["csr", "coo"],
+        holds=["format"],
+        engines=["ours", "vendor"],
+        updates=["lazy", "standard"],
+        launches=["kernels"],
+        widths=[4, 16],
+    )
     spec = study.spec()
-    made_of = [tuple(contender.values()) for contender in spec.contenders]
+    made_of = [tuple(contender.values()) for contender in sparse_of(study)]
     assert made_of == [
         ("csr", "ours", "lazy", "fused"),
         ("csr", "ours", "standard", "dense"),
@@ -21,23 +39,44 @@ def test_choices_become_exactly_the_configurations_that_were_asked_for(here):
         ("coo", "ours", "lazy", "fused"),
         ("coo", "ours", "standard", "dense"),
         ("coo", "vendor", "standard", "dense"),
-        ("dense", "dense", "dense", "standard"),
     ]
+    assert list(spec.contenders[len(made_of) :]) == dense_of()
     cells = len(grid.expand(spec).cells)
     assert study.planned.rest == (4 * cells, 12 * cells)
 
 
 def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(here):
     study = lab.study(launches=["kernels", "graph"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    graphs = [contender for contender in study.spec().contenders if contender.get("launch") == "graph"]
+    graphs = [contender for contender in sparse_of(study) if contender.get("launch") == "graph"]
     assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
-    assert len(study.spec().contenders) == 5
+    assert len(sparse_of(study)) == 4
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):
     study = lab.study(launches=["kernels", "epoch"], engines=["ours", "vendor"], updates=["lazy", "standard"])
-    calls = [contender for contender in study.spec().contenders if contender.get("launch") == "epoch"]
-    assert calls == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "row_sparse", "launch": "epoch"}]
+    calls = [contender for contender in sparse_of(study) if contender.get("launch") == "epoch"]
+    line = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "launch": "epoch"}
+    assert calls == [{**line, "update": "lazy"}, {**line, "update": "standard"}]
+
+
+def test_dense_is_measured_in_all_the_ways_that_may_be_its_best(here):
+    assert choices.dense_ways(["csr"]) == [
+        choices.BASELINE,
+        choices.BASELINE | {"launch": "epoch"},
+        choices.BASELINE | {"hold": "csr"},
+        choices.BASELINE | {"hold": "csr", "launch": "epoch"},
+    ]
+    dense = [contender for contender in lab.study().spec().contenders if contender["format"] == "dense"]
+    assert dense == dense_of("csr")
+
+
+def test_ways_that_a_model_has_not_are_left_out_as_long_as_others_are_there(here):
+    chosen = {"dataset": "uniform", "model": "factorization_machine_logistic", "widths": "8"}
+    study = lab.study(**chosen)
+    assert {contender.get("launch") for contender in study.spec().contenders} == {None}
+    assert study.planned.without == ""
+    with pytest.raises(lab.ChoiceError, match="Epochs in one call are for"):
+        lab.study(**chosen, launches="epoch")
 
 
 @pytest.mark.parametrize("format", choices.sparse_formats())
@@ -67,7 +106,7 @@ def test_numbers_are_read_as_people_write_them(here):
         ({"model": "logistic", "widths": 16}, "do not go together: The logistic model has width 1."),
         (
             {"model": "logistic", "widths": [1, 16], "threads": 2},
-            "do not go together for 20 of 45 cells: The logistic model",
+            "cells: The logistic model has width 1",
         ),
         ({"dataset": "npz"}, "The data set npz needs the axis path, a file of yours."),
         ({"formats": "row_sparse", "engines": "vendor"}, "there is no row_sparse with these kernels and updates"),
@@ -90,8 +129,9 @@ def test_wrong_choices_are_told_in_words_and_nothing_is_lost(here, opened, chose
 def test_what_trains_on_cpu_alone_is_left_out_on_cuda_and_said_so(here, opened):
     chosen = {"formats": "csc", "engines": "ours", "updates": "lazy", "densities": "0.1", "rounds": 1, "threads": 1}
     study = lab.study(**chosen, devices=["cuda", "cpu"])
-    assert study.planned.rest == (3, 3)
-    assert study.planned.without.startswith("1 setting left out: On cuda no csc trains by engine ours")
+    dense = len(grid.expand(study.spec()).cells) - 1
+    assert study.planned.rest == (1 + dense, 1 + dense)
+    assert "On cuda no csc trains by engine ours" in study.planned.without
     assert lab.study(**chosen).planned.without == ""
     assert pages.html.escape(study.planned.without) in text(opened(study))
     with pytest.raises(lab.ChoiceError, match="do not go together for 1 of 2 cells: On cuda no csc trains"):
@@ -116,16 +156,19 @@ def test_smoke_is_small_whatever_was_chosen(here):
     assert study.name.endswith("-smoke")
     assert spec.axes["density"] == (0.001, 0.01)
     assert (spec.axes["rows"], spec.axes["features"], spec.axes["width"]) == ((2000,), (512,), (4,))
-    assert (spec.measure.rounds, study.planned.rest) == (1, (8, 8))
+    cells = len(grid.expand(spec).cells)
+    assert cells == 2 * len(spec.contenders)
+    assert (spec.measure.rounds, study.planned.rest) == (1, (cells, cells))
 
 
 def test_the_plan_tells_trials_configurations_and_time(here, opened):
-    panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, updates="lazy", engines="ours"))
-    each = 1 + 0.1 + SECONDS_OVERHEAD
-    assert panel.state.planned.seconds == pytest.approx((8 * each, 12 * each))
-    assert "8 to 12 trials; Run takes 20 to 30 s." in text(panel)
+    one = {"updates": "lazy", "engines": "ours", "launches": "kernels", "holds": "format"}
+    panel = opened(lab.study(densities=[0.1], rounds=6, seconds=1, threads=1, **one))
+    each, cells = 1 + 0.1 + SECONDS_OVERHEAD, 1 + len(dense_of())
+    assert panel.state.planned.seconds == pytest.approx((4 * cells * each, 6 * cells * each))
+    assert f"{4 * cells} to {6 * cells} trials; Run takes " in text(panel)
     assert "6 rounds tell differences from 1.6 x on" in text(panel)
-    assert "CSR ours · fused gradient · lazy; dense." in text(panel)
+    assert "CSR ours · fused gradient · lazy; dense" in text(panel)
 
 
 def test_a_changed_field_changes_the_state(here, opened):

@@ -237,7 +237,7 @@ def _mean_goal(what: str, values: Sequence[float], wanted: float) -> Goal:
 
 
 def _of_rule(name: str, own: Sequence[Score]) -> Goal:
-    """What a rule beside advice reaches; always the same side has to miss a goal, or the cases judge nothing."""
+    """State what a rule beside advice reaches; always the same side has to miss a goal, or the cases judge nothing."""
     sides, wholes, worst = _reached(own)
     without = len(own) - len(sides)
     left_out = f"; {words.plural(without, 'case')} left out, where it did not run" if without else ""

@@ -1,4 +1,4 @@
-"""How far the ratio of dense to sparse moves at one density: with the structure of the data, and with their size.
+"""Shift of the ratio of dense to sparse at one density, with the structure of the data and with their size.
 
 Groups that are alike but for the data set, or but for the number of rows, tell it. A verdict is about data like those
 measured; this says how much others may differ.
@@ -39,7 +39,7 @@ class Moved:
 
 
 def sentence(frame: pd.DataFrame, measured: pd.DataFrame | None = None) -> str:
-    """How far the answer of a frame moves with the structure and the size of the data; "" for a frame without rows.
+    """Tell how far the answer of a frame moves with the structure and size of the data; "" for a frame without rows.
 
     It is told from the frame's own rows if these have several data sets, else from those `measured` by the sweep
     `NAME` on the same machine; without either it says that it was not measured. O(groups * rows).

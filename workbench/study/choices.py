@@ -4,7 +4,7 @@ How to add a choice: give its setting a `Control` in `workbench.settings`. Numbe
 so that a slip is told in words and nothing is lost.
 
 >>> made = make_spec(complete({"dataset": "uniform", "updates": "lazy", "densities": "1 %, 0.1", "widths": 4}), "try")
->>> made.axes["density"], made.axes["width"], [contender["format"] for contender in made.contenders]
+>>> made.axes["density"], made.axes["width"], sorted({contender["format"] for contender in made.contenders})
 ((0.01, 0.1), (4,), ['csr', 'dense'])
 """
 
@@ -21,9 +21,11 @@ from workbench.sweep import grid
 from workbench.sweep.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
 BASELINE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
-"""What every sparse configuration is compared with; it is always part of the sweep."""
+"""Dense training step by step; it is always part of the sweep, as are epochs in one call if the model has them. What
+sparse configurations are compared with is the best of all dense ones."""
+DENSE_LAUNCHES = ("kernels", "epoch")
 
-UPDATES = {"lazy": ("fused", "row_sparse"), "exact": ("fused", "row_sparse"), "standard": ("dense",)}
+UPDATES = {"lazy": ("fused", "row_sparse"), "exact": ("fused", "row_sparse"), "standard": ("dense", "row_sparse")}
 """Each update with the gradients it goes with, best first: one that is applied to its rows while it is summed, or one
 that names them."""
 
@@ -63,9 +65,34 @@ def contenders(
         yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
 
 
-def dense_held(holds: Sequence[str]) -> list[dict[str, str]]:
-    """The dense baseline, and the same with its data held in each of these other ways."""
-    return [BASELINE, *({**BASELINE, "hold": hold} for hold in holds if hold != "format")]
+def dense_ways(holds: Sequence[str]) -> list[dict[str, str]]:
+    """The dense configurations: the baseline, epochs in one call, and both with the data held in each other way."""
+    kept = [{"hold": hold} if hold != "format" else {} for hold in dict.fromkeys(("format", *holds))]
+    launched = [{"launch": launch} if launch != "kernels" else {} for launch in DENSE_LAUNCHES]
+    return [{**BASELINE, **hold, **launch} for hold, launch in product(kept, launched)]
+
+
+def _able(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
+    """The configurations without those that no model and device of the axes has, though it has others like them.
+
+    These are epochs in one call beside the same step by step, and other ways to hold dense data.
+    """
+    places = [
+        {"model": model, "device": device}
+        for model, device in product(axes.get("model", (Cell().model,)), axes.get("device", (Cell().device,)))
+    ]
+    is_stepwise = any("launch" not in way for way in ways if way["format"] != BASELINE["format"])
+
+    def is_needed(way: Mapping[str, str]) -> bool:
+        if way["format"] == BASELINE["format"]:
+            return way == BASELINE
+        return not (way.get("launch") == "epoch" and is_stepwise)
+
+    return [
+        way
+        for way in ways
+        if is_needed(way) or not all(grid.why_not_together(Cell(**place, **way)) for place in places)
+    ]
 
 
 def sparse_formats() -> tuple[str, ...]:
@@ -199,11 +226,12 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
     if wrong:
         raise ChoiceError("\n".join(wrong))
     sparse = contenders(read["formats"], read["engines"], read["updates"], read["launches"])
+    axes = {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]}
     settings = {
         "name": name,
         "description": description,
-        "axes": {choice.axis: read[choice.name] for choice in CHOICES if choice.axis and read[choice.name] != [None]},
-        "contenders": [*sparse, *dense_held(read["holds"])],
+        "axes": axes,
+        "contenders": _able([*sparse, *dense_ways(read["holds"])], axes),
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:

@@ -47,6 +47,11 @@ def why_dropped(cell: Cell) -> str:
         return str(error)
     if cell.trainers > 1 and (reason := _why_not_here(cell)):
         return reason
+    return why_not_together(cell)
+
+
+def why_not_together(cell: Cell) -> str:
+    """Reason why the settings of a training do not go together, whatever its data, or ""."""
     setup = setup_of(cell)
     if cell.launch == "graph":  # on cpu it means something, too, and gives a row that says what there is not
         setup = replace(setup, device="cuda")
