@@ -1,5 +1,7 @@
 """The cost model on rows of a known law: what it predicts, how well it says it does, where a crossing goes."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -11,9 +13,9 @@ DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "s
 LAWS = {"csr": (4e-5, 1 / 20e9, 1 / 90e9, 1 / 60e9), "dense": (3e-5, 1 / 15e9, 0.0, 1 / 150e9)}
 """Seconds of each term, by format."""
 COMMON = {
-    "device": "cpu", "trainers": 1, "serial": False, "optimizer": "adagrad", "model": "softmax", "dtype": "float32",
-    "threads": 2, "shuffle": True, "machine": "bench-1", "status": "ok", "path": None, "rows_total": 20_000,
-    "rows_trained": 20_000,
+    "device": "cpu", "hold": "format", "trainers": 1, "serial": False, "optimizer": "adagrad", "model": "softmax",
+    "dtype": "float32", "threads": 2, "shuffle": True, "machine": "bench-1", "status": "ok", "path": None,
+    "rows_total": 20_000, "rows_trained": 20_000,
 }  # fmt: skip
 
 
@@ -74,11 +76,11 @@ def test_a_data_set_that_nothing_else_was_trained_like_is_predicted_by_the_same_
 def test_a_crossing_is_where_both_laws_take_the_same_and_moves_as_they_do():
     sparse, dense = models(swept())
     here = sizes_of(row(SPARSE, 0.01))
-    found = crossing(sparse, dense, here)
+    found = crossing(sparse, [dense], here)
     times = [row(settings, found.density)["seconds_step"] for settings in (SPARSE, DENSE)]
     assert times[0] == pytest.approx(times[1], rel=0.05)
     assert not found.is_extrapolated
-    for other in moved(sparse, dense, here)[1:5]:
+    for other in moved(sparse, [dense], here)[1:5]:
         size = {"width": 16, "batch_rows": 256}
         size["width" if other.what == "width" else "batch_rows"] *= other.factor
         sizes = {name: round(value) for name, value in size.items()}
@@ -86,9 +88,31 @@ def test_a_crossing_is_where_both_laws_take_the_same_and_moves_as_they_do():
         assert sides[0] == pytest.approx(sides[1], rel=0.05), other
 
 
+def test_of_several_dense_ones_the_crossing_is_with_the_best():
+    sparse, dense = models(swept())
+    here = sizes_of(row(SPARSE, 0.01))
+    slower = replace(dense, coefficients=tuple(2 * one for one in dense.coefficients))
+    assert crossing(sparse, [slower, dense], here) == crossing(sparse, [dense], here)
+    assert crossing(sparse, [slower], here).density > crossing(sparse, [dense], here).density
+
+
+def test_a_dense_batch_moves_what_it_is_made_of():
+    sizes = sizes_of(row(DENSE, 0.01))
+    batch = 256 * 4096 * 4
+    moved_by = {
+        "rows cut out": (DENSE, 2 * batch),
+        "rows read in place": ({**DENSE, "launch": "epoch"}, 0),
+        "made dense": ({**DENSE, "hold": "csr"}, batch + 8 * sizes.z),
+        "widened": ({**DENSE, "hold": "uint8"}, 1.25 * batch),
+    }
+    read = terms({**COMMON, **DENSE}, sizes)[1] - 2 * batch
+    found = {what: terms({**COMMON, **one}, sizes)[1] - read for what, (one, _) in moved_by.items()}
+    assert found == {what: bytes_ for what, (_, bytes_) in moved_by.items()}
+
+
 def test_what_lies_beyond_the_rows_is_marked():
     sparse, dense = models(swept())
-    beyond = crossing(sparse, dense, sizes_of(row(SPARSE, 0.01)), "features", 100.0)
+    beyond = crossing(sparse, [dense], sizes_of(row(SPARSE, 0.01)), "features", 100.0)
     assert beyond.is_extrapolated
 
 

@@ -87,8 +87,18 @@ def terms(settings: Row, sizes: Sizes) -> np.ndarray:
     costs = [kernels.get(name).cost(sizes) for name in kernels_of(settings)]
     moved = sum(cost.bytes_compulsory for cost in costs)
     if settings["format"] == "dense":
-        moved += 2 * sizes.R * sizes.D * sizes.value  # the batch is cut out of the data
+        moved += _bytes_of_cut(settings, sizes)
     return np.array([1.0, moved, sum(cost.bytes_gather for cost in costs), sum(cost.flops for cost in costs)], float)
+
+
+def _bytes_of_cut(settings: Row, sizes: Sizes) -> int:
+    """Bytes moved to make a dense batch of an array or of rows held otherwise; none for rows that are read in place."""
+    batch, hold = sizes.R * sizes.D * sizes.value, settings.get("hold") or "format"
+    if hold == "csr":
+        return batch + sizes.z * (sizes.value + sizes.index)
+    if hold == "format":
+        return 0 if settings.get("launch") == "epoch" else 2 * batch
+    return batch + sizes.R * sizes.D * np.dtype(hold).itemsize
 
 
 def kernels_of(settings: Row) -> list[str]:
@@ -219,8 +229,11 @@ def at_density(sizes: Sizes, density: float, used: float) -> Sizes:
     return replace(sizes, z=max(round(entries), 1), U=max(round(touched), 1))
 
 
-def crossing(sparse: Fitted, dense: Fitted, sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
-    """Crossing where dense becomes faster, at these sizes with `what` (width, batch, features, skew) changed."""
+def crossing(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, what: str = "", factor: float = 1.0) -> Crossing:
+    """Crossing where the best of some dense ones becomes faster, at these sizes with `what` changed.
+
+    `what` is width, batch, features or skew, "" for nothing.
+    """
     used = columns_in_use(sizes)
     changed = {"width": "N", "batch": "R", "features": "D"}.get(what)
     if changed:
@@ -230,7 +243,8 @@ def crossing(sparse: Fitted, dense: Fitted, sizes: Sizes, what: str = "", factor
 
     def advantage(density: float) -> float:
         at = at_density(sizes, density, used)
-        return math.log(max(sparse.seconds(at), 1e-12) / max(dense.seconds(at), 1e-12))
+        least = min(one.seconds(at) for one in dense)
+        return math.log(max(sparse.seconds(at), 1e-12) / max(least, 1e-12))
 
     signs = [advantage(density) for density in DENSITIES]
     place = next((k for k in range(1, len(signs)) if signs[k - 1] < 0 <= signs[k]), None)
@@ -238,7 +252,8 @@ def crossing(sparse: Fitted, dense: Fitted, sizes: Sizes, what: str = "", factor
         return Crossing(what, factor, None, True)
     found = float(brentq(advantage, DENSITIES[place - 1], DENSITIES[place]))
     at = at_density(sizes, found, used)
-    return Crossing(what, factor, found, not (sparse.is_inside(at) and dense.is_inside(replace(at, z=_inside(dense)))))
+    best = min(dense, key=lambda one: one.seconds(at))
+    return Crossing(what, factor, found, not (sparse.is_inside(at) and best.is_inside(replace(at, z=_inside(best)))))
 
 
 def _inside(dense: Fitted) -> int:
@@ -246,7 +261,7 @@ def _inside(dense: Fitted) -> int:
     return round(dense.spans["z"][0])
 
 
-def moved(sparse: Fitted, dense: Fitted, sizes: Sizes, factor: float = 4.0) -> list[Crossing]:
+def moved(sparse: Fitted, dense: Sequence[Fitted], sizes: Sizes, factor: float = 4.0) -> list[Crossing]:
     """The crossing as it is, and with width, batch, features and evenly used columns less and more by a factor."""
     changes = [(what, times) for what in ("width", "batch", "features", "skew") for times in (1 / factor, factor)]
     return [crossing(sparse, dense, sizes), *(crossing(sparse, dense, sizes, *change) for change in changes)]

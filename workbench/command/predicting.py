@@ -91,13 +91,13 @@ def errors_told(rows: Sequence[cells.Row]) -> Iterator[str]:
 
 
 def _crossings(rows: Sequence[cells.Row], fits: Sequence[Fitted]) -> Iterator[tuple[str, list[Crossing]]]:
-    """Crossings of each sparse configuration with the dense one of the same training, from its own sizes."""
+    """Crossings of each sparse configuration with the best dense one of the same training, from its own sizes."""
     shared = [name for name in cost_model.ALIKE if name not in cost_model.LINE]
     for sparse in (one for one in fits if one.settings["format"] != "dense"):
         against = (one for one in fits if one.settings["format"] == "dense")
-        same = (one for one in against if all(one.settings[name] == sparse.settings[name] for name in shared))
+        dense = [one for one in against if all(one.settings[name] == sparse.settings[name] for name in shared)]
         own = [row for row in rows if cost_model.is_usable(row) and _is_of(row, sparse)]
-        if (dense := next(same, None)) and own:
+        if dense and own:
             yield words.line(sparse.settings), cost_model.moved(sparse, dense, cost_model.sizes_of(own[0]), FACTOR)
 
 
