@@ -74,6 +74,17 @@ def test_what_may_be_the_best_goes_to_the_new_density_and_what_is_surely_behind_
     assert {formats[key] for key in opening.keys} == {"dense", "csr", "csc"}
 
 
+def test_a_dense_one_that_is_surely_behind_another_does_not_go_to_the_new_density():
+    steps, held = replace(DENSE, fixed=20e-3, bytes_fixed=101e6), replace(DENSE, launch="epoch")
+    rows = made.sweep((steps, held, TIME_ONLY), COARSE, noise=0.02)
+    launches = {row["key"]: (row["format"], row["launch"]) for row in rows}
+    [opening] = openings(store.frame(rows), 0.1)
+    assert {launches[key] for key in opening.keys} == {("dense", "epoch"), ("csr", "kernels")}
+    asked = made.sweep((held, TIME_ONLY), (opening.density,), noise=0.02, seed=1)
+    met = contests(cells.groups(store.frame(rows + asked))[0].rows, "seconds_step")
+    assert PARTLY not in {one.why for one in met}
+
+
 def test_one_configuration_is_refined_after_the_best_of_both_sides_and_beside_the_best():
     early = replace(TIME_ONLY, format="coo", slope=2.0)
     asked, rows, drawn = [], made.sweep((DENSE, TIME_ONLY, early), COARSE, noise=0.004, rounds=6), 0

@@ -7,7 +7,8 @@ slope * density, whose curvature in logarithms is 1/4 at most, they miss the cro
 a quarter of what is asked. Where the gap is narrower than half of that, noise keeps the interval wide: rounds help.
 
 The best sparse configuration against the best dense one comes first, then each configuration against dense. With the
-one that crosses go all that may be the best at an end of the gap: a verdict at the new density needs them.
+one that crosses go all of either side that may be the best at an end of the gap: a verdict at the new density needs
+them.
 """
 
 import math
@@ -89,12 +90,13 @@ def _opening(even: _Crossing, group: cells.Group, measure: str, until: float) ->
 
 
 def _keys(ends: Sequence[Contest], group: cells.Group, measure: str) -> tuple[str, ...]:
-    """Keys of the configurations that cross, that may be the best at an end of a gap, and of dense."""
+    """Keys of the configurations that cross, and of those of either side that may be the best at an end of a gap."""
     keys: list[str] = []
     for one in ends:
-        crossing, _, _ = one.known
+        crossing, dense, _ = one.known
         there = [row for row in group.rows if row["density"] == crossing["density"]]
-        keys += [row["key"] for row in (crossing, *front(there, measure), *cells.dense_rows(there))]
+        able = (row for side in ("sparse", "dense") for row in front(there, measure, side))
+        keys += [row["key"] for row in (crossing, dense, *able)]
     return tuple(dict.fromkeys(keys))
 
 
