@@ -7,6 +7,7 @@ the second stream, which does not wait.
 """
 
 import contextlib
+import functools
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -15,7 +16,7 @@ from typing import Any, final
 import numpy as np
 
 from kernels import devices
-from kernels.registry import get
+from kernels.gpu.dense_products import DenseProducts
 
 Mark = Any
 """A place in a stream."""
@@ -77,7 +78,10 @@ class Session(ABC):
 
     @abstractmethod
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
-        """out = x @ y or x.T @ y by the device's BLAS, in full float32 where that is the type."""
+        """out = x @ y or x.T @ y by the device's BLAS, in full float32 where that is the type.
+
+        All are in C order. A graph may hold it, if it was done with the same shapes before.
+        """
 
     @abstractmethod
     def watching(self) -> contextlib.AbstractContextManager[None]:
@@ -146,9 +150,14 @@ class CudaSession(Session):
         """Wait for the current stream; the second one goes on with what nobody has joined yet."""
         self.cupy.cuda.get_current_stream().synchronize()  # synchronize!
 
+    @functools.cached_property
+    def products(self) -> DenseProducts:
+        """cuBLAS, which is loaded when it is first needed."""
+        return DenseProducts()
+
     def matmul(self, x: Any, y: Any, out: Any, transposed: bool = False) -> None:
         """Multiply by cuBLAS, TF32 off whatever the environment says; a transposed operand is not copied."""
-        get("cublas.dense_t_dense" if transposed else "cublas.dense_dense").gpu(x, y, out)
+        self.products.multiply(x, y, out, transposed)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

@@ -183,11 +183,12 @@ SETTINGS = (
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
                             "exact: those, others catch up. standard: all.")),
-    Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each as one CUDA graph; "
-            "epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, a decay)",
+    Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each csr or dense one as a "
+            "CUDA graph; epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, "
+            "a decay)",
             ("kernels", "graph", "epoch", "dual"), role="line",
             control=Control("launches", "Launches", "many", ("kernels", "epoch"), "kernels: one by one. graph: on "
-                            "cuda, each csr step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
+                            "cuda, each step as one. epoch: on cpu, all batches in one call. dual: rows by dual "
                             "ascent.")),
     Setting("serial", bool, False, "whether it runs on one thread where the others of its group may use more; dense "
             "steps always have such a twin", goes_to=("trial",), role="line"),

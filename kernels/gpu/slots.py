@@ -5,8 +5,9 @@ being filled: the streams wait for each other, the host does not. It waits for p
 turns: until the copies of the batch before the last one are done.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, final
 
 import numpy as np
 
@@ -46,26 +47,49 @@ class Turns:
         self.turn = (self.turn + 1) % len(self.pieces)
 
 
-@dataclass(frozen=True)
-class Layout:
-    """Shape and type of each array of a slot."""
+Kinds = dict[str, tuple[tuple[int, ...], np.dtype]]
+"""Shape and type of each array of a slot, by name."""
 
-    room: Room
-    features: int
+
+@dataclass(frozen=True)
+class Targets:
+    """Targets of batches: one label a row, int64 [R], or numbers [R, N] of the type of the weights."""
+
     width: int
     dtype: np.dtype
     has_labels: bool
-    """Whether targets are one label a row, int64 [R], and not numbers [R, N]."""
 
-    def arrays(self) -> dict[str, tuple[tuple[int, ...], np.dtype]]:
+    def kind(self, rows: int) -> tuple[tuple[int, ...], np.dtype]:
+        """Shape and type for a batch of so many rows."""
+        return ((rows,), np.dtype(np.int64)) if self.has_labels else ((rows, self.width), self.dtype)
+
+    def refuse(self, rows: int, targets: np.ndarray) -> None:
+        """`KernelError` for targets that do not belong to so many rows, and for wrong labels."""
+        shape, _ = self.kind(rows)
+        if targets.shape != shape:
+            raise KernelError(f"Targets of shape {list(targets.shape)} came; this batch takes {list(shape)}.")
+        if self.has_labels and targets.size and not 0 <= targets.min() <= targets.max() < self.width:
+            row = int(np.flatnonzero((targets < 0) | (targets >= self.width))[0])
+            raise wrong_label(row, int(targets[row]), self.width)
+
+
+@dataclass(frozen=True)
+class Layout:
+    """What a slot for CSR batches has: their arrays, their targets, and their plan."""
+
+    room: Room
+    features: int
+    targets: Targets
+
+    def arrays(self) -> Kinds:
         """Arrays by name. `counted` has the touched columns and the rows of the batch in the slot."""
         rows, entries, touched = self.room.rows, self.room.entries, self.room.touched
         of_csr, of_plan = index_type(max(entries, self.features)), index_type(max(entries, rows))
-        targets = ((rows,), np.int64) if self.has_labels else ((rows, self.width), self.dtype)
-        kinds = {"indptr": ((rows + 1,), of_csr), "indices": ((entries,), of_csr), "data": ((entries,), self.dtype)}
+        value = self.targets.dtype
+        kinds = {"indptr": ((rows + 1,), of_csr), "indices": ((entries,), of_csr), "data": ((entries,), value)}
         kinds |= {"columns": ((touched,), np.int64), "segments": ((touched + 1,), of_plan)}
-        kinds |= {"rows": ((entries,), of_plan), "values": ((entries,), self.dtype)}
-        kinds |= {"targets": targets, "counted": ((2,), np.int64)}
+        kinds |= {"rows": ((entries,), of_plan), "values": ((entries,), value)}
+        kinds |= {"targets": self.targets.kind(rows), "counted": ((2,), np.int64)}
         return {name: (shape, np.dtype(dtype)) for name, (shape, dtype) in kinds.items()}
 
     def refuse(self, batch: tuple[int, int, int], targets: np.ndarray) -> None:
@@ -76,21 +100,37 @@ class Layout:
                 f"A batch with {batch[0]} rows, {batch[1]} entries and {batch[2]} touched columns came; there is room "
                 f"for {room[0]}, {room[1]} and {room[2]}. Make the step with more room."
             )
-        shape = (batch[0],) if self.has_labels else (batch[0], self.width)
-        if targets.shape != shape:
-            raise KernelError(f"Targets of shape {list(targets.shape)} came; this batch takes {list(shape)}.")
-        if self.has_labels and targets.size and not 0 <= targets.min() <= targets.max() < self.width:
-            row = int(np.flatnonzero((targets < 0) | (targets >= self.width))[0])
-            raise wrong_label(row, int(targets[row]), self.width)
+        self.targets.refuse(batch[0], targets)
+
+
+@dataclass(frozen=True)
+class DenseLayout:
+    """What a slot for dense batches has: their values `x` [R, D], and their targets."""
+
+    rows: int
+    features: int
+    targets: Targets
+
+    def arrays(self) -> Kinds:
+        """Arrays by name."""
+        return {"x": ((self.rows, self.features), self.targets.dtype), "targets": self.targets.kind(self.rows)}
+
+    def refuse(self, x: np.ndarray, targets: np.ndarray) -> None:
+        """`KernelError` for a batch without room or of other columns, and for wrong labels."""
+        if x.ndim != 2 or x.shape[0] > self.rows or x.shape[1] != self.features:
+            raise KernelError(
+                f"A dense batch of shape {list(x.shape)} came; there is room for {self.rows} rows of {self.features} "
+                "columns. Make the step with more room."
+            )
+        self.targets.refuse(x.shape[0], targets)
 
 
 class Slot:
-    """The arrays of a batch on a device; at first of one without rows."""
+    """The arrays of a batch on a device, as a layout names them; at first of one without rows."""
 
-    def __init__(self, session: Session, layout: Layout, buffers: Turns) -> None:
+    def __init__(self, session: Session, layout: Any, buffers: Turns) -> None:
         self.session, self.layout, self.buffers = session, layout, buffers
         self.arrays = {name: session.device.zeros(*kind) for name, kind in layout.arrays().items()}
-        self.touched, self.counted = self.arrays["counted"][:1], self.arrays["counted"][1:]
         self.arrived: Mark = None
         """Passed when the batch is there; None where there never was one."""
         self.used: Mark = session.mark()
@@ -103,25 +143,17 @@ class Slot:
         """Bytes on the device."""
         return sum(array.nbytes for array in self.arrays.values())
 
-    def load(
-        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, targets: np.ndarray, plan: BatchPlan
-    ) -> Beside:
-        """Queue the copies of a CSR batch of the host, which may be changed at once, and its plan.
+    def copy(self, count: int, make: Callable[[], dict[str, np.ndarray]]) -> Beside:
+        """Queue copies of the arrays of a batch of `count` rows that `make` gives by name; they may be changed at once.
 
-        `indptr` may start above zero, as a slice of rows does; other types are converted to those of the step. Steps
-        that were queued before still see the batch before. Marks `start` and `copied` are around the copies. Raises
-        `KernelError` where there is no room for the batch and for wrong labels, `TypeError` for values of another kind.
+        Steps that were queued before still see the batch before. Marks `start` and `copied` are around the copies, and
+        what `make` takes. Raises `TypeError` for values of another kind.
         """
-        count = indptr.size - 1
-        self.layout.refuse((count, indices.size, plan.touched), targets)
         host = self.buffers.take()
         with self.session.beside() as work:
             self.session.wait_for(self.used)
             work.marks["start"] = self.session.mark()
-            starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
-            arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
-            arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
-            arrays |= {"values": plan.in_order(data), "counted": np.array([plan.touched, count])}
+            arrays = make()
             for name, array in arrays.items():
                 np.copyto(host[name][: len(array)], array, casting="same_kind")
             for name, array in arrays.items():
@@ -132,8 +164,54 @@ class Slot:
         return work
 
 
-def make_slots(session: Session, layout: Layout, count: int) -> list[Slot]:
-    """Make `count` slots, with two sets of pinned buffers between them."""
-    pinned = [{name: session.pinned(*kind) for name, kind in layout.arrays().items()} for _ in range(2)]
-    buffers = Turns(session, pinned)
-    return [Slot(session, layout, buffers) for _ in range(count)]
+@final
+class CsrSlot(Slot):
+    """A slot for CSR batches, by a `Layout`."""
+
+    @property
+    def touched(self) -> Any:
+        """The number of touched columns, int64 [1] on the device."""
+        return self.arrays["counted"][:1]
+
+    @property
+    def counted(self) -> Any:
+        """The number of rows, int64 [1] on the device."""
+        return self.arrays["counted"][1:]
+
+    def load(
+        self, indptr: np.ndarray, indices: np.ndarray, data: np.ndarray, targets: np.ndarray, plan: BatchPlan
+    ) -> Beside:
+        """Queue the copies of a CSR batch of the host, as `Slot.copy` does, and of its plan.
+
+        `indptr` may start above zero, as a slice of rows does; other types are converted to those of the step. Raises
+        `KernelError` where there is no room for the batch and for wrong labels, `TypeError` for values of another kind.
+        """
+        count = indptr.size - 1
+        self.layout.refuse((count, indices.size, plan.touched), targets)
+
+        def arrays() -> dict[str, np.ndarray]:
+            starts = np.append(indptr - indptr[0], np.full(self.layout.room.rows - count, indices.size))
+            arrays = {"indptr": starts, "indices": indices, "data": data, "targets": targets}
+            arrays |= {"columns": plan.columns, "segments": plan.segments, "rows": plan.rows}
+            return arrays | {"values": plan.in_order(data), "counted": np.array([plan.touched, count])}
+
+        return self.copy(count, arrays)
+
+
+@final
+class DenseSlot(Slot):
+    """A slot for dense batches, by a `DenseLayout`."""
+
+    def load(self, x: np.ndarray, targets: np.ndarray) -> Beside:
+        """Queue the copies of a dense batch of the host, as `Slot.copy` does: its rows are one copy.
+
+        Raises `KernelError` where there is no room for the batch, and for other columns and wrong labels.
+        """
+        self.layout.refuse(x, targets)
+        return self.copy(len(x), lambda: {"x": x, "targets": targets})
+
+
+def make_buffers(session: Session, layout: Layout | DenseLayout) -> Turns:
+    """Two sets of pinned arrays, from which all slots of this layout are filled."""
+    kinds = layout.arrays()
+    return Turns(session, [{name: session.pinned(*kind) for name, kind in kinds.items()} for _ in range(2)])

@@ -93,8 +93,9 @@ struct Stepper {
 
 // Every element by itself: for rules that are not by row.
 template <class T, int W>
-__global__ void __launch_bounds__(THREADS) dense(ARRAYS(T), const T* gradient, i64 packs, NUMBERS) {
-    const Stepper<T, T> rule = RULE_BY(T, nullptr, Rounding());
+__global__ void __launch_bounds__(THREADS)
+    dense(ARRAYS(T), const T* gradient, i64 packs, const T* live, int is_live, NUMBERS) {
+    const Stepper<T, T> rule = RULE_BY(T, is_live ? live : nullptr, Rounding());
     T none[2 * MOST_STATES];
     for (i64 k = this_thread(); k < packs; k += all_threads()) {
         const Pack<T, W> g = load_own<T, W>(gradient + k * W);
@@ -104,9 +105,10 @@ __global__ void __launch_bounds__(THREADS) dense(ARRAYS(T), const T* gradient, i
 
 // The rows `rows[u]`, or all of them where `is_named` is 0, by row u of the gradient: G lanes a row.
 template <class T, int W, int G, class X = T>
-__global__ void __launch_bounds__(THREADS, 6)
-    lazy(ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, ROUNDING, NUMBERS) {
-    const Stepper<T, X> rule = RULE_BY(X, nullptr, ROUNDING_HERE);
+__global__ void __launch_bounds__(THREADS, 6) lazy(
+    ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, const T* live, int is_live,
+    ROUNDING, NUMBERS) {
+    const Stepper<T, X> rule = RULE_BY(X, is_live ? live : nullptr, ROUNDING_HERE);
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         const i64 row = is_named ? stream(rows + u) : u;

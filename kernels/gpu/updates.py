@@ -66,6 +66,11 @@ def _settings(settings: tuple, dtype: np.dtype) -> tuple:
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
 
 
+def _live(live: Any, instead: Any) -> tuple[Any, bool]:
+    """Arguments of kernels for settings on the device; where there are none, an array that is not read."""
+    return (instead if live is None else live), live is not None
+
+
 def _held(weights: Any) -> str:
     """The last template argument of kernels, for weights that are of another type than what is computed."""
     return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
@@ -79,12 +84,18 @@ def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
 def gpu_dense(rule: "Rule", *args: Any) -> None:
     """Every row."""
     arrays, (gradient,), settings = rule.split(args)
+    dense(rule, arrays, gradient, settings)
+
+
+def dense(rule: "Rule", arrays: tuple, gradient: Any, settings: tuple, live: Any = None) -> None:
+    """Step every row of `arrays`, weights and states, by a gradient [D, N]; `live` as in `fused`."""
     if rule.average:
-        lazy(rule, arrays, None, gradient, settings)
+        lazy(rule, arrays, None, gradient, settings, live=live)
     elif size := gradient.size:
         device, value = devices.of(gradient), c_name(gradient.dtype)
         pack = _pack(device, (*arrays, gradient), size, value)
-        arguments = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
+        numbers = *_live(live, gradient), *_settings(settings, gradient.dtype)
+        arguments = *_arrays(arrays), gradient, size // pack, *numbers
         device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *arguments)
 
 
@@ -94,20 +105,30 @@ def gpu_lazy(rule: "Rule", *args: Any) -> None:
     lazy(rule, arrays, rows, gradient, settings)
 
 
-def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
+def lazy(
+    rule: "Rule",
+    arrays: tuple,
+    rows: Any,
+    gradient: Any,
+    settings: tuple,
+    rounding: Rounding = NEAREST,
+    live: Any = None,
+) -> None:
     """Step the rows of `arrays`, weights and states, that `rows` names, or all where it is None.
 
     The weights may be of two bytes a value where all else is of float32; they are then rounded as `rounding` says.
+    `live` as in `fused`.
     """
     if not gradient.size:
         return
     device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
     pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
     lanes = GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
-    named = device.empty(0, np.int64) if rows is None else rows
-    arguments = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
+    named = (gradient if rows is None else rows), rows is not None  # an array that is not read in the place of none
+    numbers = *_live(live, gradient), *rounding.arguments(gradient), *_settings(settings, gradient.dtype)
+    arguments = *_arrays(arrays), *named, gradient, count, width, *numbers
     name = f"lazy<{value}, {pack}, {lanes}{_held(arrays[0])}>"
-    device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
+    device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments)
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
@@ -166,7 +187,7 @@ def fused(
         partial = device.empty((2 * pieces, width), g.dtype)  # [2 * pieces, N]
     results = results_of(segments, count, rows.size, lengths, counted)
     leading = *_arrays(arrays), *results, columns
-    ends = np.int32(width), (g if live is None else live), live is not None
+    ends = np.int32(width), *_live(live, g)
     code, weights_type = _sources[rule.name], _held(arrays[0])
     numbers = *rounding.arguments(g), *_settings(settings, g.dtype)
     first = *leading, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers

@@ -50,6 +50,7 @@ def test_a_step_in_one_graph_is_a_configuration_of_its_own_where_there_is_one(he
     graphs = [contender for contender in sparse_of(study) if contender.get("launch") == "graph"]
     assert graphs == [{"format": "csr", "engine": "ours", "update": "lazy", "gradient": "fused", "launch": "graph"}]
     assert len(sparse_of(study)) == 4
+    assert {**choices.BASELINE, "launch": "graph"} in study.spec().contenders
 
 
 def test_epochs_in_one_call_are_a_configuration_of_their_own_where_there_are_some(here):

@@ -61,6 +61,7 @@ class EmulatedSession(Session):
 
     def _advance(self) -> Seen:
         """One more thing is queued on the current stream, by a host that knows what it knows."""
+        self.emulator.refuse_capture("something that is no part of a graph was queued")
         seen = self.seen[self.stream]
         _learn(seen, self.seen["host"])
         seen[self.stream] += 1
@@ -152,7 +153,13 @@ class EmulatedSession(Session):
         self.log.append("finish")
 
     def matmul(self, x: Array, y: Array, out: Array, transposed: bool = False) -> None:
-        np.matmul(x.host.T if transposed else x.host, y.host, out=out.host)
+        def multiply(x: Array, y: Array, out: Array) -> None:
+            np.matmul(x.host.T if transposed else x.host, y.host, out=out.host)
+
+        for array in (x, y, out):
+            assert array.host.flags.c_contiguous
+        shapes = x.shape, y.shape, x.dtype.name  # by which a BLAS chooses its kernels
+        self.device.call(f"matmul{' transposed' if transposed else ''}", shapes, multiply, x, y, out)
 
     @contextlib.contextmanager
     def watching(self) -> Iterator[None]:

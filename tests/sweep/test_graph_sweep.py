@@ -51,11 +51,11 @@ def test_a_graph_on_the_cpu_is_a_row_that_says_why_and_the_sweep_goes_on(tmp_pat
 
 
 def test_what_is_no_graph_anywhere_is_dropped_with_the_reason():
-    found = grid.expand(spec_of(contenders=(FUSED, DENSE), launch=["kernels", "graph"], device=["cpu", "cuda"]))
-    assert len(found.cells) == 2 + 2 + 2
-    assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr"}
-    assert list(found.dropped.values()) == [2]
-    assert next(iter(found.dropped)).startswith("A step in one graph has format csr, engine ours, gradient fused,")
+    contenders = FUSED, DENSE, {**FUSED, "format": "coo"}
+    found = grid.expand(spec_of(contenders=contenders, launch=["kernels", "graph"], device=["cpu", "cuda"]))
+    assert len(found.cells) == 4 + 4 + 2
+    assert {cell.format for cell in found.cells if cell.launch == "graph"} == {"csr", "dense"}
+    assert found.dropped == {"A step in one graph has format csr or dense; with format coo launch is kernels.": 2}
 
 
 def test_the_axis_is_validated_and_is_part_of_key_and_name():

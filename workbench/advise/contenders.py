@@ -31,7 +31,14 @@ ON_CPU = (
     {**WHOLE, "format": "csc"},
     {**FUSED, "format": "coo"},
 )
-ON_CUDA = ({**FUSED, "launch": "graph"}, DENSE, FUSED, {**WHOLE, "engine": "vendor"}, WHOLE)
+ON_CUDA = (
+    {**FUSED, "launch": "graph"},
+    {**DENSE, "launch": "graph"},
+    DENSE,
+    FUSED,
+    {**WHOLE, "engine": "vendor"},
+    WHOLE,
+)
 BY_DEVICE = {"cpu": ON_CPU, "cuda": ON_CUDA}
 
 

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
-from workbench.settings import MEASURE, SETTINGS, Control, Setting
+from workbench.settings import BY_NAME, MEASURE, SETTINGS, Control, Setting
 from workbench.sweep import grid
 from workbench.sweep.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
@@ -65,11 +65,15 @@ def contenders(
         yield from [one for one in ways if not grid.why_dropped(Cell(**one))][:1]
 
 
-def dense_ways(holds: Sequence[str]) -> list[dict[str, str]]:
-    """The dense configurations: the baseline, epochs in one call, and both with the data held in each other way."""
+def dense_ways(holds: Sequence[str], launches: Sequence[str] = ()) -> list[dict[str, str]]:
+    """The dense configurations: the baseline, epochs in one call, and both with the data held in each other way.
+
+    Steps in one graph are among them if the `launches` name them.
+    """
     kept = [{"hold": hold} if hold != "format" else {} for hold in dict.fromkeys(("format", *holds))]
     launched = [{"launch": launch} if launch != "kernels" else {} for launch in DENSE_LAUNCHES]
-    return [{**BASELINE, **hold, **launch} for hold, launch in product(kept, launched)]
+    graph = [{**BASELINE, "launch": "graph"}] if "graph" in launches else []
+    return [{**BASELINE, **hold, **launch} for hold, launch in product(kept, launched)] + graph
 
 
 def _able(ways: Sequence[dict[str, str]], axes: Mapping[str, Sequence]) -> list[dict[str, str]]:
@@ -231,7 +235,7 @@ def make_spec(values: Mapping[str, Any], name: str, description: str = "") -> Sp
         "name": name,
         "description": description,
         "axes": axes,
-        "contenders": _able([*sparse, *dense_ways(read["holds"])], axes),
+        "contenders": _able([*sparse, *dense_ways(read["holds"], read["launches"])], axes),
         "measure": {"seconds_total": read["seconds"][0], "rounds": read["rounds"][0]},
     }
     try:

@@ -1,7 +1,10 @@
 """Steps on a device that are launched as one CUDA graph each, by batches in slots that are filled beside them.
 
+CSR batches and dense ones have steps of their own, `Step` and `DenseStep`; all else here is the same.
+
 Batches that repeat have a slot each, for good, while they are at most `MOST_KEPT`. All others are cut, planned on the
-host and copied anew in every epoch, into two slots in turn: with `ahead` one is filled while the other's step runs.
+host where they are CSR, and copied anew in every epoch, into two slots in turn: with `ahead` one is filled while the
+other's step runs.
 """
 
 from collections.abc import Sequence
@@ -10,6 +13,7 @@ from typing import Any, final
 import numpy as np
 
 from kernels import plan
+from kernels.gpu.dense_step import DenseStep
 from kernels.gpu.row_sums import Lengths
 from kernels.gpu.slots import Room
 from kernels.gpu.step import Step
@@ -61,7 +65,12 @@ class InGraph(Launching):
     ) -> None:
         self.keeps = not setup.shuffle and len(batches) <= MOST_KEPT
         slots = len(batches) if self.keeps else 2
-        self.made = Step(session, optimizer.rule.name, list(tables), room_of(batches, rows), loss, slots)
+        arguments = session, optimizer.rule.name, list(tables)
+        self.made: Step | DenseStep = (
+            DenseStep(*arguments, rows, loss, slots)
+            if setup.format == "dense"
+            else Step(*arguments, room_of(batches, rows), loss, slots)
+        )
         self.turn = 0
 
     @property
@@ -70,14 +79,15 @@ class InGraph(Launching):
         return self.made.nbytes
 
     def prepare(self, x: Any, y: np.ndarray, laps: Laps) -> InSlot:
-        """Load a batch into the next slot; the plan is built on the host, by the thread that prepares."""
+        """Load a batch into the next slot; the plan of a CSR one is built on the host, by the thread that prepares."""
+        slot = self.turn % len(self.made.slots)
+        self.turn += 1
+        if isinstance(self.made, DenseStep):
+            return InSlot(x.shape[0], slot, self.made.slots[slot].load(x, y))
         built = plan.build(x.indptr, x.indices, x.shape[1])
         built.in_order(x.data)
         laps.lap("plan")
-        slot = self.turn % len(self.made.slots)
-        self.turn += 1
-        work = self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built)
-        return InSlot(x.shape[0], slot, work)
+        return InSlot(x.shape[0], slot, self.made.slots[slot].load(x.indptr, x.indices, x.data, y, built))
 
     def step(self, batch: InSlot, numbers: Sequence[float], laps: DeviceLaps) -> float:
         """Launch the graph, and read the loss after that."""
@@ -92,11 +102,12 @@ class InGraph(Launching):
 
     def slope(self, rows: int) -> Any:
         """The part of the slopes that a batch fills."""
-        return self.made.gradient[:rows]
+        return self.made.grad_scores[:rows]
 
-    def backward(self, batch: InSlot) -> None:
-        """Nothing: the gradient is never held."""
+    def backward(self, batch: InSlot) -> Any:
+        """The gradient [D, N] of a dense batch; of a CSR batch it is never held."""
+        return self.made.backward(batch.slot) if isinstance(self.made, DenseStep) else None
 
-    def update(self, batch: InSlot, gradient: None, numbers: Sequence[float]) -> None:
-        """Launch the whole step, which comes to the same slope once more."""
+    def update(self, batch: InSlot, gradient: Any, numbers: Sequence[float]) -> None:
+        """Launch the whole step, which comes to the same slope, and gradient, once more."""
         self.made.run(batch.slot, *numbers)

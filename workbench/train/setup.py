@@ -17,8 +17,11 @@ LAZY = {"standard": "off", "lazy": "on", "exact": "exact"}
 
 ON_CUDA = {("csr", "ours"), ("coo", "ours"), ("csr", "vendor"), ("dense", "dense")}
 """Formats and engines that train on a CUDA device; the vendor is cuSPARSE there, and dense is cuBLAS."""
-IN_GRAPH = {"format": "csr", "engine": "ours", "gradient": "fused", "update": "lazy"}
-"""What a step has that is launched as one graph."""
+IN_GRAPH = {
+    "csr": {"engine": "ours", "gradient": "fused", "update": "lazy"},
+    "dense": {"engine": "dense", "gradient": "dense", "update": "standard"},
+}
+"""What a step has that is launched as one graph, by the format of its batches."""
 IN_CALLS = {"format": "csr", "engine": "ours", "gradient": "row_sparse", "device": "cpu", "ahead": False}
 """What epochs have that are done in few calls, by a rule or by dual ascent."""
 DENSE_IN_CALLS = IN_CALLS | {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
@@ -51,13 +54,13 @@ class Setup(_Setup):
     gradient is applied to the rows it touches while it is summed, and never held. A `lazy` update
     leaves the other rows alone; an `exact` one lets them catch up when they are next touched, and trains as the
     `standard` one does. On the `device` cuda batches are cut on the host and copied; weights and states stay there.
-    With `launch` graph the forward pass, loss and update of a step are one launch, for csr batches and a fused
-    gradient on cuda. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call on cpu,
-    which reads rows where they stand: csr ones with any update, dense ones with the standard one. With `launch` dual so
-    are csr rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd` with an
-    `exact` update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows a loss
-    is told. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient is the
-    column sums of the slope, and the optimizer steps all of it every time, without weight decay.
+    With `launch` graph a whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches,
+    with the products of cuBLAS. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call
+    on cpu, which reads rows where they stand: csr ones with any update, dense ones with the standard one. With `launch`
+    dual so are csr rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd`
+    with an `exact` update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows
+    a loss is told. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient
+    is the column sums of the slope, and the optimizer steps all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
@@ -170,9 +173,13 @@ def not_on_cuda(model: Model) -> str:
 
 
 def _why_no_graph(setup: Setup) -> str:
-    if wrong := [name for name, choice in IN_GRAPH.items() if getattr(setup, name) != choice]:
-        choices = ", ".join(f"{name} {IN_GRAPH[name]}" for name in wrong)
-        return f"A step in one graph has {choices}; with {wrong[0]} {getattr(setup, wrong[0])} launch is kernels."
+    if setup.format not in IN_GRAPH:
+        return f"A step in one graph has format {' or '.join(IN_GRAPH)}; with format {setup.format} launch is kernels."
+    choices = IN_GRAPH[setup.format]
+    if wrong := [name for name, choice in choices.items() if getattr(setup, name) != choice]:
+        needed = ", ".join(f"{name} {choices[name]}" for name in wrong)
+        came = f"{wrong[0]} {getattr(setup, wrong[0])}"
+        return f"A step in one graph of format {setup.format} has {needed}; with {came} launch is kernels."
     if (loss := models.get(setup.model).loss) not in LOSSES:
         return f"A step in one graph has the loss {', '.join(LOSSES)}; for {loss}, launch is kernels."
     if setup.device != "cuda":

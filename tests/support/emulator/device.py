@@ -19,6 +19,27 @@ class EmulatorError(Exception):
     """What a kernel did wrong, with its name, block and thread."""
 
 
+class Graph:
+    """Work as a device's graph has it: its calls with their arguments, captured the first time, when none of them runs.
+
+    `calls` has their names, in order; empty before.
+    """
+
+    def __init__(self, emulator: "Emulator", work: Callable[[], None]) -> None:
+        self.emulator, self.work = emulator, work
+        self.captured: list[tuple[str, Callable[[], None]]] = []
+
+    @property
+    def calls(self) -> list[str]:
+        return [name for name, _ in self.captured]
+
+    def __call__(self) -> None:
+        if not self.captured:
+            self.captured = self.emulator.capture(self.work)
+        for _, call in self.captured:
+            call()
+
+
 class Emulator(devices.Device):
     """Blocks and threads run in an order that `seed` gives. `launches` counts the kernels that ran.
 
@@ -26,16 +47,55 @@ class Emulator(devices.Device):
     one the first of them runs whenever it can, so that some are far ahead of others. What a kernel writes is seen by
     all at once, but two accesses to a place, one of them a write, that nothing orders are an error, and so is a write
     of what the kernel loads past the caches; see `accesses.h`.
+
+    While a graph is captured nothing runs, and what a device could not do then is an error: to make or read an array,
+    and to call what was never called before, for that is compiled or loaded then.
     """
 
     def __init__(self) -> None:
         self.seed = 0
         self.turn = threading.Lock()  # the fibers are one thread's
         self.launches: dict[str, int] = {}
+        self.known: set[tuple] = set()  # what was called before
+        self.here = threading.local()  # a thread's capture
         self.made: Callable[[Array], None] = lambda array: None  # called with each new array
         self.waited: Callable[[], None] = lambda: None  # called when the host has waited for the device
 
+    def refuse_capture(self, what: str) -> None:
+        """An error if this thread captures a graph."""
+        if getattr(self.here, "captured", None) is not None:
+            raise EmulatorError(f"{what} while a graph is captured")
+
+    def capture(self, work: Callable[[], None]) -> list[tuple[str, Callable[[], None]]]:
+        """Names of the calls that `work` makes, and the calls, none of which is made."""
+        self.refuse_capture("a graph was captured")
+        self.here.captured = captured = []
+        try:
+            work()
+        finally:
+            self.here.captured = None
+        return captured
+
+    def call(self, name: str, details: tuple, work: Callable[..., None], *args: Any) -> None:
+        """Do `work(*args)`, or hold it for the graph that is captured; `details` and the name say what it compiles."""
+        arrays = [arg for arg in args if isinstance(arg, Array)]
+
+        def run() -> None:
+            for array in arrays:
+                array.region.used()
+            work(*args)
+
+        captured = getattr(self.here, "captured", None)
+        if captured is None:
+            run()
+            self.known.add((name, *details))
+        elif (name, *details) in self.known:
+            captured.append((name, run))
+        else:
+            raise EmulatorError(f"{name} was called for the first time while a graph is captured: {details}")
+
     def empty(self, shape: int | tuple[int, ...], dtype: object) -> Array:
+        self.refuse_capture("an array was made")
         made = new_array(shape, dtype)
         self.made(made)
         return made
@@ -51,13 +111,13 @@ class Emulator(devices.Device):
         return made
 
     def clear(self, array: Array) -> None:
-        array.region.used()
-        array.host[...] = 0
+        self.call("clear", (), lambda array: array.host.fill(0), array)
 
-    def recorded(self, work: Callable[[], None]) -> Callable[[], None]:
-        return work
+    def recorded(self, work: Callable[[], None]) -> Graph:
+        return Graph(self, work)
 
     def read(self, array: Array) -> np.ndarray:
+        self.refuse_capture("an array was read")
         array.region.used()
         self.waited()
         return array.host.copy()
@@ -66,6 +126,7 @@ class Emulator(devices.Device):
         return array if array.host.flags.c_contiguous else self.put(array.host)
 
     def assign(self, target: Array, source: Array) -> None:
+        self.refuse_capture("an array was assigned")
         target.region.used(), source.region.used()
         target.host[...] = source.host
 
@@ -74,12 +135,13 @@ class Emulator(devices.Device):
 
     def launch(self, source: Source, name: str, blocks: int, *args: Any) -> None:
         source.check(name)
-        for arg in args:
-            if isinstance(arg, Array):
-                arg.region.used()
-        with self.turn:
-            run(source, name, blocks, THREADS, args, self.seed)
-        self.launches[name] = self.launches.get(name, 0) + 1
+
+        def on_all_blocks(*args: Any) -> None:
+            with self.turn:
+                run(source, name, blocks, THREADS, args, self.seed)
+            self.launches[name] = self.launches.get(name, 0) + 1
+
+        self.call(name, (source.title,), on_all_blocks, *args)
 
 
 def run(source: Source, name: str, blocks: int, threads: int, args: tuple, seed: int = 0) -> None:

@@ -1,0 +1,79 @@
+"""A whole training step of a linear model by dense batches: two products by BLAS, loss and update, as one CUDA graph.
+
+A product's shape is part of a graph: each slot has one for every number of rows that its batches have had, which of an
+epoch are two, those of a full batch and those of the last.
+"""
+
+from collections.abc import Callable, Sequence
+from typing import Any, final
+
+from kernels.contract import KernelError
+from kernels.gpu import updates
+from kernels.gpu.in_slots import InSlots
+from kernels.gpu.slots import DenseLayout, DenseSlot, Targets, make_buffers
+from kernels.sessions import Session
+
+
+@final
+class DenseStep(InSlots):
+    """The step by dense batches of up to `rows` rows, which changes all rows of `arrays`, float32 or float64.
+
+    It does what its kernels do one by one, with the same bits: that is how the first step runs by a batch of so many
+    rows, since a graph can hold neither a kernel that is yet to be compiled nor a BLAS that is yet to be loaded.
+    """
+
+    def __init__(
+        self, session: Session, rule: str, arrays: Sequence[Any], rows: int, loss: str = "softmax", slots: int = 2
+    ) -> None:
+        weights = arrays[0]
+        if weights.dtype.name not in ("float32", "float64"):
+            raise KernelError(f"Weights of {weights.dtype.name} came; dense steps take float32 and float64.")
+        super().__init__(session, rule, arrays, loss, rows, weights.dtype)
+        self.gradient = self.device.empty(weights.shape, weights.dtype)  # [D, N]
+        layout = DenseLayout(rows, weights.shape[0], Targets(weights.shape[1], weights.dtype, loss == "softmax"))
+        buffers = make_buffers(session, layout)
+        self.slots = [DenseSlot(session, layout, buffers) for _ in range(slots)]
+        self.graphs: dict[tuple[int, int], Callable[[], None]] = {}
+        """By the number of a slot and the number of rows."""
+        self.known: set[int] = set()
+        """Numbers of rows by which a step has run."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes on the device beside `arrays`: slots, and what is computed on the way."""
+        return self.bytes_shared + self.gradient.nbytes
+
+    def launch(self, number: int) -> None:
+        """Queue the slot's graph for its number of rows, or the kernels of the first step by so many."""
+        slot, rows = self.slots[number], self.slots[number].count
+        if rows not in self.known:
+            self.known.add(rows)
+            self._whole(slot, rows)
+            return
+        if (number, rows) not in self.graphs:
+            self.graphs[number, rows] = self.device.recorded(lambda: self._whole(slot, rows))
+        self.graphs[number, rows]()
+
+    def _whole(self, slot: DenseSlot, rows: int) -> None:
+        self._forward(slot, rows)
+        self._backward(slot, rows)
+        updates.dense(self.rule, self.arrays, self.gradient, (), self.live)
+
+    def launch_forward(self, slot: DenseSlot) -> None:
+        """Queue product and loss."""
+        self._forward(slot, slot.count)
+
+    def backward(self, slot: int) -> Any:
+        """Queue what `run` does after `forward`: the gradient of the weights [D, N], which is given."""
+        self.queue(self.loaded(slot), lambda loaded: self._backward(loaded, loaded.count))
+        return self.gradient
+
+    def _forward(self, slot: DenseSlot, rows: int) -> None:
+        if not rows:
+            self.device.clear(self.result)
+            return
+        self.session.matmul(slot.arrays["x"][:rows], self.arrays[0], self.scores[:rows])
+        self.launch_loss(slot.arrays["targets"][:rows])
+
+    def _backward(self, slot: DenseSlot, rows: int) -> None:
+        self.session.matmul(slot.arrays["x"][:rows], self.grad_scores[:rows], self.gradient, transposed=True)
