@@ -15,7 +15,11 @@ from kernels.gpu.rounding import Rounding
 from kernels.gpu.source import sources
 from kernels.sessions import CudaSession
 from tests.support.cases import CASES
-from tests.support.gpu_steps import PAIRS, assert_steps_are_those_of_the_cpu
+from tests.support.gpu_steps import (
+    PAIRS,
+    assert_dense_steps_are_those_of_kernels,
+    assert_steps_are_those_of_the_cpu,
+)
 from tests.support.gpu_twins import (
     DISTINCT,
     GPU_CASES,
@@ -134,6 +138,16 @@ def test_sums_of_a_large_batch(device, size: int) -> None:
 def test_steps_in_a_graph_are_those_of_the_cpu(device, rule: str, loss: str, width: int) -> None:
     """Of two slots, of which each has a graph."""
     assert_steps_are_those_of_the_cpu(CudaSession(), rule, loss, width, contextlib.nullcontext)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("width", [1, 4, 5, 64])
+@pytest.mark.parametrize(("rule", "loss"), PAIRS)
+def test_dense_steps_in_a_graph_have_the_bits_of_their_kernels(
+    device, rule: str, loss: str, width: int, dtype: str
+) -> None:
+    """With batches of fewer rows than there is room for."""
+    assert_dense_steps_are_those_of_kernels(CudaSession(), rule, loss, width, dtype, contextlib.nullcontext)
 
 
 @pytest.mark.parametrize("kind", KINDS)

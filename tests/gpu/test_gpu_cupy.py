@@ -20,6 +20,7 @@ USED = (
     *("cuda.MemoryPool.used_bytes", "cuda.alloc_pinned_memory", "cuda.get_current_stream", "cuda.get_elapsed_time"),
     *("cuda.Stream.begin_capture", "cuda.Stream.end_capture", "cuda.Stream.synchronize", "cuda.Stream.wait_event"),
     *("cuda.Event.record", "cuda.Event.synchronize", "cuda.Graph.launch", "cuda.device.get_cusparse_handle"),
+    *("cuda.device.get_cublas_handle", "cuda.Device", "cuda.Memory", "cuda.runtime.runtimeGetVersion"),
 )
 USED_OF_CUSPARSE = (
     *("createCsr", "createDnMat", "destroySpMat", "destroyDnMat", "spMM", "spMM_bufferSize"),

@@ -11,13 +11,19 @@ if not found.present:
     pytest.skip(f"Training on a GPU needs a CUDA device: {found.reason}", allow_module_level=True)
 
 
+FUSED = {"gradient": "fused"}
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+
+
 @pytest.mark.parametrize("ahead", [True, False])
 @pytest.mark.parametrize("shuffle", [True, False])
 @pytest.mark.parametrize("launch", ["kernels", "graph"])
-def test_a_training_is_that_of_the_cpu(launch: str, shuffle: bool, ahead: bool) -> None:
+@pytest.mark.parametrize("way", [FUSED, DENSE], ids=["fused", "dense"])
+def test_a_training_is_that_of_the_cpu(way: dict, launch: str, shuffle: bool, ahead: bool) -> None:
     """The last batch of an epoch is smaller; copies of the next one overlap the step."""
     made = data.load("power_law", rows=5000, features=20_000, density=0.002, classes=10, seed=0)
-    settings = {"gradient": "fused", "optimizer": "adagrad", "batch_rows": 512, "shuffle": shuffle, "ahead": ahead}
+    settings = {**way, "optimizer": "adagrad", "batch_rows": 512, "shuffle": shuffle, "ahead": ahead}
+    settings |= {"intercept": False}
     here = train.make_run(train.Setup(**settings), made.x, made.y, 10)
     there = train.make_run(train.Setup(**settings, device="cuda", launch=launch), made.x, made.y, 10)
     expected, came = ([event.loss for event in run.events(4)] for run in (here, there))
@@ -26,11 +32,12 @@ def test_a_training_is_that_of_the_cpu(launch: str, shuffle: bool, ahead: bool) 
     np.testing.assert_allclose(there.read_rows(rows), here.read_rows(rows), rtol=1e-3, atol=1e-5)
 
 
-def test_a_graph_is_checked_watched_and_reset() -> None:
+@pytest.mark.parametrize("way", [FUSED, DENSE], ids=["fused", "dense"])
+def test_a_graph_is_checked_watched_and_reset(way: dict) -> None:
     from workbench.sweep.check import check_step
 
     made = data.load("uniform", rows=3000, features=5000, density=0.01, classes=4, seed=0)
-    setup = train.Setup(gradient="fused", batch_rows=1000, device="cuda", launch="graph")
+    setup = train.Setup(**way, batch_rows=1000, device="cuda", launch="graph")
     run = train.make_run(setup, made.x, made.y, 4)
     assert check_step(run).reason == ""
     assert run.watch() >= run.bytes_device_held > 0

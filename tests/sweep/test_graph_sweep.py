@@ -20,9 +20,11 @@ from workbench.sweep.spec import Cell
 GRAPH = {**FUSED, "launch": "graph"}
 
 
+@pytest.mark.parametrize("format", ["csr", "dense"])
 @pytest.mark.parametrize("setting", [{}, {"shuffle": False}, {"ahead": True, "optimizer": "adagrad"}], ids=str)
-def test_a_trial_in_one_graph_fills_its_row(gpu, setting):  # noqa: F811
-    came = trial_row(device="cuda", epochs=1, density=0.1, **GRAPH, **setting)
+def test_a_trial_in_one_graph_fills_its_row(gpu, setting, format):  # noqa: F811
+    way = {"csr": FUSED, "dense": DENSE}[format] | {"launch": "graph"}
+    came = trial_row(device="cuda", epochs=1, density=0.1, **way, **setting)
     assert came.pop("seconds_measured") > 0
     row = store.new_row(**came, key="k")
     assert (row["status"], row["reason"]) == ("ok", "")
