@@ -15,7 +15,7 @@ from kernels.sessions import Session
 
 
 @final
-class DenseStep(InSlots):
+class DenseStep(InSlots[DenseSlot]):
     """The step by dense batches of up to `rows` rows, which changes all rows of `arrays`, float32 or float64.
 
     It does what its kernels do one by one, with the same bits: that is how the first step runs by a batch of so many

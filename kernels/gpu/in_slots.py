@@ -1,4 +1,4 @@
-"""What every training step of a linear model on a device shares that is launched as one CUDA graph.
+"""Training steps of a linear model on a device by batches in slots, each launched as one CUDA graph: the shared part.
 
 Everything that a step needs is made once, with room for the largest batch, and nothing is allocated or waited for in
 between. Batches are in slots: with two of them the next batch is copied while a step is under way. The settings of a
@@ -7,7 +7,7 @@ step, such as its rate, are read on the device, so that a graph serves steps wit
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
@@ -23,7 +23,10 @@ STEPS_QUEUED = 16
 """Steps that the host may be ahead of the device by where each has settings of its own: they are in pinned memory."""
 
 
-class InSlots(ABC):
+S = TypeVar("S", bound=Slot)
+
+
+class InSlots(ABC, Generic[S]):
     """Steps that change `arrays`, weights [D, N] and states on the session's device, by a rule of `kernels.rules`.
 
     Scores and their gradient [R, N] have room for `rows`, in `dtype`. Wait for the loads that were queued, by
@@ -31,7 +34,7 @@ class InSlots(ABC):
     `LOSSES`.
     """
 
-    slots: Sequence[Slot]
+    slots: Sequence[S]
 
     def __init__(
         self, session: Session, rule: str, arrays: Sequence[Any], loss: str, rows: int, dtype: np.dtype
@@ -52,7 +55,7 @@ class InSlots(ABC):
         """Queue a step by the batch in the slot of that number."""
 
     @abstractmethod
-    def launch_forward(self, slot: Slot) -> None:
+    def launch_forward(self, slot: S) -> None:
         """Queue what a step does first, kernel by kernel: scores and their gradient, and the loss."""
 
     @property
@@ -82,7 +85,7 @@ class InSlots(ABC):
         """Queue what `run` does first, kernel by kernel: scores and their gradient, and the loss."""
         self.queue(self.loaded(slot), self.launch_forward)
 
-    def loaded(self, slot: int) -> Slot:
+    def loaded(self, slot: int) -> S:
         """The slot, when what follows on this stream waits for its batch."""
         chosen = self.slots[slot]
         if chosen.arrived is None:
@@ -90,7 +93,7 @@ class InSlots(ABC):
         self.session.wait_for(chosen.arrived)
         return chosen
 
-    def queue(self, slot: Slot, work: Callable[[Any], None]) -> None:
+    def queue(self, slot: S, work: Callable[[S], None]) -> None:
         """Queue work that reads the slot, which is not filled anew before it is done."""
         work(slot)
         slot.used, self.count = self.session.mark(), slot.count

@@ -75,7 +75,7 @@ class Targets:
 
 @dataclass(frozen=True)
 class Layout:
-    """What a slot for CSR batches has: their arrays, their targets, and their plan."""
+    """Arrays of a slot for CSR batches, of their targets, and of their plan."""
 
     room: Room
     features: int
@@ -105,7 +105,7 @@ class Layout:
 
 @dataclass(frozen=True)
 class DenseLayout:
-    """What a slot for dense batches has: their values `x` [R, D], and their targets."""
+    """Arrays of a slot for dense batches: their values `x` [R, D], and their targets."""
 
     rows: int
     features: int

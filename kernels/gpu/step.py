@@ -19,7 +19,7 @@ from kernels.sessions import Session
 
 
 @final
-class Step(InSlots):
+class Step(InSlots[CsrSlot]):
     """The step by CSR batches, which changes the rows of `arrays` that they touch.
 
     Weights may be float16, or bfloat16 as uint16: states and all that is computed are float32 then, and new weights are
