@@ -57,7 +57,7 @@ class DenseStep(InSlots[DenseSlot]):
     def _whole(self, slot: DenseSlot, rows: int) -> None:
         self._forward(slot, rows)
         self._backward(slot, rows)
-        updates.dense(self.rule, self.arrays, self.gradient, (), self.live)
+        updates.live_dense(self.rule, self.arrays, self.gradient, self.live)
 
     def launch_forward(self, slot: DenseSlot) -> None:
         """Queue product and loss."""

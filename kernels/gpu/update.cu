@@ -14,6 +14,8 @@ constexpr int FUSED_SM = 6 - (S::V > 1 || sizeof(typename S::T) > 4 ? (Rule::STA
 // be of half the memory, X; what is computed with them and all else is T.
 #define ARRAYS(X) X *weights, T *state0, T *state1, T *state2
 #define NUMBERS T n0, T n1, T n2, T n3, T n4, T n5, T n6, T n7, T n8, T n9
+// Without numbers, where they are at `live` alone.
+#define RULE_AT(live) Stepper<T, T>{weights, {state0, state1, state2}, {}, live, Rounding()}
 #define RULE_BY(X, live, rounding) \
     Stepper<T, X>{weights, {state0, state1, state2}, {n0, n1, n2, n3, n4, n5, n6, n7, n8, n9}, live, rounding}
 
@@ -93,9 +95,7 @@ struct Stepper {
 
 // Every element by itself: for rules that are not by row.
 template <class T, int W>
-__global__ void __launch_bounds__(THREADS)
-    dense(ARRAYS(T), const T* gradient, i64 packs, const T* live, int is_live, NUMBERS) {
-    const Stepper<T, T> rule = RULE_BY(T, is_live ? live : nullptr, Rounding());
+__device__ void step_elements(const Stepper<T, T>& rule, const T* gradient, i64 packs) {
     T none[2 * MOST_STATES];
     for (i64 k = this_thread(); k < packs; k += all_threads()) {
         const Pack<T, W> g = load_own<T, W>(gradient + k * W);
@@ -103,12 +103,20 @@ __global__ void __launch_bounds__(THREADS)
     }
 }
 
+template <class T, int W>
+__global__ void __launch_bounds__(THREADS) dense(ARRAYS(T), const T* gradient, i64 packs, NUMBERS) {
+    step_elements<T, W>(RULE_BY(T, nullptr, Rounding()), gradient, packs);
+}
+
+template <class T, int W>
+__global__ void __launch_bounds__(THREADS) dense_live(ARRAYS(T), const T* gradient, i64 packs, const T* live) {
+    step_elements<T, W>(RULE_AT(live), gradient, packs);
+}
+
 // The rows `rows[u]`, or all of them where `is_named` is 0, by row u of the gradient: G lanes a row.
-template <class T, int W, int G, class X = T>
-__global__ void __launch_bounds__(THREADS, 6) lazy(
-    ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, const T* live, int is_live,
-    ROUNDING, NUMBERS) {
-    const Stepper<T, X> rule = RULE_BY(X, is_live ? live : nullptr, ROUNDING_HERE);
+template <int W, int G, class T, class X>
+__device__ void step_rows(
+    const Stepper<T, X>& rule, const i64* rows, int is_named, const T* gradient, i64 count, i64 width) {
     const Group<G> group;
     for (i64 u = group.first(); u < count; u += group.count()) {
         const i64 row = is_named ? stream(rows + u) : u;
@@ -126,6 +134,18 @@ __global__ void __launch_bounds__(THREADS, 6) lazy(
         }
         if (Rule::BY_ROW && group.lane == 0) rule.store_row(row, shared);
     }
+}
+
+template <class T, int W, int G, class X = T>
+__global__ void __launch_bounds__(THREADS, 6)
+    lazy(ARRAYS(X), const i64* rows, int is_named, const T* gradient, i64 count, i64 width, ROUNDING, NUMBERS) {
+    step_rows<W, G>(RULE_BY(X, nullptr, ROUNDING_HERE), rows, is_named, gradient, count, width);
+}
+
+template <class T, int W, int G>
+__global__ void __launch_bounds__(THREADS, 6)
+    rows_live(ARRAYS(T), const T* gradient, i64 count, i64 width, const T* live) {
+    step_rows<W, G>(RULE_AT(live), nullptr, 0, gradient, count, width);
 }
 
 // The rows `rows[u]` by gradients of zero, a step for each row of `table` [steps, SETTINGS] from since[u] on.

@@ -35,8 +35,11 @@ def register_source(rule: "Rule") -> None:
         )
     names = [f"lazy<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
     names += [f"lazy<float, {pack}, {g}, {kind}>" for kind in NARROW.values() for pack in (1, 4) for g in GROUPS]
-    if not rule.average:
-        names += [f"dense<{value}, {pack}>" for value in FLOATS for pack in (1, PACK[value])]
+    if rule.average:
+        names += [f"rows_live<{value}, {pack}, {g}>" for value in FLOATS for pack in (1, PACK[value]) for g in GROUPS]
+    else:
+        kinds = "dense", "dense_live"
+        names += [f"{kind}<{value}, {pack}>" for kind in kinds for value in FLOATS for pack in (1, PACK[value])]
     if rule.replays:
         names += [f"replay<{value}, {g}>" for value in FLOATS for g in GROUPS]
         names += [f"replay<float, {g}, {kind}>" for kind in NARROW.values() for g in GROUPS]
@@ -66,11 +69,6 @@ def _settings(settings: tuple, dtype: np.dtype) -> tuple:
     return tuple(map(dtype.type, (*settings, *[0.0] * (MOST_SETTINGS - len(settings)))))
 
 
-def _live(live: Any, instead: Any) -> tuple[Any, bool]:
-    """Arguments of kernels for settings on the device; where there are none, an array that is not read."""
-    return (instead if live is None else live), live is not None
-
-
 def _held(weights: Any) -> str:
     """The last template argument of kernels, for weights that are of another type than what is computed."""
     return f", {c_name(weights.dtype)}" if weights.dtype.name in NARROW else ""
@@ -84,19 +82,38 @@ def _pack(device: devices.Device, arrays: tuple, width: int, value: str) -> int:
 def gpu_dense(rule: "Rule", *args: Any) -> None:
     """Every row."""
     arrays, (gradient,), settings = rule.split(args)
-    dense(rule, arrays, gradient, settings)
-
-
-def dense(rule: "Rule", arrays: tuple, gradient: Any, settings: tuple, live: Any = None) -> None:
-    """Step every row of `arrays`, weights and states, by a gradient [D, N]; `live` as in `fused`."""
     if rule.average:
-        lazy(rule, arrays, None, gradient, settings, live=live)
+        lazy(rule, arrays, None, gradient, settings)
     elif size := gradient.size:
         device, value = devices.of(gradient), c_name(gradient.dtype)
         pack = _pack(device, (*arrays, gradient), size, value)
-        numbers = *_live(live, gradient), *_settings(settings, gradient.dtype)
-        arguments = *_arrays(arrays), gradient, size // pack, *numbers
+        arguments = *_arrays(arrays), gradient, size // pack, *_settings(settings, gradient.dtype)
         device.launch(_sources[rule.name], f"dense<{value}, {pack}>", blocks(size // pack), *arguments)
+
+
+def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
+    """Step every row by a gradient [D, N]; settings are in `live`, on the device.
+
+    So it is a launch that may be repeated with other settings.
+    """
+    if not gradient.size:
+        return
+    device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
+    if rule.average:
+        pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
+        name, sizes, threads = f"rows_live<{value}, {pack}, {lanes}>", (count, width), count * lanes
+    else:
+        pack = _pack(device, (*arrays, gradient), gradient.size, value)
+        threads = gradient.size // pack
+        name, sizes = f"dense_live<{value}, {pack}>", (threads,)
+    device.launch(_sources[rule.name], name, blocks(threads), *_arrays(arrays), gradient, *sizes, live)
+
+
+def _shape_of_rows(rule: "Rule", device: devices.Device, arrays: tuple, gradient: Any) -> tuple[int, int]:
+    """(values a lane moves at once, lanes of a row) of kernels that step rows."""
+    value, width = c_name(gradient.dtype), gradient.shape[1]
+    pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
+    return pack, GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
 
 
 def gpu_lazy(rule: "Rule", *args: Any) -> None:
@@ -105,30 +122,19 @@ def gpu_lazy(rule: "Rule", *args: Any) -> None:
     lazy(rule, arrays, rows, gradient, settings)
 
 
-def lazy(
-    rule: "Rule",
-    arrays: tuple,
-    rows: Any,
-    gradient: Any,
-    settings: tuple,
-    rounding: Rounding = NEAREST,
-    live: Any = None,
-) -> None:
+def lazy(rule: "Rule", arrays: tuple, rows: Any, gradient: Any, settings: tuple, rounding: Rounding = NEAREST) -> None:
     """Step the rows of `arrays`, weights and states, that `rows` names, or all where it is None.
 
     The weights may be of two bytes a value where all else is of float32; they are then rounded as `rounding` says.
-    `live` as in `fused`.
     """
     if not gradient.size:
         return
     device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
-    pack = _pack(device, (arrays[0], gradient, *(() if rule.average else arrays[1:])), width, value)
-    lanes = GROUPS[0] if width <= pack * GROUPS[0] else GROUPS[1]
-    named = (gradient if rows is None else rows), rows is not None  # an array that is not read in the place of none
-    numbers = *_live(live, gradient), *rounding.arguments(gradient), *_settings(settings, gradient.dtype)
-    arguments = *_arrays(arrays), *named, gradient, count, width, *numbers
+    pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
+    named = device.empty(0, np.int64) if rows is None else rows
+    arguments = *_arrays(arrays), named, rows is not None, gradient, count, width, *rounding.arguments(gradient)
     name = f"lazy<{value}, {pack}, {lanes}{_held(arrays[0])}>"
-    device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments)
+    device.launch(_sources[rule.name], name, blocks(count * lanes), *arguments, *_settings(settings, gradient.dtype))
 
 
 def gpu_replay(rule: "Rule", *args: Any) -> None:
@@ -187,7 +193,7 @@ def fused(
         partial = device.empty((2 * pieces, width), g.dtype)  # [2 * pieces, N]
     results = results_of(segments, count, rows.size, lengths, counted)
     leading = *_arrays(arrays), *results, columns
-    ends = np.int32(width), *_live(live, g)
+    ends = np.int32(width), (g if live is None else live), live is not None
     code, weights_type = _sources[rule.name], _held(arrays[0])
     numbers = *rounding.arguments(g), *_settings(settings, g.dtype)
     first = *leading, rows, values, g, partial, *ends, g.nbytes <= KEPT_BYTES, *numbers

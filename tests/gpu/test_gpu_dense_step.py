@@ -79,7 +79,7 @@ def test_a_graph_holds_two_products_the_loss_and_the_update_in_order(session, ru
         step.slots[number % 2].load(*dense_batches(4, "float64", loss)[0])
         step.run(number % 2, *numbers_at(rule, number + 1))
     assert set(step.graphs) == {(0, R), (1, R)}
-    update = "lazy<double, 2, 4>" if get_rule(rule).average else "dense<double, 2>"
+    update = "rows_live<double, 2, 4>" if get_rule(rule).average else "dense_live<double, 2>"
     for graph in step.graphs.values():
         assert graph.calls == ["matmul", PRODUCTS[loss], "sum_all", "matmul transposed", update]
 

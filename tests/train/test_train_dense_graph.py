@@ -69,7 +69,7 @@ def test_the_graphs_of_an_epoch_are_those_of_full_batches_and_of_the_last() -> N
     list(there.events(4))
     graphs = there.launching.made.graphs
     assert {rows for _, rows in graphs} == {16, 2}
-    calls = ["matmul", "softmax<double, 8, 2>", "sum_all", "matmul transposed", "dense<double, 2>"]
+    calls = ["matmul", "softmax<double, 8, 2>", "sum_all", "matmul transposed", "dense_live<double, 2>"]
     assert all(graph.calls == calls for graph in graphs.values())
 
 
