@@ -7,11 +7,12 @@ import pytest
 
 import kernels
 from kernels import Case, KernelError, plan
-from kernels.gpu import indices, losses
+from kernels.gpu import indices, losses, updates
 from kernels.gpu import plan as gpu_plan
 from kernels.gpu import source as gpu_source
 from kernels.gpu.source import sources
 from kernels.gpu.transpose import transpose
+from kernels.rules.rule import get_rule
 from tests.support.cases import CASES
 from tests.support.gpu_twins import (
     DISTINCT,
@@ -222,6 +223,25 @@ def test_every_tile_with_arrays_aligned_and_not(name: str, case: Case, is_shifte
     there = [shifted(emulator, arg) if is_shifted else emulator.put(arg) for arg in args]
     kernel.gpu(*there)
     assert_close(case, [emulator.read(arg) for arg in there], run(kernel.reference, args))
+
+
+LIVE = ["hot columns", "width 4", "width 33", "width 128", "64 bits, odd"]
+LIVE += [f"64 bits, width {width}" for width in (4, 9, 64)]
+
+
+@pytest.mark.parametrize("case_name", LIVE)
+@pytest.mark.parametrize(
+    "name", [name for name in WITH if name.endswith("_dense") and "weights" in kernels.get(name).operands]
+)
+def test_settings_on_the_device_step_as_numbers_do(name: str, case_name: str) -> None:
+    kernel, rule = kernels.get(name), get_rule(name.removesuffix("_dense"))
+    arrays, (gradient,), settings = rule.split(tuple(kernel.arguments(GPU_CASES[case_name])))
+    numbers, live = kernel.arguments(GPU_CASES[case_name])[-len(rule.numbers) :], np.array(settings, gradient.dtype)
+    for put in (functools.partial(shifted, emulator), emulator.put):
+        here, there = [put(array) for array in arrays], [put(array) for array in arrays]
+        kernel.gpu(*here, put(gradient), *numbers)
+        updates.live_dense(rule, tuple(there), put(gradient), emulator.put(live))
+        assert same_bits([emulator.read(array) for array in there], [emulator.read(array) for array in here])
 
 
 @pytest.mark.parametrize("width", [1, 2, 4, 16, 32, 40])

@@ -16,7 +16,7 @@ from typing import Any
 
 from workbench.formats import names as format_names
 from workbench.ops.products import ENGINES
-from workbench.settings import BY_NAME, MEASURE, SETTINGS, Control, Setting
+from workbench.settings import MEASURE, SETTINGS, Control, Setting
 from workbench.sweep import grid
 from workbench.sweep.spec import FILES, MEANINGS, Cell, Spec, SpecError, allowed, unknown, validate
 
