@@ -168,11 +168,6 @@ SETTINGS = (
             role="line", is_shown=True,
             control=Control("formats", "Sparse formats", "many", ("csr",),
                             "What a sparse batch is held in; dense is always measured too, in all its launches.")),
-    Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
-            "made dense; uint8 or float16, each batch widened, if every value is exact in it",
-            ("format", "csr", "uint8", "float16"), role="line", noun="hold",
-            control=Control("holds", "Dense data held", "many", ("format", "csr"), "format: as it is trained on. csr: "
-                            "each batch is made dense. uint8, float16: smaller, if values are exact.")),
     Setting("engine", str, "ours", "whose products: ours, vendor (SciPy, cuSPARSE) or dense (BLAS, cuBLAS)",
             "engines", role="line", is_shown=True,
             control=Control("engines", "Library", "many", ("ours", "vendor"), "Whose code computes with the sparse "
@@ -183,6 +178,11 @@ SETTINGS = (
             "rows catch up on what they missed)", ("standard", "lazy", "exact"), role="line", is_shown=True,
             control=Control("updates", "Updates", "many", ("lazy", "standard"), "lazy: the rows a batch touches. "
                             "exact: those, others catch up. standard: all.")),
+    Setting("hold", str, "format", "how dense data is held in memory: format, as it is trained on; csr, each batch "
+            "made dense; uint8 or float16, each batch widened, if every value is exact in it",
+            ("format", "csr", "uint8", "float16"), role="line", noun="hold",
+            control=Control("holds", "Dense data held", "many", ("format", "csr"), "format: as it is trained on. csr: "
+                            "each batch is made dense. uint8, float16: smaller, if values are exact.")),
     Setting("launch", str, "kernels", "how steps are launched: kernels, one by one; graph, each csr or dense one as a "
             "CUDA graph; epoch, all csr or dense batches in one call on cpu; dual, so too, by dual ascent (sgd, exact, "
             "a decay)",
@@ -217,7 +217,7 @@ def names(goes_to: str = "", role: str = "") -> tuple[str, ...]:
     """Names of the settings that go there, or have that role; without either all, in the order of the table.
 
     >>> names(role="line")
-    ('format', 'hold', 'engine', 'gradient', 'update', 'launch', 'serial', 'trainers')
+    ('format', 'engine', 'gradient', 'update', 'hold', 'launch', 'serial', 'trainers')
     """
     chosen = (one for one in SETTINGS if (not goes_to or goes_to in one.goes_to) and role in ("", one.role))
     return tuple(setting.name for setting in chosen)
