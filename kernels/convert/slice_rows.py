@@ -42,7 +42,7 @@ def reference(indptr, indices, data, rows):
 
 
 @compiled
-def _starts(indptr, rows, entries, starts):
+def row_starts(indptr, rows, entries, starts):
     """Row starts of the result, cut to their type; returns how many entries it has, or -1 - the first place of a row
     that cannot be taken: its number is out of range, or its entries are not among the `entries` that there are."""
     total = np.int64(0)
@@ -101,14 +101,14 @@ def wrong_starts(row: int, indptr: np.ndarray, entries: int) -> KernelError:
 def cpu(indptr, indices, data, rows):
     """On the cores of this machine."""
     starts = np.empty(rows.size + 1, indptr.dtype)
-    stored = _starts(indptr, rows, indices.size, starts)
+    stored = row_starts(indptr, rows, indices.size, starts)
     if stored < 0:
         if 0 <= (row := rows[-1 - stored]) < indptr.size - 1:
             raise wrong_starts(row, indptr, indices.size)
         raise wrong_row(-1 - stored, row, indptr.size - 1)
     if (kind := index_type(stored, indptr.dtype)) != starts.dtype:
         starts = np.empty(rows.size + 1, kind)
-        _starts(indptr, rows, indices.size, starts)
+        row_starts(indptr, rows, indices.size, starts)
     out_indices, out_data = reused.empty(stored, kind), reused.empty(stored, data.dtype)
     if is_serial(stored // COPIES):
         _copy(indptr, indices, data, rows, starts, out_indices, out_data, 0, rows.size)
