@@ -5,10 +5,10 @@ Arguments  indptr int32|int64 [M+1] - row starts; indices same type [z]; data fl
 Writes     out [R, D], overwritten; held becomes rows
 Assumes    0 <= indices < D; of rows, and of the starts of those taken, nothing: they are checked; a row may be taken
            again; duplicates are summed in their order; columns may be unsorted
-Cost       s flops, s entries of the rows taken; reads R*(2*index+16) + s*(index+value) bytes, writes R*D*value; of a
+Cost       z flops, z entries in the rows taken; reads R*(2*index+16) + z*(index+value) bytes, writes R*D*value; of a
            row that is held and has few entries those alone are cleared, so less is written
 Parallel   over rows, in parts of equal cost; same bits on every run and thread count
-Limits     s < 2**63, R*D < 2**63
+Limits     z < 2**63, R*D < 2**63
 Source     Definition of the compressed form
 """
 
@@ -21,7 +21,7 @@ from kernels.convert.slice_rows import row_starts, wrong_row, wrong_starts
 from kernels.gpu import indices as on_device
 from kernels.gpu.source import FLOATS, blocks, c_name, source
 from kernels.registry import register
-from kernels.threads import compiled, compiled_parallel, equal_cost, is_serial, parts
+from kernels.threads import ROW_COST, compiled, compiled_parallel, equal_cost, is_serial, parts
 from kernels.vector.prefetch import prefetch
 
 AHEAD = 4
@@ -93,7 +93,7 @@ def cpu(indptr, indices, data, rows, held, out):
     if is_serial(stored + out.size // CLEARED):
         _fill(indptr, indices, data, rows, held, out, 0, rows.size)
     else:
-        bounds = equal_cost(starts, parts(), per_row=out.shape[1] // CLEARED)
+        bounds = equal_cost(starts, parts(), per_row=ROW_COST + out.shape[1] // CLEARED)
         _parallel(indptr, indices, data, rows, held, out, bounds)
 
 
