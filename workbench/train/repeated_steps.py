@@ -12,6 +12,7 @@ import numpy as np
 from kernels import aligned
 from workbench import data
 from workbench.data.batches import cut
+from workbench.data.batches.made_dense import MadeDense
 from workbench.executor import repeated as passes
 from workbench.optimizers import repeated as updates
 from workbench.train.events import Laps, StepEvent, by_part
@@ -23,9 +24,9 @@ if TYPE_CHECKING:
 
 @final
 class RepeatedSteps:
-    """The steps of a training whose batches are rows of `x`, dense, in another order every epoch."""
+    """The steps of a training whose batches are rows of `x`, dense or made so, in another order every epoch."""
 
-    def __init__(self, run: "Run", x: np.ndarray, y: np.ndarray) -> None:
+    def __init__(self, run: "Run", x: np.ndarray | MadeDense, y: np.ndarray) -> None:
         self.run = run
         rows = min(run.setup.batch_rows, run.batches.total)
         self.rows = np.zeros(rows, np.int64)
@@ -81,7 +82,7 @@ class RepeatedSteps:
             self.is_possible = self.passes is not None and self.updates is not None
 
 
-def _buffer(array: np.ndarray, rows: int) -> np.ndarray:
+def _buffer(array: np.ndarray | MadeDense, rows: int) -> np.ndarray:
     return aligned.empty((rows, *array.shape[1:]), array.dtype)
 
 
@@ -112,6 +113,6 @@ def _steps_of(run: "Run") -> RepeatedSteps | None:
     ):
         return None
     arrays = [array for _, _, array in (*batches.data, *batches.labels)]
-    if len(arrays) != 2 or any(type(array) is not np.ndarray for array in arrays) or arrays[0].dtype != run.dtype:
+    if len(arrays) != 2 or type(arrays[1]) is not np.ndarray or type(arrays[0]) not in (np.ndarray, MadeDense):
         return None
-    return RepeatedSteps(run, *arrays)
+    return RepeatedSteps(run, *arrays) if arrays[0].dtype == run.dtype else None

@@ -190,9 +190,8 @@ class Run(Training):
     def prepare(self, batch: data.Batch) -> Prepared:
         """The batch in the setup's format, with its plan and its values in the plan's order."""
         start, given = perf_counter(), batch.x
-        is_own = batch.is_copy and formats.format_of(given) == self.setup.format and given.dtype == self.dtype
+        is_own = batch.is_copy and formats.format_of(given) == self.setup.format
         x = given if is_own else formats.to_format(given, self.setup.format)
-        x = formats.astype(x, self.dtype, copy=False)
         others = self._others(batch) if self.reads_others else {}
         converted, plan = perf_counter(), None
         if self.reads_plan:
@@ -274,8 +273,10 @@ class Run(Training):
 
     def scores_of(self, batch: data.Batch) -> np.ndarray:
         """Scores, computed without the loss in a buffer."""
-        x = formats.astype(formats.to_format(batch.x, self.setup.format), self.dtype, copy=False)
-        return self.scorer.forward(x=x, **self._others(batch))[0]
+        x = formats.to_format(batch.x, self.setup.format)
+        scores = self.scorer.forward(x=x, **self._others(batch))[0]
+        self.scorer.release("x")
+        return scores
 
     def densified(self) -> list[dict]:
         """Arrays made dense: by the graph, for a standard update, and for batches of the dense baseline."""

@@ -20,10 +20,28 @@ from workbench.train.setup import Setup, SetupError, refuse_impossible
 
 
 def batches_of(setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False) -> data.Batches | data.StoredBatches:
-    """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn."""
+    """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn.
+
+    Batches that are kept have memory of their own, and are made dense when they are prepared.
+    """
     is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
     shuffle = setup.shuffle and (is_drawn or not is_whole)
-    return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last)
+    keeps = keeps_batches(setup, x, shuffle)
+    dense = None if keeps else dense_type(setup)
+    return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last, dense=dense)
+
+
+def dense_type(setup: Setup) -> str | None:
+    """Type of values in which batches are made dense as they are cut; None if they are cut as the data is held."""
+    model = models.get(setup.model)
+    is_cut = setup.device == "cpu" and model.rows_apart and model.sampler is None
+    return setup.dtype if setup.format == "dense" and is_cut else None
+
+
+def keeps_batches(setup: Setup, x: Any, shuffle: bool) -> bool:
+    """Whether the batches of an epoch on X are kept for those after it: not if they are new each time, stored, or made
+    of what is held otherwise than it is trained on."""
+    return not shuffle and setup.hold == "format" and not isinstance(x, data.StoredRows)
 
 
 def feed_of(batches: data.Batches | data.StoredBatches, model: Model, given: Given) -> data.Feed:
@@ -108,10 +126,8 @@ class Training(ABC):
 
     @property
     def keeps(self) -> bool:
-        """Whether the batches of an epoch are kept for those after it, as prepared; never those of stored rows,
-        nor what is held otherwise than it is trained on."""
-        is_held = self.setup.hold == "format" and not isinstance(self.batches.x, data.StoredRows)
-        return is_held and not self.batches.shuffle
+        """Whether the batches of an epoch are kept for those after it, as prepared."""
+        return keeps_batches(self.setup, self.batches.x, self.batches.shuffle)
 
     @abstractmethod
     def prepare(self, batch: data.Batch) -> Any:
@@ -204,7 +220,7 @@ class Training(ABC):
         for those trained on, their count for those held out. Of these models the numbers of the rows alone count.
         """
         self.catch_up()
-        batches = data.batches_of(x, None, self.setup.batch_rows).epoch(0)
+        batches = data.batches_of(x, None, self.setup.batch_rows, dense=dense_type(self.setup)).epoch(0)
         if not self.model.rows_apart:
             batches = (whole(self.feed, batch, first) for batch in batches)
         return np.concatenate([self.scores_of(batch).copy() for batch in batches])

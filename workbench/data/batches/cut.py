@@ -10,6 +10,7 @@ import numpy as np
 import kernels
 from kernels import reused
 from workbench import formats
+from workbench.data.batches.made_dense import MadeDense
 from workbench.data.errors import DataError
 from workbench.formats import RowSparse, moves
 from workbench.formats.compressed import assemble
@@ -36,6 +37,10 @@ def check(x: Any, name: str) -> None:
     """Refuse sparse data that was written to since it was admitted: rows cannot be cut of it (`FormatError`)."""
     if isinstance(x, np.ndarray):
         return
+    if isinstance(x, MadeDense):
+        x.forget()
+        check(x.x, name)
+        return
     try:
         formats.enter(x)
     except formats.FormatError as error:
@@ -44,7 +49,10 @@ def check(x: Any, name: str) -> None:
 
 
 def ranged(format: str, x: Any, start: int, stop: int) -> Any:
-    """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers."""
+    """Rows `start` to `stop`, sharing the memory of `x` but for row numbers and pointers; a copy where
+    it is made dense."""
+    if isinstance(x, MadeDense):
+        return x.gathered(np.arange(start, stop))
     if format == "dense":
         return x[start:stop]
     if format == "csr":
@@ -77,6 +85,8 @@ def _each_of_csr(x: Any, rows: int) -> list[Any]:
 
 def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
     """The rows of those numbers, int64 [R], in that order, any of them again; a copy."""
+    if isinstance(x, MadeDense):
+        return x.gathered(rows)
     if format == "dense":
         return _taken(x, rows)
     if format == "csr":
@@ -87,8 +97,10 @@ def gathered(format: str, x: Any, rows: np.ndarray) -> Any:
     return RowSparse.assemble(_taken(x.values, places[stored]), stored, (len(rows), *x.shape[1:]))
 
 
-def bind_copy(x: np.ndarray, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
+def bind_copy(x: np.ndarray | MadeDense, rows: np.ndarray, out: np.ndarray) -> Callable[[], Any]:
     """Give a call that copies the rows of a dense `x` whose indices `rows` int64 [R] then holds to `out`."""
+    if isinstance(x, MadeDense):
+        return x.bind(rows, out)
     if _goes_by_kernel(x, rows) and (call := kernels.get("take_rows").bind(x, rows, out)):
         return call
     return functools.partial(np.take, x, rows, 0, out, "clip")  # numbers are in range; to raise takes another copy

@@ -5,11 +5,13 @@ from dataclasses import dataclass, field
 from typing import Any, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from kernels.shuffled import permutation
 from workbench import formats
 from workbench.data.batches import cut
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.made_dense import MadeDense, is_made
 from workbench.data.batches.stretches import Stretch, together
 from workbench.data.errors import DataError
 
@@ -29,7 +31,9 @@ class Batches(Feed):
 
     `last` says what becomes of the rows at the end of an epoch that fill no batch: `keep` them as a smaller one,
     `discard` them, `pad` them with the first rows of the epoch (again and again, where those do not suffice), or
-    `roll_over`: the next epoch starts with them. Wrong arguments, and a set without rows, are refused (`DataError`).
+    `roll_over`: the next epoch starts with them. With `dense`, a type, batches of csr data of that type, and of dense
+    data in uint8 or float16, are made dense in it, in memory that serves again once nobody holds it. Wrong arguments,
+    and a set without rows, are refused (`DataError`).
 
     >>> x, y = np.eye(5, dtype=np.float32), np.arange(5)
     >>> [batch.y.tolist() for batch in Batches(x, y, rows=2).epoch(0)]
@@ -47,6 +51,7 @@ class Batches(Feed):
     shuffle: bool = False
     seed: int = 0
     last: str = "keep"
+    dense: DTypeLike | None = None
     total: int = field(init=False)
     """Rows of the data."""
     data: tuple[Held, ...] = field(init=False, repr=False)
@@ -69,6 +74,8 @@ class Batches(Feed):
         object.__setattr__(self, "total", first.shape[0])
         if not isinstance(self.x, Mapping):
             object.__setattr__(self, "x", first)
+        if self.dense is not None:
+            object.__setattr__(self, "data", tuple(_made_dense(*held, self.dense) for held in self.data))
         self._check_lengths(words)
         check_last(self.last, self.rows)
         if self.last == "discard" and not len(self):
@@ -91,8 +98,8 @@ class Batches(Feed):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of the arrays of data."""
-        return sum(formats.nbytes(array) for _, _, array in self.data)
+        """Bytes of the arrays of data, and of batches that are made dense of them."""
+        return sum(array.nbytes if isinstance(array, MadeDense) else formats.nbytes(array) for _, _, array in self.data)
 
     def __len__(self) -> int:
         """Batches in the first epoch; with `roll_over` others have one more or less, which `count` tells."""
@@ -206,6 +213,10 @@ class _Order:
             return self.of_epoch(int(epochs[0]))[within]
         parts = [self.of_epoch(int(number))[within[epochs == number]] for number in np.unique(epochs)]
         return np.concatenate(parts)
+
+
+def _made_dense(name: str, format: str, array: Any, dtype: DTypeLike) -> Held:
+    return (name, "dense", MadeDense(array, dtype)) if is_made(format, array, dtype) else (name, format, array)
 
 
 def _by_name(arrays: Any, default: str, what: str) -> dict[str, Any]:

@@ -15,6 +15,7 @@ from kernels.plan import BatchPlan
 from workbench import formats
 from workbench.data.batches import cut
 from workbench.data.batches.feed import Batch
+from workbench.data.batches.made_dense import MadeDense
 
 if TYPE_CHECKING:
     from workbench.data.batches.in_memory import Batches
@@ -67,5 +68,7 @@ def together(batches: "Batches") -> int:
 
 
 def _numbers_of_a_row(array: Any) -> float:
-    """Values and indices that a row stores, in the mean."""
+    """Values and indices that a row of a batch stores, in the mean."""
+    if isinstance(array, MadeDense):
+        return array.shape[1]
     return formats.nbytes(array) / array.dtype.itemsize / max(array.shape[0], 1)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, final
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from workbench.data.batches.block_order import BlockOrder
 from workbench.data.batches.cut import gathered
 from workbench.data.batches.feed import Batch, Feed, check_last, check_position
+from workbench.data.batches.made_dense import Buffers
 from workbench.data.dataset.stored import StoredRows
 from workbench.data.errors import DataError
 from workbench.data.shards.shuffling import stacked
@@ -34,7 +36,8 @@ class StoredBatches(Feed):
     In stored order a batch is read when it is asked for. With `shuffle` the order is another one each epoch, the same
     for the same `seed` and epoch: blocks of consecutive rows are read in random order into a buffer of `buffer_rows`
     rows, which are shuffled (`block_order`). Memory holds a buffer, twice while it is filled, never `x`. `last` is as
-    in `Batches`. Refused (`DataError`): wrong arguments, files that changed or are damaged.
+    in `Batches`. With `dense`, a type, batches are made dense in it as those are. Refused (`DataError`): wrong
+    arguments, files that changed or are damaged.
     """
 
     x: StoredRows
@@ -44,12 +47,17 @@ class StoredBatches(Feed):
     seed: int = 0
     last: str = "keep"
     buffer_rows: int = 2**14
+    dense: DTypeLike | None = None
     total: int = field(init=False)
     """Rows of the data."""
+    buffers: Buffers | None = field(init=False, repr=False)
+    """Memory of batches that are made dense."""
 
     def __post_init__(self) -> None:
         check_last(self.last, self.rows)
         object.__setattr__(self, "total", self.x.shape[0])
+        buffers = None if self.dense is None else Buffers(self.x.shape[1], self.dense)
+        object.__setattr__(self, "buffers", buffers)
         if self.buffer_rows < 1:
             raise DataError(f"buffer_rows is {self.buffer_rows}; it is how many rows are shuffled at once, 1 or more.")
         if not self.total:
@@ -77,9 +85,10 @@ class StoredBatches(Feed):
 
     @property
     def nbytes(self) -> int:
-        """Bytes in memory: targets, and the buffer of mean rows, as it is filled."""
+        """Bytes in memory: targets, the buffer of mean rows, as it is filled, and batches that are made dense."""
         held = min(self.buffer_rows, self.total) if self.shuffle else min(self.rows, self.total)
-        return (0 if self.y is None else self.y.nbytes) + buffer_bytes(self.x, held)
+        made = self.buffers.nbytes if self.buffers else 0
+        return (0 if self.y is None else self.y.nbytes) + buffer_bytes(self.x, held) + made
 
     def epoch(self, number: int = 0, first: int = 0) -> Iterator[Batch]:
         """The batches of that epoch, one by one, from batch `first` on; what is before is not read."""
@@ -122,7 +131,10 @@ class StoredBatches(Feed):
     def _batch(self, parts: list[tuple[np.ndarray, Any]], pad: int, rolled: int = 0) -> Batch:
         rows = np.concatenate([numbers for numbers, _ in parts])
         labels = {} if self.y is None else {"label": self.y[rows]}
-        return Batch({"data": stacked([x for _, x in parts])}, labels, rows, pad, rolled)
+        x, is_made = stacked([x for _, x in parts]), self.buffers is not None and self.x.dtype == self.dense
+        if self.buffers is not None and is_made:
+            x = self.buffers.of_csr(x)
+        return Batch({"data": x}, labels, rows, pad, rolled, is_copy=is_made)
 
 
 class _Rows:
