@@ -28,25 +28,20 @@ import numpy as np
 
 from kernels.code_cache import inlined, njit
 from kernels.contract import Case, Cost, Kernel, KernelError, Sizes
+from kernels.epochs.dual_turns import MOVED, TURNS, Numbers, Scratch, make_turns
 from kernels.epochs.loops import ENTRIES_AHEAD, Rows, make_look_ahead, named, take_target
 from kernels.epochs.programs import Programs, programs_for
 from kernels.epochs.row_squares import reference_square, square_of
-from kernels.loss_blocks import block_of, curvature_of, element_of, wrong_label
+from kernels.loss_blocks import block_of, curvature_of, wrong_label
 from kernels.registry import get as get_kernel
 from kernels.vector.lanes import emit_row
 from kernels.vector.prefetch import prefetch
 from kernels.vector.tiles import cache_bytes
 
-TURNS, MOVED = 3, 0.1
-"""How often a row has its step at most, and how far one must move a score for another to follow."""
-
 
 class Call(NamedTuple):
-    """The operands of a call, as the docstring of this file says."""
+    """The operands of a call beside the rows, as the docstring of this file says."""
 
-    indptr: np.ndarray
-    indices: np.ndarray
-    data: np.ndarray
     targets: np.ndarray
     counts: np.ndarray
     squares: np.ndarray
@@ -60,7 +55,7 @@ class Call(NamedTuple):
     @property
     def scale(self) -> float:
         """1 / (decay * T)."""
-        return 1 / (self.decay * max(self.indptr.size - 1, 1))
+        return 1 / (self.decay * max(len(self.dual), 1))
 
     def checked(self) -> "Call":
         """Itself, or a `KernelError` for what its declaration cannot say."""
@@ -79,17 +74,17 @@ class Call(NamedTuple):
 
 def reference(loss: str, *args) -> np.ndarray:
     """The definition, in plain loops."""
-    call, losses = Call(*args).checked(), []
+    (indptr, indices, data), call, losses = args[:3], Call(*args[3:]).checked(), []
     kernel, width = get_kernel(loss), call.dual.shape[1]
     for row in call.order:
-        entries = np.arange(call.indptr[row], call.indptr[row + 1])
+        entries = np.arange(indptr[row], indptr[row + 1])
         scores = np.zeros((1, width)) + (call.intercept if call.intercept.size else 0)
         for k in entries:
-            scores[0] += call.data[k] * call.weights[call.indices[k]].astype(np.float64)
+            scores[0] += data[k] * call.weights[indices[k]].astype(np.float64)
         count = float(call.counts[row]) if call.counts.size else 1.0
         own = call.intercept_square if call.intercept.size else 0.0
         if call.squares[row] < 0:
-            call.squares[row] = reference_square(call.indices[entries], call.data[entries])
+            call.squares[row] = reference_square(indices[entries], data[entries])
         factor = (float(call.squares[row]) + own) * call.scale
         slope, change = np.zeros_like(scores), np.zeros_like(scores)
         for turn in range(TURNS):
@@ -102,110 +97,72 @@ def reference(loss: str, *args) -> np.ndarray:
                 break
         call.dual[row] += change[0]
         for k in entries:
-            call.weights[call.indices[k]] += call.scale * change[0] * call.data[k]
+            call.weights[indices[k]] += call.scale * change[0] * data[k]
         if call.intercept.size:
             call.intercept[:] += call.scale * change[0] * call.intercept_square
     return np.array(losses, np.float64)
 
 
-class Numbers(NamedTuple):
-    """Numbers of the weights' type: 1, 1 / (decay * T), the square of an intercept's value, the loss's curvature."""
+class OfRows(NamedTuple):
+    """Compiled functions of a row, for rows held in one way: `rows_of(parts)` names the parts of X, targets, counts;
+    `look_ahead(rows, order, place, weights, is_far)` asks for what later rows need; `score(rows, row, weights, added,
+    scores)`, `square(rows, row)` and `add(rows, row, change, weights)` read and step the weights.
+    `text` tells them from others."""
 
-    one: Any
-    scale: Any
-    square: Any
-    curvature: Any
-
-
-class Scratch(NamedTuple):
-    """Memory of one row: its target, and scores, slopes and the change of its dual variables [1, N]."""
-
-    target: np.ndarray
-    scores: np.ndarray
-    slope: np.ndarray
-    change: np.ndarray
-
-
-def make_turns(loss: str, width: int) -> Callable:
-    """The steps of a row from its scores: (loss before them, place of a wrong target or -1), `change` filled."""
-    element = element_of(loss)
-    return make_turns_of_one(element) if width == 1 and element else make_turns_of_block(block_of(loss))
-
-
-def make_turns_of_one(element: Callable) -> Callable:
-    """`make_turns` of one score, all in registers: through arrays they take as long as all else in a row."""
-
-    def turns(dual, row, count, factor, numbers, scratch):
-        one, score, target, own = numbers.one, scratch.scores[0, 0], scratch.target[0], dual[row, 0]
-        rate = one / (one + factor * count * numbers.curvature)
-        before, slope = element(score, target, one)
-        step = -(count * slope + own) * rate
-        change = step
-        for _ in range(1, TURNS):
-            moved = factor * step
-            if not abs(moved) > MOVED:
-                break
-            score += moved
-            _, slope = element(score, target, one)
-            step = -(count * slope + own + change) * rate
-            change += step
-        scratch.change[0, 0] = change
-        return np.float64(before), -1
-
-    return inlined(turns)
-
-
-def make_turns_of_block(block: Callable) -> Callable:
-    """`make_turns` of several scores, or of a loss that they have together."""
-
-    def turns(dual, row, count, factor, numbers, scratch):
-        target, scores, slope, change = scratch
-        rate = numbers.one / (numbers.one + factor * count * numbers.curvature)
-        before, wrong = 0.0, -1
-        for n in range(change.shape[1]):
-            change[0, n] = 0
-        for turn in range(TURNS):
-            loss_row, wrong = block(scores, target, slope, count)
-            if turn == 0:
-                before = loss_row
-            moves = False
-            for n in range(change.shape[1]):
-                step = -(slope[0, n] + dual[row, n] + change[0, n]) * rate
-                change[0, n] += step
-                scores[0, n] += factor * step
-                moves |= abs(factor * step) > MOVED
-            if not moves or wrong >= 0:
-                break
-        return before, wrong
-
-    return inlined(turns)
+    rows_of: Callable
+    look_ahead: Callable
+    score: Callable
+    square: Callable
+    add: Callable
+    text: str
 
 
 @functools.cache
-def make_loop(programs: Programs, loss: str, width: int) -> Callable:
-    """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
-    score, add, turns, look_ahead = programs.score, programs.add, make_turns(loss, width), make_look_ahead(programs)
+def of_csr(programs: Programs) -> OfRows:
+    """The functions of rows in CSR form."""
+    score_row, add_entry, ask = programs.score, programs.add, make_look_ahead(programs)
 
-    def dual_rows(
-        bare_rows, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses
-    ):
-        rows, numbers, scratch = Rows(*bare_rows), Numbers(*bare_numbers), Scratch(*bare_scratch)
-        width, change = weights.shape[1], scratch.change
+    def rows_of(parts):
+        return Rows(*parts)
+
+    def look_ahead(rows, order, place, weights, is_far):
+        ask(rows, order, place, (weights,), is_far)
+
+    def score(rows, row, weights, added, scores):
+        emit_row(score_row, 0, weights.shape[1], (row, rows.indptr, rows.indices, rows.data, weights, added, scores))
+
+    def square(rows, row):
+        return square_of(rows.indices, rows.data, rows.indptr[row], rows.indptr[row + np.uint64(1)])
+
+    def add(rows, row, change, weights):
+        for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
+            emit_row(add_entry, np.int64(rows.indices[k]), weights.shape[1], (rows.data[k], change, 0, weights))
+
+    return OfRows(*map(inlined, (rows_of, look_ahead, score, square, add)), str(programs))
+
+
+@functools.cache
+def make_loop(of_rows: OfRows, loss: str, width: int) -> Callable:
+    """The compiled loop over rows: `losses` float64 are filled; the place of a wrong target or -1."""
+    rows_of, look_ahead, score, square_of_row, add, text = of_rows
+    turns = make_turns(loss, width)
+
+    def dual_rows(parts, squares, order, weights, dual, intercept, added, bare_numbers, is_far, bare_scratch, losses):
+        rows, numbers, scratch = rows_of(parts), Numbers(*bare_numbers), Scratch(*bare_scratch)
+        width, change = dual.shape[1], scratch.change
         for place in range(order.size):
-            look_ahead(rows, order, place, (weights,), is_far)
+            look_ahead(rows, order, place, weights, is_far)
             if is_far[0] and place + ENTRIES_AHEAD < order.size:
                 ahead = np.uint64(order[place + ENTRIES_AHEAD])
                 prefetch(dual, ahead * np.uint64(width))
                 prefetch(squares, ahead)
             row = np.uint64(order[place])
-            operands = (row, rows.indptr, rows.indices, rows.data, weights, added, scratch.scores)
-            emit_row(score, 0, width, operands)
+            score(rows, row, weights, added, scratch.scores)
             take_target(scratch.target, 0, rows.targets, row)
             count = rows.counts[row] if rows.counts.size else numbers.one
             square = squares[row]
             if square < 0:
-                start, stop = rows.indptr[row], rows.indptr[row + np.uint64(1)]
-                square = squares.dtype.type(square_of(rows.indices, rows.data, start, stop))
+                square = squares.dtype.type(square_of_row(rows, row))
                 squares[row] = square
             factor = (square + numbers.square) * numbers.scale
             losses[place], wrong = turns(dual, row, count, factor, numbers, scratch)
@@ -214,39 +171,45 @@ def make_loop(programs: Programs, loss: str, width: int) -> Callable:
             for n in range(width):
                 dual[row, n] += change[0, n]
                 change[0, n] *= numbers.scale
-            for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
-                emit_row(add, np.int64(rows.indices[k]), width, (rows.data[k], change, 0, weights))
+            add(rows, row, change, weights)
             for n in range(intercept.size):
                 intercept[n] += change[0, n] * numbers.square
         return -1
 
-    return _compiled(named(dual_rows, programs, loss))
+    return _compiled(named(dual_rows, text, loss))
 
 
 _compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"}, _nrt=False)
 
 
-def cpu(loss: str, *args) -> np.ndarray:
-    """On a core of this machine."""
-    call = Call(*args).checked()
-    losses, weights = np.zeros(call.order.size), call.weights
-    width, number = weights.shape[1], weights.dtype.type
-    programs = programs_for("sgd", width, weights.itemsize, 2)
+def climb(
+    loss: str, of_rows: OfRows, x: tuple, weights: np.ndarray, call: Call, is_far: tuple[bool, ...]
+) -> np.ndarray:
+    """Do the steps of a call on rows `x`, with `weights` as its functions take them: the losses."""
+    losses = np.zeros(call.order.size)
+    width, number = call.dual.shape[1], weights.dtype.type
     targets = call.targets.reshape(-1) if width == 1 else call.targets
-    rows = call.indptr, call.indices, call.data, targets, call.counts
     scores, slope, change = np.empty((3, 1, width), weights.dtype)
     scratch = np.empty((1, *targets.shape[1:]), targets.dtype), scores, slope, change
     has_intercept = call.intercept.size > 0
     added = call.intercept if has_intercept else np.zeros(width, weights.dtype)
     square = call.intercept_square if has_intercept else 0.0
     numbers = number(1), number(call.scale), number(square), number(curvature_of(loss))
-    is_far = call.indices.nbytes + call.data.nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
     operands = call.squares, call.order, weights, call.dual, call.intercept, added, numbers, is_far, scratch, losses
-    wrong = make_loop(programs, loss, width)(rows, *operands)
+    wrong = make_loop(of_rows, loss, width)((*x, targets, call.counts), *operands)
     if wrong >= 0:
         row = call.order[wrong]
         raise wrong_label(row, call.targets[row], width)
     return losses
+
+
+def cpu(loss: str, *args) -> np.ndarray:
+    """On a core of this machine."""
+    x, call = args[:3], Call(*args[3:]).checked()
+    weights = call.weights
+    programs = programs_for("sgd", weights.shape[1], weights.itemsize, 2)
+    is_far = x[1].nbytes + x[2].nbytes > cache_bytes(2), weights.nbytes > cache_bytes(2)
+    return climb(loss, of_csr(programs), x, weights, call, is_far)
 
 
 def cost(loss: str, s: Sizes) -> Cost:
@@ -283,12 +246,19 @@ def _twin(function: Callable, loss: str, names: list[str]) -> Callable:
 def get(loss: str) -> Kernel:
     """The kernel `<loss>_dual_epoch`; a loss that there is not is a `KernelError` that lists those there are."""
     block_of(loss)
+    x = "indptr:i[T+1]^z indices:i[z]<D data:f[z]"
+    return kernel_of(loss, f"{loss}_dual_epoch", x, (reference, cpu, cost, arguments))
+
+
+def kernel_of(loss: str, name: str, x: str, functions: tuple[Callable, ...]) -> Kernel:
+    """A kernel of rows `x` whose reference, cpu twin, cost and arguments take the loss before all else."""
     kind = get_kernel(loss).operands.split()[1].partition(":")[2].replace("R", "T")
-    x = f"indptr:i[T+1]^z indices:i[z]<D data:f[z] targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
-    operands = f"{x} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"
+    rest = f"targets:{kind} counts:f[C] squares:f[T] order:l[M]<T"
+    operands = f"{x} {rest} weights:f[D,N] dual:f[T,N] intercept:f[B] intercept_square:s decay:s"
     names = [operand.partition(":")[0] for operand in operands.split()]
+    reference, cpu, cost, arguments = functions
     return Kernel(
-        name=f"{loss}_dual_epoch",
+        name=name,
         operands=operands,
         reference=_twin(reference, loss, names),
         cpu=_twin(cpu, loss, names),

@@ -10,7 +10,7 @@ from kernels.rules import steps
 from kernels.rules.rule import Rule, get_rule
 from kernels.vector.gather import RowLoop
 from kernels.vector.marked import where_marked
-from kernels.vector.tiles import cut_elements, cut_neighbours, cut_sums
+from kernels.vector.tiles import Cut, cut_elements, cut_neighbours, cut_sums
 
 AHEAD_ROWS = 2
 """Rows between asking for a row of several lines of weights and states, and its step."""
@@ -225,6 +225,11 @@ class Programs:
     untouched: str
     """What is done with rows that were not touched; "" where that is nothing."""
     way: str
+
+
+def adding(cut: Cut) -> str:
+    """The vector code that adds a factor times a row of vectors to a row of sums, of that cut."""
+    return _LOOPS["add"].code(cut)
 
 
 @functools.cache

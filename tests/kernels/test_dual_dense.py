@@ -1,0 +1,104 @@
+"""Dual ascent on dense rows: what the definition says, and what it comes to on the same rows in CSR form."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from kernels import Case, KernelError, Sizes
+from kernels.epochs import dual, dual_dense
+from kernels.vector.tiles import full_lanes
+from tests.kernels.test_epochs import HOSTILE, assert_as_defined, hostile
+from tests.support.cases import CASES, random_case
+from tests.support.twins import assert_close, run, same_bits, strided
+
+LANES = full_lanes(32)
+
+
+@pytest.mark.parametrize("name", [name for name in HOSTILE if name != "nan and inf"])
+def test_dense_rows_of_hostile_shapes_are_what_the_definition_says(name: str) -> None:
+    assert_as_defined(dual_dense.get("logistic"), hostile(name))
+
+
+@pytest.mark.parametrize(
+    ("loss", "name"), [("softmax", "plain"), ("squared", "64 bits, narrow"), ("softmax", "64 bits")]
+)
+def test_every_loss_and_type(loss: str, name: str) -> None:
+    assert_as_defined(dual_dense.get(loss), CASES[name])
+
+
+@pytest.mark.parametrize("width", [1, 2, LANES - 1, LANES, LANES + 1, 33])
+def test_every_width(width: int) -> None:
+    assert_as_defined(dual_dense.get("logistic"), replace(CASES["plain"], N=width))
+
+
+@pytest.mark.parametrize("vectors", [1, 3, dual_dense.IN_FLIGHT, 2 * dual_dense.IN_FLIGHT + 1])
+@pytest.mark.parametrize("beyond", [-1, 0, 1])
+@pytest.mark.parametrize("width", [1, 3])
+def test_every_length_of_a_row(vectors: int, beyond: int, width: int) -> None:
+    columns = vectors * LANES + beyond
+    assert_as_defined(dual_dense.get("logistic"), random_case(7, columns, 3 * columns, width))
+
+
+def test_rows_counted_alike_and_no_intercept() -> None:
+    none = np.zeros(0, np.float32)
+    assert_as_defined(dual_dense.get("logistic"), CASES["plain"], counts=none, intercept=none)
+
+
+def test_memory_layout_does_not_matter_and_bits_are_the_same() -> None:
+    kernel, case = dual_dense.get("logistic"), CASES["plain"]
+    args = kernel.arguments(case)
+    expected, gaps = run(kernel.cpu, args), tuple(map(strided, args))
+    assert_close(case, [kernel.cpu(*gaps), *gaps], expected)
+    assert same_bits(expected, run(kernel.cpu, kernel.arguments(case)))
+
+
+def test_rows_beyond_the_caches_are_asked_for_ahead(monkeypatch) -> None:
+    kernel, case = dual_dense.get("logistic"), CASES["plain"]
+    near = run(kernel.cpu, kernel.arguments(case))
+    monkeypatch.setattr(dual_dense, "cache_bytes", lambda level: 0)
+    assert same_bits(near, run(kernel.cpu, kernel.arguments(case)))
+
+
+@pytest.mark.parametrize("width", [1, 3, 20])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("loss", ["logistic", "softmax", "squared"])
+def test_it_comes_to_what_rows_in_csr_form_come_to(loss: str, dtype: type, width: int) -> None:
+    x = np.random.default_rng(2).standard_normal((30, 70)).astype(dtype)
+    csr = np.arange(31) * 70, np.tile(np.arange(70), 30), x.reshape(-1)
+    case = Case(*csr, 70, width)
+    _, _, _, *rest = dual.get(loss).arguments(case)
+    rest[2] = np.full(30, -1, dtype)  # squares
+    sparse, dense = run(dual.get(loss).cpu, (*csr, *rest)), run(dual_dense.get(loss).cpu, (x, *rest))
+    rounding = {"rtol": 1e-3, "atol": 1e-4} if dtype == np.float32 else {"rtol": 1e-9, "atol": 1e-11}
+    for one, other in zip([sparse[0], *sparse[4:]], [dense[0], *dense[2:]], strict=True):
+        np.testing.assert_allclose(one, other, **rounding)
+    names = [name for name, _, _ in dual_dense.get(loss).parsed]
+    place = 1 + names.index("squares")
+    np.testing.assert_array_equal(dense[place], sparse[place + 2])
+
+
+def test_a_label_out_of_range_ends_the_epoch_and_is_named() -> None:
+    labels = np.array([0, 1, 2, 0, 3, 1, 2])
+    with pytest.raises(KernelError, match=r"labels\[4\] is 3; scores have 3 columns"):
+        assert_as_defined(dual_dense.get("softmax"), CASES["plain"], targets=labels, order=np.arange(7))
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "told"),
+    [
+        ("decay", 0.0, "decay is 0.0, intercept_square 0.5; the first is above 0"),
+        ("counts", np.ones(3, np.float32), "counts has 3 numbers; it has one for each of 7 rows, or none"),
+        ("order", np.array([0, 7]), "order"),
+    ],
+)
+def test_wrong_arguments_are_refused(name: str, value: object, told: str) -> None:
+    with pytest.raises(KernelError) as refused:
+        assert_as_defined(dual_dense.get("logistic"), CASES["plain"], **{name: value})
+    assert told in str(refused.value)
+
+
+def test_the_cost_is_that_of_all_elements() -> None:
+    cost = dual_dense.get("squared").cost(Sizes(R=50, z=700, D=90, N=6, U=80))
+    assert cost.flops == 4 * 50 * 90 * 6 + dual.TURNS * (4 * 50 * 6 + 6 * 50 * 6)
+    assert cost.bytes_compulsory == 50 * 90 * 4 + 3 * 50 * 6 * 4 + 2 * 90 * 6 * 4
