@@ -19,6 +19,8 @@ SETUP = train.Setup(
     model="logistic", launch="dual", optimizer="sgd", update="exact", batch_rows=20, options={"decay": DECAY}
 )
 
+DENSE = {"format": "dense", "engine": "dense", "gradient": "dense", "update": "standard"}
+
 
 @pytest.fixture(scope="module")
 def made() -> data.Dataset:
@@ -27,7 +29,8 @@ def made() -> data.Dataset:
 
 def run_of(made: data.Dataset, setup: train.Setup = SETUP, epochs: int = 0) -> train.Run:
     y, width = targets(made, setup.model, "float32")
-    run = train.Run(setup, made.x.astype("float32"), y, width)
+    x = made.x.astype("float32")
+    run = train.Run(setup, x.toarray() if setup.format == "dense" else x, y, width)
     run.losses = [event.loss for event in run.events(epochs)]
     return run
 
@@ -48,6 +51,27 @@ def test_dual_ascent_comes_to_the_optimum_of_scikit_learn(made, model):
     np.testing.assert_allclose(run.weights, w, atol=2e-4)
     np.testing.assert_allclose(run.intercept - run.intercept.mean() * (len(b) > 1), b, atol=1e-3)
     assert run.losses[-1] < run.losses[0]
+
+
+@pytest.mark.parametrize("hold", ["format", "csr"])
+@pytest.mark.parametrize("model", ["linear", "logistic", "multilabel", "softmax"])
+def test_dense_rows_come_to_what_rows_in_csr_form_come_to(made, model, hold):
+    sparse, dense = (replace(SETUP, model=model, **settings) for settings in ({}, {**DENSE, "hold": hold}))
+    one, other = run_of(made, sparse, epochs=4), run_of(made, dense, epochs=4)
+    np.testing.assert_allclose(other.losses, one.losses, rtol=1e-4)
+    np.testing.assert_allclose(other.weights, one.weights, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(other.intercept, one.intercept, rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(other.calls.steps.dual, one.calls.steps.dual, rtol=1e-3, atol=1e-4)
+    assert (other.step, other.bytes_held > one.bytes_held) == (one.step, hold == "format")
+
+
+def test_dense_ascent_is_saved_and_resumed_with_the_same_bits(made):
+    setup = replace(SETUP, **DENSE)
+    whole, first, resumed = run_of(made, setup, epochs=2), run_of(made, setup, epochs=1), run_of(made, setup)
+    resumed.load_state_dict(first.state_dict())
+    for _ in resumed.epoch(1):
+        pass
+    np.testing.assert_array_equal(resumed.weights, whole.weights)
 
 
 def test_an_estimator_trains_by_it_and_takes_all_rows_at_once(made):
@@ -89,14 +113,17 @@ def test_a_resumed_training_goes_on_with_the_same_bits_and_one_started_anew_repe
         resumed.load_state_dict(state)
 
 
-def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch):
-    assert check_step(run_of(made)).reason == ""
+@pytest.mark.parametrize("held", [{}, DENSE], ids=["csr", "dense"])
+def test_the_ascent_itself_is_checked_before_it_is_timed(made, monkeypatch, held):
+    setup = replace(SETUP, **held)
+    assert check_step(run_of(made, setup)).reason == ""
     with_wrong_weights(monkeypatch, dual_steps.DualSteps, "do")
-    assert "update by" in check_step(run_of(made)).reason
+    assert "update by" in check_step(run_of(made, setup)).reason
 
 
-def test_a_trial_of_dual_ascent_fills_its_row():
-    row = trial_row(launch="dual", optimizer="sgd", update="exact", decay=0.01, epochs=2, density=0.1, rows=100)
+@pytest.mark.parametrize("held", [{"update": "exact"}, DENSE], ids=["csr", "dense"])
+def test_a_trial_of_dual_ascent_fills_its_row(held):
+    row = trial_row(launch="dual", optimizer="sgd", **held, decay=0.01, epochs=2, density=0.1, rows=100)
     assert (row["status"], row["reason"], row["launch"]) == ("ok", "", "dual")
     assert row["seconds_batches"] > 0
     assert row["loss_last"] < row["loss_first"]
@@ -110,6 +137,9 @@ def test_a_trial_of_dual_ascent_fills_its_row():
         ({"update": "lazy"}, "with sgd and lazy launch is kernels or epoch"),
         ({"options": {"decay": 0.1, "learning_rate": 1.0}}, "takes the decay alone: leave learning_rate out"),
         ({"format": "coo"}, "with format coo launch is kernels"),
+        (DENSE | {"gradient": "row_sparse"}, "on dense rows has format dense, .*row_sparse launch is kernels"),
+        (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard launch"),
+        (DENSE | {"hold": "uint8"}, "values of the type of the weights: with hold uint8 launch is kernels or epoch"),
         ({"model": "factorization_machine"}, "for linear, logistic, multilabel, softmax; for factor"),
     ],
     ids=str,

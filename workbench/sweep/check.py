@@ -217,8 +217,8 @@ def dual_reference(run: Run, x: Any, touched: np.ndarray, y: np.ndarray) -> dict
     steps.hold(x)
     targets = y if y.dtype.kind == "i" else y.astype(np.float64)
     variables = np.zeros((x.shape[0], w.shape[1]))
-    operands = x.indptr, x.indices, x.data, targets, none, steps.squares, rows, w, variables, b
-    steps.kernel.reference(*operands, steps.square, steps.decay)
+    kernel, *arrays = steps.kernel_of(x)
+    kernel.reference(*arrays, targets, none, steps.squares, rows, w, variables, b, steps.square, steps.decay)
     return {"w": w, "b": b}
 
 

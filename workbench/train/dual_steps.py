@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
 
-from kernels import aligned
-from kernels.epochs import dual
+from kernels import Kernel, aligned
+from kernels.epochs import dual, dual_dense
 from workbench.train.setup import SetupError
 
 if TYPE_CHECKING:
@@ -31,7 +31,6 @@ class DualSteps:
 
     def __init__(self, run: "Run") -> None:
         self.run = run
-        self.kernel = dual.get(run.model.loss)
         self.decay = float(run.setup.options["decay"])
         self.x: Any = None
 
@@ -41,7 +40,7 @@ class DualSteps:
         return 0 if self.x is None else self.dual.nbytes + self.squares.nbytes
 
     def hold(self, x: Any) -> None:
-        """Make dual variables of zero for the rows of csr x where these are others than before.
+        """Make dual variables of zero for the rows of x where these are others than before.
 
         Weights that there are stay: they are then what the decay is towards.
         """
@@ -50,7 +49,15 @@ class DualSteps:
         self.x = x
         self.dual = aligned.zeros((x.shape[0], self.run.width), self.run.dtype)
         self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
-        self.square = SHARE * float(np.einsum("k,k->", x.data, x.data)) / max(x.shape[0], 1) or 1.0
+        values = x.reshape(-1) if isinstance(x, np.ndarray) else x.data
+        self.square = SHARE * float(np.einsum("k,k->", values, values)) / max(x.shape[0], 1) or 1.0
+
+    def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
+        """Give the kernel for the rows of x, csr or dense, and the arrays of them that it takes."""
+        loss = self.run.model.loss
+        if isinstance(x, np.ndarray):
+            return dual_dense.get(loss), x
+        return dual.get(loss), x.indptr, x.indices, x.data
 
     def begin(self, x: Any) -> None:
         """Let the weight of the intercept decay towards where it is."""
@@ -62,8 +69,9 @@ class DualSteps:
         """Call the kernel on weights, dual variables and intercept; the mean losses of so many rows each."""
         self.hold(x)
         b = self.run.arrays["b"] if self.run.setup.has_intercept else np.zeros(0, self.run.dtype)
-        rows = x.indptr, x.indices, x.data, y, counts, self.squares, order
-        losses = self.kernel.trusted(*rows, self.run.arrays["w"], self.dual, b, self.square, self.decay)
+        kernel, *rows = self.kernel_of(x)
+        of_rows = y, counts, self.squares, order
+        losses = kernel.trusted(*rows, *of_rows, self.run.arrays["w"], self.dual, b, self.square, self.decay)
         sums = np.add.reduceat(losses, np.arange(0, order.size, batch_rows))
         sums[:-1] /= batch_rows
         sums[-1] /= order.size - (sums.size - 1) * batch_rows

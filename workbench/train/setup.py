@@ -57,10 +57,11 @@ class Setup(_Setup):
     With `launch` graph a whole step is one launch on cuda: for csr batches and a fused gradient, and for dense batches,
     with the products of cuBLAS. With `launch` epoch all batches of an epoch, or of 50 ms of it, are one compiled call
     on cpu, which reads rows where they stand: csr ones with any update, dense ones with the standard one. With `launch`
-    dual so are csr rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to what `sgd`
-    with an `exact` update and this decay comes to, without a learning rate, and `batch_rows` only says of how many rows
-    a loss is told. With `intercept`, None for yes on cpu, a number for each output is added to the scores: its gradient
-    is the column sums of the slope, and the optimizer steps all of it every time, without weight decay.
+    dual so are csr or dense rows one by one, each by a step of dual variables (`kernels.epochs.dual`): it trains to
+    what `sgd` with this decay and an `exact` update, which is the standard one of dense rows, comes to, without a
+    learning rate; `batch_rows` only says of how many rows a loss is told. With `intercept`, None for yes on cpu, a
+    number for each output is added to the scores: its gradient is the column sums of the slope, and the optimizer steps
+    all of it every time, without weight decay.
     """
 
     options: Mapping[str, float] = field(default_factory=dict)
@@ -198,11 +199,19 @@ def _why_no_calls(setup: Setup, what: str, are: str, needed: Mapping[str, Any] =
 
 
 def _why_no_dual(setup: Setup) -> str:
-    if reason := _why_no_calls(setup, "Dual ascent has", "Dual ascent is for"):
+    is_dense = setup.format == "dense"
+    needed = DENSE_IN_CALLS if is_dense else IN_CALLS
+    what = "Dual ascent on dense rows has" if is_dense else "Dual ascent has"
+    if reason := _why_no_calls(setup, what, "Dual ascent is for", needed):
         return reason
-    if setup.optimizer != "sgd" or setup.update != "exact":
+    if setup.hold not in ("format", "csr"):
         return (
-            "Dual ascent trains what sgd with an exact update does: take optimizer sgd and update exact; with "
+            f"Dual ascent reads values of the type of the weights: with hold {setup.hold} launch is kernels or epoch."
+        )
+    update = "standard" if is_dense else "exact"
+    if setup.optimizer != "sgd" or setup.update != update:
+        return (
+            f"Dual ascent trains what sgd with an exact update does: take optimizer sgd and update {update}; with "
             f"{setup.optimizer} and {setup.update} launch is kernels or epoch."
         )
     if not setup.options.get("decay"):
