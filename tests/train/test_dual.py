@@ -137,7 +137,7 @@ def test_a_trial_of_dual_ascent_fills_its_row(held):
         ({"update": "lazy"}, "with sgd and lazy launch is kernels or epoch"),
         ({"options": {"decay": 0.1, "learning_rate": 1.0}}, "takes the decay alone: leave learning_rate out"),
         ({"format": "coo"}, "with format coo launch is kernels"),
-        (DENSE | {"gradient": "row_sparse"}, "on dense rows has format dense, .*row_sparse launch is kernels"),
+        (DENSE | {"ahead": True}, "on dense rows has format dense, .*with ahead launch is kernels"),
         (DENSE | {"optimizer": "adam"}, "take optimizer sgd and update standard; with adam and standard launch"),
         (DENSE | {"hold": "uint8"}, "values of the type of the weights: with hold uint8 launch is kernels or epoch"),
         ({"model": "factorization_machine"}, "for linear, logistic, multilabel, softmax; for factor"),

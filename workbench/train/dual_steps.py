@@ -49,8 +49,8 @@ class DualSteps:
         self.x = x
         self.dual = aligned.zeros((x.shape[0], self.run.width), self.run.dtype)
         self.squares = np.full(x.shape[0], -1, self.run.dtype)  # not known before a row comes
-        values = x.reshape(-1) if isinstance(x, np.ndarray) else x.data
-        self.square = SHARE * float(np.einsum("k,k->", values, values)) / max(x.shape[0], 1) or 1.0
+        values, axes = (x, "ij") if isinstance(x, np.ndarray) else (x.data, "k")
+        self.square = SHARE * float(np.einsum(f"{axes},{axes}->", values, values)) / max(x.shape[0], 1) or 1.0
 
     def kernel_of(self, x: Any) -> tuple[Kernel, *tuple[np.ndarray, ...]]:
         """Give the kernel for the rows of x, csr or dense, and the arrays of them that it takes."""
