@@ -44,3 +44,10 @@ def test_dense_steps_on_csr_data_need_no_dense_data(launch: str) -> None:
     assert row["status"] == "ok", row["reason"]
     assert row["bytes_peak"] <= 1.1 * row["bytes_predicted"] + ALLOWED
     assert row["bytes_peak"] < row["features"] * row["rows_trained"] * 4 / 2
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_rows_held_out_keep_no_other_rows_in_memory(dtype: str) -> None:
+    row = measured(**DENSE, density=0.5, dtype=dtype, epochs=1)
+    assert row["status"] == "ok", row["reason"]
+    assert abs(row["bytes_peak"] - row["bytes_predicted"]) <= 0.1 * row["bytes_predicted"] + ALLOWED

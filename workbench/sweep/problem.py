@@ -73,7 +73,7 @@ def columns_of_data(problem: Problem, cell: Cell, setup: Setup) -> dict[str, Any
     size, batch_rows = max(x.shape[0] * x.shape[1], 1), min(cell.batch_rows, x.shape[0])
     model = models.get(cell.model)
     given = model.given(x.shape[1], problem.width, cell.model_options, problem.facts)
-    batch = next(iter(feed_of(batches_of(setup, x, problem.y), model, given).epoch(0))).x
+    batch = next(iter(feed_of(batches_of(setup, x, problem.y, as_held=True), model, given).epoch(0))).x
     return {
         "rows_total": problem.rows_total,
         "rows_trained": x.shape[0],

@@ -19,15 +19,17 @@ from workbench.train.holding import held_as
 from workbench.train.setup import Setup, SetupError, refuse_impossible
 
 
-def batches_of(setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False) -> data.Batches | data.StoredBatches:
+def batches_of(
+    setup: Setup, x: Any, y: np.ndarray, is_drawn: bool = False, as_held: bool = False
+) -> data.Batches | data.StoredBatches:
     """The rows of X and y in batches as the setup says; a batch of all rows repeats, where nothing of it is drawn.
 
-    Batches that are kept have memory of their own, and are made dense when they are prepared.
+    Batches that are kept have memory of their own, and are made dense when they are prepared; with `as_held` no batch
+    is made dense here.
     """
     is_whole = setup.launch == "kernels" and setup.last == "keep" and x.shape[0] <= setup.batch_rows
     shuffle = setup.shuffle and (is_drawn or not is_whole)
-    keeps = keeps_batches(setup, x, shuffle)
-    dense = None if keeps else dense_type(setup)
+    dense = None if as_held or keeps_batches(setup, x, shuffle) else dense_type(setup)
     return data.batches_of(x, y, setup.batch_rows, shuffle=shuffle, seed=setup.seed, last=setup.last, dense=dense)
 
 
