@@ -15,7 +15,7 @@ Call = tuple[Hashable, int]
 
 
 def _key(call: Call, count: int) -> tuple[Hashable, int, int, int]:
-    """What makes a call, threads, and its work to a fourth."""
+    """Key of calls that are taken to be alike: what makes them, threads, and work to a fourth."""
     maker, work = call
     bits = work.bit_length()
     return maker, count, bits, work >> max(bits - 3, 0)
@@ -112,7 +112,7 @@ class Choices:
         return count if is_shared else 1
 
     def series_of(self, call: Call, count: int) -> Series:
-        """What is known of long calls whose steps are such calls."""
+        """Measurements of long calls whose steps are such calls."""
         key = _key(call, count)
         if key not in self.series:
             self.series[key] = Series()

@@ -3,7 +3,8 @@
 import numpy as np
 from numba import prange
 
-from kernels.threads import compiled_parallel, equal_count, is_serial, parts
+from kernels.partition import equal_count
+from kernels.threads import compiled_parallel, is_serial, parts
 
 CLEARED = 4
 """Elements that are set to zero in the time of a multiply-add."""

@@ -12,7 +12,8 @@ from numba import prange
 
 from kernels import radix, reused, small_sort
 from kernels.contract import KernelError
-from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+from kernels.partition import equal_count
+from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 INT32_LIMIT = 2**31
 """Positions and index values from here on need int64; a test lowers it."""

@@ -12,8 +12,9 @@ whose entries are a `head`, 13 ns one of seven entries in the mean.
 import numpy as np
 
 from kernels.code_cache import inlined
+from kernels.partition import equal_cost
 from kernels.private.of_numba import layer
-from kernels.threads import compiled, equal_cost, share
+from kernels.threads import compiled, share
 from kernels.vector.parts import each_part
 
 COLUMNS = 128

@@ -13,8 +13,9 @@ how to say so, is left to those who ask.
 import numpy as np
 from numba import prange
 
+from kernels.partition import equal_count
 from kernels.plain import plain
-from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 SERIAL_ENTRIES = 8
 """Indices that are compared in the time of a multiply-add of `threads.is_serial`, which come from memory."""

@@ -43,9 +43,6 @@ PARTS = 4
 """Parts of a call for each thread: few enough to cost little, and where a layer gives them out one by one, a thread
 that was held up delays little."""
 
-ROW_COST = 4
-"""What starting a row costs, in stored entries; used to cut rows into parts of equal cost."""
-
 compiled = njit(nogil=True, error_model="numpy", fastmath={"contract", "nsz"})
 """Decorator of serial code. Only flags that keep NaN, Inf and the order of sums are on."""
 
@@ -288,45 +285,6 @@ def sum_of(sums: np.ndarray) -> float:
 def parts() -> int:
     """Parts to cut a call into."""
     return PARTS * get_threads()
-
-
-@compiled
-def _equal_cost(starts, count, per_row, bounds):
-    rows = starts.size - 1
-    total = starts[rows] - starts[0] + per_row * rows
-    for part in range(count + 1):
-        target = total * part // count
-        low, high = 0, rows
-        while low < high:
-            middle = (low + high) // 2
-            if starts[middle] - starts[0] + per_row * middle < target:
-                low = middle + 1
-            else:
-                high = middle
-        bounds[part] = low
-
-
-def equal_cost(starts: np.ndarray, count: int, per_row: int = ROW_COST) -> np.ndarray:
-    """Cut the rows that `starts` [rows + 1] describes into `count` parts of equal cost: int64 [count + 1] row numbers.
-
-    A row costs its entries and `per_row`. Two binary searches a part; a row is never cut.
-    """
-    bounds = np.empty(count + 1, np.int64)
-    _equal_cost(starts, count, per_row, bounds)
-    return bounds
-
-
-@compiled
-def _equal_count(size, bounds):
-    for part in range(bounds.size):
-        bounds[part] = size * part // (bounds.size - 1)
-
-
-def equal_count(size: int, count: int) -> np.ndarray:
-    """Cut `size` things of one cost into `count` parts: int64 [count + 1]."""
-    bounds = np.empty(count + 1, np.int64)
-    _equal_count(size, bounds)
-    return bounds
 
 
 def specializations(function: Callable) -> int:

@@ -16,8 +16,9 @@ import numpy as np
 from numba import prange
 
 from kernels import reused, small_sort
+from kernels.partition import equal_cost, equal_count
 from kernels.plain import plain
-from kernels.threads import call_parallel, compiled, compiled_parallel, equal_cost, equal_count
+from kernels.threads import call_parallel, compiled, compiled_parallel
 
 NUMBERS = 2
 """Widest row of g, in numbers: of wider ones a column's sum costs less in the order of a plan."""

@@ -14,7 +14,8 @@ from numba import prange
 
 from kernels import reused, structure
 from kernels.contract import KernelError
-from kernels.threads import compiled, compiled_parallel, equal_count, is_serial, parts
+from kernels.partition import equal_count
+from kernels.threads import compiled, compiled_parallel, is_serial, parts
 
 TYPES = (np.dtype(np.uint8), np.dtype(np.float16))
 """Types of values that are widened."""
@@ -78,6 +79,7 @@ def widen_rows(source: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     if not structure.in_range(rows, source.shape[0]):
         wrong = rows[(rows < 0) | (rows >= source.shape[0])][0]
         raise KernelError(f"rows has {wrong}; the matrix has the rows 0 to {source.shape[0] - 1}.")
+    arrays: tuple[np.ndarray, ...]
     if source.dtype == np.uint8:
         serial, parallel, arrays = _bytes, _bytes_parts, (source, rows, out)
     else:

@@ -173,7 +173,7 @@ def _loop(loss: str, rule: Rule, call: Call, losses: np.ndarray) -> int:
         return make_serial(programs, loss, sums)(*shared, own, bare(alone), of_intercept, losses)
     told = np.zeros(parts), np.zeros(parts, np.int64)
     loop = make_parallel(programs, loss, sums)
-    held = *shared, bare(scratch), bare(store), of_intercept, losses, np.uint64(_group(weights)), told
+    held = *shared, (bare(scratch), bare(store)), of_intercept, losses, np.uint64(_group(weights)), told
     return call_in_pieces(lambda first, last: loop(*held, (first, last)), losses.size, work, loop)
 
 

@@ -128,7 +128,14 @@ def of_columns(columns: int, itemsize: int) -> OfRows:
         for n in range(weights.shape[0]):
             emit_row(add_row, n, weights.shape[1], (change[0, n], rows.x, row, weights))
 
-    return OfRows(*map(inlined, (_rows_of, _look_ahead, score, _square, add)), f"columns {dot} {add_row}")
+    return OfRows(
+        inlined(_rows_of),
+        inlined(_look_ahead),
+        inlined(score),
+        inlined(_square),
+        inlined(add),
+        f"columns {dot} {add_row}",
+    )
 
 
 @functools.cache
@@ -143,7 +150,14 @@ def of_outputs(width: int, itemsize: int) -> OfRows:
         for k in range(weights.shape[0]):
             emit_row(add_element, k, weights.shape[1], (rows.x[row, k], change, 0, weights))
 
-    return OfRows(*map(inlined, (_rows_of, _look_ahead, score, _square, add)), f"outputs {score_row} {add_element}")
+    return OfRows(
+        inlined(_rows_of),
+        inlined(_look_ahead),
+        inlined(score),
+        inlined(_square),
+        inlined(add),
+        f"outputs {score_row} {add_element}",
+    )
 
 
 def cpu(loss: str, *args) -> np.ndarray:
@@ -171,7 +185,7 @@ def cost(loss: str, s: Sizes) -> Cost:
 def arguments(loss: str, case: Case) -> tuple:
     """A as dense rows, duplicates summed, each about twice; weights, dual variables, and an intercept."""
     x = case.garbage(case.R, case.D)
-    get_kernel("csr_to_dense").cpu(case.indptr, case.indices, case.data, x)
+    get_kernel("csr_to_dense").reference(case.indptr, case.indices, case.data, x)
     _, _, _, *rest = dual.arguments(loss, case)
     return x, *rest
 

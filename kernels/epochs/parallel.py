@@ -165,22 +165,9 @@ def make_parallel(programs: Programs, loss: str, sums: str) -> Callable:
     before, after = make_before(programs), make_after(programs)
     misses, steps_all = catches_up(programs.way), is_dense(programs.way)
 
-    def parallel(
-        bare_rows,
-        order,
-        batch_rows,
-        bare_trained,
-        is_far,
-        bare_scratch,
-        bare_store,
-        intercept,
-        losses,
-        group,
-        told,
-        span,
-    ):
-        rows, trained, store = Rows(*bare_rows), Trained(*bare_trained), store_of(bare_store)
-        scratch = Scratch(*bare_scratch)
+    def parallel(bare_rows, order, batch_rows, bare_trained, is_far, memory, intercept, losses, group, told, span):
+        rows, trained = Rows(*bare_rows), Trained(*bare_trained)
+        scratch, store = Scratch(*memory[0]), store_of(memory[1])
         (numbers, sums_intercept), (part_losses, wrong) = intercept, told
         arrays, added, settings, parts = trained.arrays, trained.added, trained.settings, wrong.size
         stepped, beside, units, width = trained.stepped, trained.beside, trained.units, trained.added.size

@@ -99,6 +99,7 @@ def live_dense(rule: "Rule", arrays: tuple, gradient: Any, live: Any) -> None:
     if not gradient.size:
         return
     device, value, (count, width) = devices.of(gradient), c_name(gradient.dtype), gradient.shape
+    sizes: tuple[int, ...]
     if rule.average:
         pack, lanes = _shape_of_rows(rule, device, arrays, gradient)
         name, sizes, threads = f"rows_live<{value}, {pack}, {lanes}>", (count, width), count * lanes

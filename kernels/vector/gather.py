@@ -19,8 +19,9 @@ from collections.abc import Callable
 import numpy as np
 
 from kernels.code_cache import digest_of, digest_of_files, njit
+from kernels.partition import ROW_COST
 from kernels.private.of_numba import layer
-from kernels.threads import LEAST_WORK, ROW_COST, share
+from kernels.threads import LEAST_WORK, share
 from kernels.vector import lanes, over_rows
 from kernels.vector.over_rows import emit
 from kernels.vector.tiles import Cut, cut_sums

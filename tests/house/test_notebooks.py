@@ -137,9 +137,9 @@ def is_picture(shown: dict) -> bool:
 @pytest.mark.slow
 def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, capsys):
     notebook = run("out.ipynb", **SMALL)
-    assert "8 trials; Run takes " in outputs(notebook, "study")
+    assert "18 trials; Run takes " in outputs(notebook, "study")
     assert "No front end" in outputs(notebook, "panel")
-    assert "Finished: 8 of 8 trials." in outputs(notebook, "run")
+    assert "Finished: 18 of 18 trials." in outputs(notebook, "run")
     assert len(outputs(notebook, "run").splitlines()) < 30
     verdict = outputs(notebook, "verdict")
     assert "For time" in verdict
@@ -149,13 +149,13 @@ def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, cap
         assert len(outputs(notebook, cell)) < 300_000
     assert "<table>" in outputs(notebook, "break-even-table")
     assert outputs(notebook, "trial-table").count("✓ ok") == 8
-    assert "8 of 8 trials gave a result" in outputs(notebook, "gate")
+    assert "18 of 18 trials gave a result" in outputs(notebook, "gate")
     assert "widgets" not in notebook.metadata
     rows = here / "runs" / f"{lab.NAME}-smoke" / "trials.jsonl"
     before = rows.read_bytes()
     capsys.readouterr()
     lab.run(lab.study(**SMALL))  # as the cells do, without another kernel
-    assert "All 8 trials are measured" in capsys.readouterr().out
+    assert "All 18 trials are measured" in capsys.readouterr().out
     assert rows.read_bytes() == before
 
 

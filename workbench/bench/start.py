@@ -15,11 +15,11 @@ def main() -> None:
     import numpy as np
 
     import kernels
-    from kernels import threads
+    from kernels import partition
 
     kernels.names()
     imported = perf_counter()
-    threads.equal_cost(np.array([0, 1]), 1)
+    partition.equal_cost(np.array([0, 1]), 1)
     started = perf_counter()
 
     from workbench.bench.shapes import Shape, draw

@@ -182,7 +182,7 @@ def _step(rule: Rule, lane, places: list, gradient, total: list, numbers: list, 
     if not is_last:
         gradient.store(total)
         return
-    steps.step_elements(rule, places, total, numbers)
+    steps.step_elements(rule, places, total, tuple(numbers))
     if reads:
         gradient.store(nothing(lane))
 

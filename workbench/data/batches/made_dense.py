@@ -21,6 +21,12 @@ MOST = 3
 """Buffers that are remembered: of the batch that is trained on, of the next one, and of the one that is predicted."""
 
 
+def _kernel(name: str) -> Callable:
+    """The CPU implementation of a kernel, for arrays whose contents were checked."""
+    trusted: Any = kernels.get(name).trusted
+    return trusted
+
+
 class _Buffer:
     """Memory of a batch: `table` [rows, columns], and for each of its rows the row of the data that it holds, or -1."""
 
@@ -74,7 +80,7 @@ class Buffers:
         _, x = formats.enter(x)
         out, held = self.empty(x.shape[0])
         held[:] = -1  # these are no rows of the data
-        kernels.get("csr_to_dense").trusted(x.indptr, x.indices, x.data, out)
+        _kernel("csr_to_dense")(x.indptr, x.indices, x.data, out)
         return out
 
 
@@ -115,7 +121,7 @@ class MadeDense:
         if isinstance(self.x, np.ndarray):
             widening.widen_rows(self.x, rows, out)
         else:
-            kernels.get("rows_to_dense").trusted(self.x.indptr, self.x.indices, self.x.data, rows, held, out)
+            _kernel("rows_to_dense")(self.x.indptr, self.x.indices, self.x.data, rows, held, out)
 
 
 def is_made(format: str, x: Any, dtype: DTypeLike) -> bool:
