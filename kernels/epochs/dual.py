@@ -138,7 +138,8 @@ def of_csr(programs: Programs) -> OfRows:
         for k in range(np.uint64(rows.indptr[row]), np.uint64(rows.indptr[row + np.uint64(1)])):
             emit_row(add_entry, np.int64(rows.indices[k]), weights.shape[1], (rows.data[k], change, 0, weights))
 
-    return OfRows(*map(inlined, (rows_of, look_ahead, score, square, add)), str(programs))
+    name = str(programs)
+    return OfRows(inlined(rows_of), inlined(look_ahead), inlined(score), inlined(square), inlined(add), name)
 
 
 @functools.cache
