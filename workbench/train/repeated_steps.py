@@ -4,7 +4,8 @@ Without that a step of 256 rows and 256 columns spends ten times as long on find
 arrays for it, as on its products.
 """
 
-from collections.abc import Iterator
+import weakref
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, final
 
 import numpy as np
@@ -88,17 +89,22 @@ def _buffer(array: np.ndarray | MadeDense, rows: int) -> np.ndarray:
 
 @final
 class Repeating:
-    """The repeated steps of a training on the rows that it holds now."""
+    """The repeated steps of a training on the rows that it holds now; no rows are kept that it has let go."""
 
     def __init__(self) -> None:
-        self.batches: Any = None
+        self.batches: Callable[[], Any] = lambda: None
         self.steps: RepeatedSteps | None = None
 
     def steps_of(self, run: "Run") -> RepeatedSteps | None:
         """Give its steps; None for one of sparse or kept batches, or that reads more than rows and their targets."""
-        if run.batches is not self.batches:
-            self.batches, self.steps = run.batches, _steps_of(run)
+        if run.batches is not self.batches():
+            self.batches, self.steps = weakref.ref(run.batches, self._forget), _steps_of(run)
         return self.steps
+
+    def _forget(self, released: Any) -> None:
+        """Release the steps, which hold the rows, with the batches that they were made for."""
+        if released is self.batches:
+            self.steps = None
 
 
 def _steps_of(run: "Run") -> RepeatedSteps | None:
