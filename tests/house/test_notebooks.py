@@ -148,7 +148,7 @@ def test_papermill_runs_the_notebook_and_it_holds_charts_and_a_verdict(here, cap
         assert "data:image/svg+xml;base64" in outputs(notebook, cell)
         assert len(outputs(notebook, cell)) < 300_000
     assert "<table>" in outputs(notebook, "break-even-table")
-    assert outputs(notebook, "trial-table").count("✓ ok") == 8
+    assert outputs(notebook, "trial-table").count("✓ ok") == 18
     assert "18 of 18 trials gave a result" in outputs(notebook, "gate")
     assert "widgets" not in notebook.metadata
     rows = here / "runs" / f"{lab.NAME}-smoke" / "trials.jsonl"
