@@ -4,11 +4,14 @@ OpenBLAS cuts a product into parts for all its threads and waits for the last of
 that holds a core takes as long as that program lets it. Here each product is on the side that was faster for such
 products, and yields to other programs, as calls of our own kernels do (`kernels.choice`, `kernels.yielding`).
 
-OpenBLAS cuts rows and columns of a result, never a sum, if there are enough of them: then a product has the same bits
-on any number of its threads. Other products, and other libraries, are left as they are.
+OpenBLAS adds up the terms of a sum in another order on another number of threads for about two in five shapes. Results
+must not depend on what other programs do: before products of a shape run on one thread, a product of random numbers of
+that shape is computed on one thread and on all. If its bits differ, all products of the shape are left to NumPy.
+Large products and other libraries are left as they are, too.
 """
 
 import functools
+import os
 import threading
 from typing import Any
 
@@ -17,15 +20,22 @@ import threadpoolctl
 
 from kernels import entry_costs, threads
 
-LEAST_SIDE = 64
-"""Rows and columns from which on OpenBLAS cuts these, for its usual numbers of threads, and not the sums."""
+MOST_ELEMENTS = 4_000_000
+"""Elements of the left matrix up to which a product chooses: comparing bits takes about 20 ms with so many."""
+
+DRAWS = 4
+"""Right matrices for which bits are compared: some of a few sums have the same bits in another order by chance."""
 
 WORK = 4
 """Multiply-adds of BLAS in the time of one in the measure of `threads.is_serial`, about."""
 
-_lock = threading.Lock()
-_limited: list[int] = []
-"""One for each product that is on one thread now: the threads that BLAS had before the first of them."""
+_turn = threading.Lock()
+"""One product at a time: threads of OpenBLAS are those of the process, whichever thread asks for one of them alone."""
+
+os.register_at_fork(before=_turn.acquire, after_in_parent=_turn.release, after_in_child=_turn.release)
+
+_bits: dict[tuple[tuple[int, int], int, bool, str, int], bool] = {}
+"""What `have_same_bits` found."""
 
 
 @functools.cache
@@ -39,42 +49,58 @@ def library() -> Any:
 
 
 def matmul(left: np.ndarray, right: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
-    """`numpy.matmul` of two matrices, on as many threads of BLAS as such products were fastest on lately."""
-    work = _work(left, right)
-    own, count = threads.this_thread, threads.get_threads()
-    if work < threads.LEAST_WORK or count == 1 or own.is_serial is not None:
-        return np.matmul(left, right, out=out)
-    openblas = library()
-    if openblas is None or openblas.get_num_threads() == 1:
-        return np.matmul(left, right, out=out)
-    call = (matmul, left.flags.c_contiguous), work  # X or X.T
-    if own.choices.rests(call):
-        return _alone(openblas, left, right, out)
-    side = own.choices.begin_elsewhere(call, count, entry_costs.costs(count))
-    product = _alone(openblas, left, right, out) if side == 1 else np.matmul(left, right, out=out)
-    own.choices.ended()
-    return product
+    """`numpy.matmul` of two matrices, on as many threads of BLAS as such products were fastest on lately.
+
+    Bits are those of all threads in any case. Products of several Python threads take turns.
+    """
+    with _turn:
+        if not (work := _work(left, right)):
+            return np.matmul(left, right, out=out)
+        openblas, choices = library(), threads.this_thread.choices
+        in_c_order, count = left.flags.c_contiguous, threads.get_threads()
+        shape = left.shape, right.shape[1], in_c_order, left.dtype.char, openblas.get_num_threads()
+        if shape[-1] == 1 or _bits.get(shape) is False:
+            return np.matmul(left, right, out=out)
+        call = (matmul, in_c_order), work
+        rests = choices.rests(call)
+        is_alone = rests or choices.begin_elsewhere(call, count, entry_costs.costs(count)) == 1
+        if is_alone and not have_same_bits(*shape):
+            return np.matmul(left, right, out=out)  # nor is it learned from: no such product chooses again
+        product = _alone(openblas, left, right, out) if is_alone else np.matmul(left, right, out=out)
+        if not rests:
+            choices.ended()
+        return product
 
 
 def _work(left: np.ndarray, right: np.ndarray) -> int:
-    """Work of a product for `kernels.choice`; 0 of one that is left as it is."""
-    if left.ndim != 2 or right.ndim != 2 or min(left.shape) < LEAST_SIDE:
+    """Work of a product in the measure of `threads.is_serial`; 0 of one that is left to NumPy."""
+    if threads.this_thread.is_serial is not None or left.ndim != 2 or right.ndim != 2 or left.size > MOST_ELEMENTS:
         return 0
-    return left.size * right.shape[1] // WORK
+    work = left.size * right.shape[1] // WORK
+    if work < threads.LEAST_WORK or left.shape[1] != right.shape[0] or left.dtype != right.dtype:
+        return 0
+    is_plain = left.dtype.char in "fd" and left.flags.forc and right.flags.c_contiguous
+    return work if is_plain and threads.get_threads() > 1 and library() is not None else 0
+
+
+def have_same_bits(shape: tuple[int, int], width: int, in_c_order: bool, dtype: str, count: int) -> bool:
+    """Whether products of such matrices have the same bits on one thread of BLAS and on its `count`, found once by
+    trying; the caller has its turn."""
+    key = shape, width, in_c_order, dtype, count
+    if key not in _bits:
+        random = np.random.default_rng(0)
+        left = random.standard_normal(shape if in_c_order else shape[::-1], np.dtype(dtype))
+        left = left if in_c_order else left.T
+        rights = [random.standard_normal((shape[1], width), np.dtype(dtype)) for _ in range(DRAWS)]
+        _bits[key] = all(np.array_equal(left @ right, _alone(library(), left, right, None)) for right in rights)
+    return _bits[key]
 
 
 def _alone(openblas: Any, left: np.ndarray, right: np.ndarray, out: np.ndarray | None) -> np.ndarray:
-    """The product on one thread. Only the first of products at the same time knows how many threads to give back."""
-    with _lock:
-        if not _limited:
-            _limited.append(openblas.get_num_threads())
-            openblas.set_num_threads(1)
-        else:
-            _limited.append(1)
+    """The product on one thread; the caller has its turn."""
+    count = openblas.get_num_threads()
+    openblas.set_num_threads(1)
     try:
         return np.matmul(left, right, out=out)
     finally:
-        with _lock:
-            if len(_limited) == 1:
-                openblas.set_num_threads(_limited[0])
-            del _limited[-1]
+        openblas.set_num_threads(count)

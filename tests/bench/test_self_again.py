@@ -1,9 +1,9 @@
-"""Parts of the self-trial that run the demo again, and our kernels on all threads against one, on synthetic trials."""
+"""Parts of the self-trial that run the demo again, and all threads against one, on synthetic trials."""
 
 import pytest
 
 from tests.support.self_trial_rows import Measured
-from workbench.bench.self_trial import demo, outcomes, threads, trials
+from workbench.bench.self_trial import busy, demo, outcomes, threads, trials
 from workbench.measure import loads, machine
 
 
@@ -75,3 +75,14 @@ def test_cells_that_are_slower_on_more_threads_are_counted(measured, tmp_path, m
     found = threads.threads(tmp_path, trials.Budget(60.0))
     assert (found[-1]["hits"], found[-1]["met"]) == (len(threads.cells()) // 2, False)
     assert found[0]["ratio"] == pytest.approx(0.5, rel=0.01)
+
+
+@pytest.mark.parametrize(("slower", "is_met"), [(1.2, True), (1.6, False)])
+def test_training_that_is_held_up_by_a_busy_core_is_counted(measured, tmp_path, monkeypatch, slower, is_met):
+    timed(monkeypatch, lambda cell: 1.0 if cell.serial or cell.launch == "epoch" else slower)
+    found = by_name(busy.busy(tmp_path, trials.Budget(0.0)))
+    for load in busy.CONDITIONS:
+        assert found["dense steps, softmax: all threads / one thread", load]["ratio"] == pytest.approx(slower, rel=0.01)
+        assert found["csr epoch, logistic: all threads / one thread", load]["ratio"] == pytest.approx(1.0, rel=0.01)
+        slow = found["all threads take 1.3 times as long as one", load]
+        assert (slow["hits"], slow["count"], slow["met"]) == (0 if is_met else 2, 4, is_met)

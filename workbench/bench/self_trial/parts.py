@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from workbench.bench.self_trial import (
+    busy,
     demo,
     noise,
     outcomes,
@@ -56,6 +57,7 @@ PARTS = {
     "slow": Part("makes one kernel slower and looks which cells move", 0.07, slow.slow),
     "threshold": Part("runs loads beside trials and looks which suffer", 0.07, threshold.threshold),
     "threads": Part("lets our kernels on all threads meet themselves on one", 0.07, threads.threads),
+    "busy": Part("lets training on all threads meet itself on one, quiet and beside a busy core", 0.05, busy.busy),
     "panel": Part("lets a panel look on, and looks whether trials take longer", 0.07, panel.panel),
     "demo": Part("runs the demo again and again, quiet and beside a busy core", 0.6, demo.demo),
     "same": Part("lets contenders meet themselves, quiet and beside loads", 0.6, same.same),
