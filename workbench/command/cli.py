@@ -219,8 +219,9 @@ def bench_self(
         typer.Argument(
             metavar="[PART]",
             help="record (noise of this machine), coverage and power (simulations with it), slow (one kernel made "
-            "slower), threshold (loads beside trials), threads (all threads against one), busy (the same beside a busy "
-            "core), panel (trials that a panel shows against trials alone), demo (its sweep again and again), same (contenders against themselves); by "
+            "slower), threshold (loads beside trials), threads (all threads against one), busy (the same beside a "
+            "busy core), panel (trials that a panel shows against trials alone), demo (its sweep again and again), "
+            "same (contenders against themselves); by "
             "default all.",
         ),
     ] = None,
