@@ -5,7 +5,8 @@ import pytest
 from tests.support.sweeps import have_trials_preloaded
 from tests.support.tiny_sweeps import DENSE, QUICK
 from workbench.measure import child
-from workbench.sweep.spec import Measure
+from workbench.sweep import grid
+from workbench.sweep.spec import Cell, Measure
 
 ALLOWED = 8e6
 """Bytes beside a tenth: buffers of libraries, pages that a process gives back late."""
@@ -51,3 +52,14 @@ def test_rows_held_out_keep_no_other_rows_in_memory(dtype: str) -> None:
     row = measured(**DENSE, density=0.5, dtype=dtype, epochs=1)
     assert row["status"] == "ok", row["reason"]
     assert abs(row["bytes_peak"] - row["bytes_predicted"]) <= 0.1 * row["bytes_predicted"] + ALLOWED
+
+
+def test_an_epoch_in_one_call_is_predicted_without_a_copy_of_a_batch() -> None:
+    sizes = {"rows": 6_000, "features": 2_000, "nnz": 120_000, "width": 1, "facts": {}, "touched": 900, "stored": False}
+
+    def bytes_of_batch(**settings: object) -> int:
+        return grid.predicted_bytes(Cell(**{**SIZES, **DENSE, **settings}), **sizes)["batch"]
+
+    assert bytes_of_batch() == 200 * 2_000 * 4
+    assert bytes_of_batch(launch="epoch") == 0
+    assert 0 < bytes_of_batch(launch="epoch", hold="csr") <= bytes_of_batch(hold="csr")

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from kernels.vector.tiles import cache_bytes
 from workbench import data, formats, models, optimizers, settings
 from workbench.measure import memory, stack
 from workbench.sweep.problem import OF_FILE, is_synthetic, parameters_of_file, why_not_of
@@ -21,6 +22,8 @@ from workbench.train import Setup, why_impossible
 from workbench.train.completion import complete
 
 SCHEMA = 2
+IN_CALLS = ("epoch", "dual")
+"""Launches that make no copy of a batch."""
 
 
 @dataclass
@@ -113,6 +116,8 @@ def predicted_bytes(
         shuffle=cell.shuffle or stored,
         **{name: getattr(cell, name) for name in ("format", "hold", "update", "dtype", "ahead")},
     )
+    if cell.launch in IN_CALLS:  # rows are read in place, or made dense a block at a time
+        parts["batch"] = 0 if cell.hold == "format" else min(parts["batch"], threads_of(cell) * cache_bytes(2))
     if cell.launch == "dual":  # a number for each row and output, and the sum of squares of the row
         parts["dual"] = formats.predicted_bytes("dense", rows, width + 1, 0, cell.dtype, "int32")
     if not model.rows_apart:  # batches are made of what the graph holds, whatever their format
