@@ -45,6 +45,26 @@ def test_what_is_held_is_smaller_than_dense(hold):
 
 
 @pytest.mark.parametrize("hold", WAYS)
+@pytest.mark.parametrize("ahead", [False, True])
+def test_beside_what_is_held_there_is_a_batch_or_two(hold, ahead):
+    x = counts(rows=64, features=4096, density=0.01)
+    run, _ = trained(x, hold, ahead=ahead)
+    batch = 16 * 4096 * 4
+    beside = run.batches.nbytes - formats.nbytes(run.batches.x)
+    assert beside == batch or (ahead and beside == 2 * batch)
+
+
+@pytest.mark.parametrize("ways", [{}, {"ahead": True}, {"shuffle": False}], ids=str)
+def test_rows_that_are_given_as_csr_train_dense_with_the_same_bits(ways):
+    x = counts()
+    run, losses = trained(x, **ways)
+    assert losses == trained(x.toarray(), **ways)[1]
+    assert [fact["op"] for fact in run.densified()] == ["batch from csr"]
+    kept = [batch.x for batch in run.kept.values()]
+    assert len({array.ctypes.data for array in kept}) == len(kept) == (0 if run.setup.shuffle else 5)
+
+
+@pytest.mark.parametrize("hold", WAYS)
 def test_dense_data_is_taken_too(hold):
     x = counts()
     assert trained(x.toarray(), hold)[1] == trained(x, hold)[1]
