@@ -114,6 +114,11 @@ def settings_of(cell: Cell) -> dict:
     return row | {"threads": threads_of(cell), "kernels": named, "densified": []}
 
 
+def is_in_memory(part: Any) -> bool:
+    """Whether X or targets of rows held out are arrays in memory: there are some, and they are not read from disk."""
+    return part is not None and not isinstance(part, data.StoredRows)
+
+
 class _Trial:
     """The stages of one trial; each adds its columns to the row, which is the caller's."""
 
@@ -134,7 +139,7 @@ class _Trial:
         memory.give_back()
         baseline, resident = memory.owned_bytes(), memory.resident_bytes()
         run, held_out = self.prepared()
-        baseline += sum(map(formats.nbytes, (part for part in held_out if part is not None)))
+        baseline += sum(map(formats.nbytes, (part for part in held_out if is_in_memory(part))))
         self.check(run)
         self.watch_device(run)
         yield "measuring"
