@@ -14,10 +14,11 @@ from workbench.sweep.spec import dump
 
 @pytest.fixture
 def study(here):
-    """A study of two densities whose run has begun; its cells by (density, format, engine)."""
-    found = lab.study(dataset="uniform", densities=[0.01, 0.1], engines=["ours"], updates=["lazy"])
-    keys = {(cell.density, cell.format, cell.serial): grid.key(cell) for cell in grid.expand(found.spec()).cells}
-    return found, keys
+    """A study of two densities whose run has begun; its cells of steps by (density, format, on one thread)."""
+    steps = {"updates": ["lazy"], "launches": ["kernels"], "holds": ["format"]}
+    found = lab.study(dataset="uniform", densities=[0.01, 0.1], engines=["ours"], **steps)
+    cells_of_steps = [cell for cell in grid.expand(found.spec()).cells if cell.launch == "kernels"]
+    return found, {(cell.density, cell.format, cell.serial): grid.key(cell) for cell in cells_of_steps}
 
 
 def begun(study, rows, **known):
@@ -47,9 +48,9 @@ def test_every_cell_tells_what_came_of_it_with_its_reason_and_reasons_are_listed
     rows += [row(keys[density, "dense", True], "memory", reason=refused) for density in (0.01, 0.1)]
     shown = begun(state, rows, state="finished", current_key=keys[0.1, "csr", False])
     heads = re.findall(r'<th scope="col">(.*?)</th>', shown)
-    assert heads == ["Settings", "CSR ours · fused gradient · lazy", "dense", "dense, 1 thread"]
+    assert heads == ["Settings", "CSR ours · fused gradient · lazy", "dense", "dense, 1 thread", "dense · epoch"]
     lost = f"▣ memory [1]{refused}"
-    assert lines(shown) == {"1 %": ["✓ 4 ms × 3", "·", lost], "10 %": ["·", "·", lost]}
+    assert lines(shown) == {"1 %": ["✓ 4 ms × 3", "·", lost, "·"], "10 %": ["·", "·", lost, "·"]}
     folded = "<details><summary>▣ memory [1]</summary>It takes &lt;1 TB&gt;.</details>"
     assert shown.count(folded) == 2, "a click on the cell unfolds its reason"
     assert shown.count("<li>It takes &lt;1 TB&gt;.</li>") == 1

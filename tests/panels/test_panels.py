@@ -143,7 +143,7 @@ def test_run_without_a_panel_starts_waits_and_tells(here, monkeypatch):
     study = lab.study(threads=1)
     lab.run(study, tell=told.append)
     assert len(study.rows) == 48
-    assert told[0].startswith("80 to 240 trials; Run takes ")
+    assert told[0].startswith("180 to 540 trials; Run takes ")
     assert told[-1] == "Finished: 48 of 48 trials."
     assert "48 of 48 trials gave a result" in lab.gate(study).text
 

@@ -27,6 +27,7 @@ def test_cells_that_go_into_no_call_are_dropped_with_the_reason():
     in_calls = [cell for cell in found.cells if cell.launch == "epoch"]
     assert [(cell.format, cell.update, cell.device) for cell in in_calls] == [
         ("csr", "lazy", "cpu"),
+        ("dense", "standard", "cpu"),
         ("csr", "standard", "cpu"),
     ]
     assert any("with gradient fused launch is kernels" in reason for reason in found.dropped)
