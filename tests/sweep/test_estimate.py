@@ -20,6 +20,7 @@ VALUES = {
     "reading": ["natural", "lines=3", "zero_based=true"],
     "width": [1, 2, 7, "natural"],
     "launch": ["kernels", "graph"],
+    "hold": ["format", "csr"],
     "device": ["cpu", "cuda"],
     "intercept": [True, False],
     "dataset": ["uniform", "stdlib", "svmlight"],
