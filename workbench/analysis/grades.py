@@ -1,0 +1,151 @@
+"""Grades of an answer: one sentence of how much better a side is, how sure that is, and where it is known from.
+
+From a ratio and its probability: faster, probably faster, no difference that matters, or inconclusive with what a wrong
+choice would cost. Every page says a comparison in these words.
+"""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from scipy import special
+
+from workbench.analysis import words
+from workbench.analysis.cells import Row
+from workbench.analysis.compare import BOUNDED, HOLDS_ONE, Contest
+from workbench.analysis.words import Ratio
+from workbench.measure.posterior import SURE
+
+# A sentence of advice, with the cells that it rests on.
+
+
+@dataclass(frozen=True)
+class Said:
+    """A sentence, and the keys of the cells whose rows it rests on."""
+
+    text: str
+    keys: tuple[str, ...] = ()
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def keys_of(*rows: Row | None) -> tuple[str, ...]:
+    """The keys of rows, each once, without those that are None."""
+    return tuple(dict.fromkeys(row["key"] for row in rows if row))
+
+
+BETTER = {"seconds_step": ("is", "faster"), "bytes_peak": ("needs", "less memory")}
+"""How the better side is called in a measure: it "is 3 times faster", "needs 3 times less memory"."""
+BESIDE = "other programs were running"
+CUT = "was cut off when its time was out"
+
+
+def grade(one: Contest, measure: str) -> str:
+    """Say what is known of one comparison, as a clause without its end; "" if a side has no number."""
+    if one.ratio is None:
+        return ""
+    verb, better = BETTER[measure]
+    side = one.verdict if one.verdict in ("sparse", "dense") else one.likely
+    if one.verdict == "level":
+        return f"no difference that matters ({span(one.ratio)})"
+    if one.verdict in ("sparse", "dense"):
+        return f"{side} {verb} {amount(one)} {better}{reserve(one)}"
+    if one.why != HOLDS_ONE:
+        takes = "takes" if measure.startswith("seconds") else "needs"
+        return f"dense {takes} {words.times(one.ratio)} as much, but {one.why}"
+    if side:
+        return f"{side} {verb} probably {better}, {_value(one.ratio)} times ({percent(one.ratio.probability)})"
+    if not measure.startswith("seconds"):
+        return f"the two need about the same memory ({span(one.ratio)})"
+    cost = words.factor(max(cost_of("sparse", one.ratio), 1.01), 2)
+    return f"inconclusive: {span(one.ratio)}; choosing sparse costs at most {cost} times on average"
+
+
+def amount(one: Contest) -> str:
+    """Factor by which the better side is better: an estimate with its interval, or the least that it surely is."""
+    ratio = one.known[2]
+    if one.is_beside_others or one.source == BOUNDED:
+        least = ratio.low if ratio.value > 1 else 1 / ratio.high
+        return f"at least {words.factor(least, 2)} times"
+    return estimate(ratio)
+
+
+def gain(one: Contest) -> str:
+    """Factor by which the better side is better, without an estimate inside its interval: for short sentences."""
+    return amount(one) if reserve(one) else words.gain(one.known[2])
+
+
+def reserve(one: Contest) -> str:
+    """Reason, in brackets after a space, why only a bound of the factor is known; "" if the factor is."""
+    if one.source == BOUNDED:
+        return f" ({'dense' if one.verdict == 'sparse' else 'sparse'} {CUT})"
+    return f" ({BESIDE})" if one.is_beside_others else ""
+
+
+def estimate(ratio: Ratio) -> str:
+    """A ratio as a factor above 1, with its 95 % interval unless that is narrow.
+
+    >>> estimate(Ratio(5.1, 3.6, 7.2)), estimate(Ratio(0.5, 0.49, 0.51))
+    ('5.1 (95 %: 3.6 to 7.2) times', '2 times')
+    """
+    ratio = ratio if ratio.value >= 1 else words.inverse(ratio)
+    if ratio.low <= 0 or math.isinf(ratio.high) or ratio.high < words.LEVEL * ratio.low:
+        return f"{_value(ratio)} times"
+    return f"{_value(ratio)} (95 %: {span(ratio)}) times"
+
+
+def _value(ratio: Ratio) -> str:
+    return words.factor(max(ratio.value, 1 / ratio.value), 2)
+
+
+def span(ratio: Ratio) -> str:
+    """Both ends of the interval of a ratio dense / sparse.
+
+    >>> span(Ratio(1.0, 0.948, 1.08))
+    '0.95 to 1.1'
+    """
+    return words.span(ratio.low, ratio.high, lambda end: words.factor(end, 2))
+
+
+def percent(probability: float) -> str:
+    """The probability of the likelier side, never said to be certain.
+
+    >>> percent(0.153), percent(0.9999)
+    ('85 %', '99 %')
+    """
+    return f"{min(math.floor(100 * max(probability, 1 - probability) + 0.5), 99)} %"
+
+
+def facts(one: Contest) -> dict[str, Any]:
+    """The answer of a comparison for programs.
+
+    `side` is sparse, dense, either (no difference that matters) or unknown, the likelier one if none is sure; `ratio`
+    with `low` and `high`, its 95 % interval, is the time of dense over that of sparse, None if unknown; `probability`
+    is that of the side being the faster one; `source` is measured, bounded or predicted.
+    """
+    side = one.likely or {"level": "either", "undecided": "unknown"}.get(one.verdict, one.verdict)
+    ratio = one.ratio
+    names = {"ratio": "value", "low": "low", "high": "high"}
+    known = {name: _finite(getattr(ratio, column)) if ratio else None for name, column in names.items()}
+    probability = None if ratio is None or side not in ("sparse", "dense") else ratio.probability
+    if probability is not None and side == "dense":
+        probability = 1 - probability
+    return {"side": side, **known, "probability": probability, "source": one.source}
+
+
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
+
+
+def cost_of(side: str, ratio: Ratio) -> float:
+    """Expected time of a side over that of the better one, by a lognormal ratio dense / sparse: 1.02 if 2 % are lost.
+
+    E[max(X, 1)] of X, the time of the side over that of the other.
+    """
+    mean, spread = math.log(ratio.value), (math.log(ratio.high) - math.log(ratio.low)) / 2 / float(special.ndtri(SURE))
+    mean = -mean if side == "sparse" else mean
+    if spread == 0:
+        return max(math.exp(mean), 1.0)
+    worse = math.exp(mean + spread**2 / 2) * special.ndtr((mean + spread**2) / spread)
+    return float(worse + special.ndtr(-mean / spread))

@@ -1,0 +1,223 @@
+"""Hash of the content of data files: it identifies what was read, whatever the name and the time of the file.
+
+A text file is hashed while it is read (`HashedFile`); a file that a library opens by its name is read once more for the
+hash. The hash is stored with the state of the file (size, times, inode), in memory and in the cache folder, so that an
+unchanged file is not hashed again.
+"""
+
+import contextlib
+import hashlib
+import io
+import json
+import os
+import stat
+import sys
+import time
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, NamedTuple, final
+
+from workbench.data.errors import DataError
+
+# Folder of the data cache.
+
+
+VARIABLE = "WORKBENCH_CACHE"
+NAME = "sparse-workbench"
+
+
+def folder(given: str | Path | None = None) -> Path:
+    """Folder of made data sets: the one given, else that in WORKBENCH_CACHE, else the user's cache folder."""
+    if chosen := given or os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    if sys.platform == "darwin":
+        return Path.home() / "Library" / "Caches" / NAME
+    variable = "LOCALAPPDATA" if sys.platform == "win32" else "XDG_CACHE_HOME"
+    return Path(os.environ.get(variable) or Path.home() / ".cache") / NAME
+
+
+NOTES = "content"
+"""Subfolder of the cache folder with a note for each file, or list of files, that was hashed."""
+BYTES_QUICK = 1 << 24
+"""Size of files that are hashed in about 20 ms."""
+SECONDS_SETTLED = 0.1
+"""A hash is stored if the file is older than this. File systems stamp times in ticks of up to 10 ms, so that a file
+which is written twice within a tick has the same state for both contents."""
+DIGEST_BYTES = 16
+
+Paths = Iterable[str | os.PathLike | None]
+
+
+class State(NamedTuple):
+    """State of a file, which changes with its content; a new state does not imply new content."""
+
+    kind: int
+    size: int
+    mtime_ns: int
+    ctime_ns: int
+    inode: int
+
+
+States = Mapping[str, State | None]
+"""State of each file by its full name; None for a missing file."""
+
+_hashes: dict[tuple[str, State], str] = {}
+"""Hashes that this process knows, by the full name and the state of the file."""
+
+
+def states_of(paths: Paths) -> States:
+    """State of each file, in the order given; None among the paths stands for no file."""
+    return {os.path.realpath(path): _state(path) for path in paths if path is not None}
+
+
+def _state(path: str | os.PathLike) -> State | None:
+    try:
+        return _state_of(os.stat(path))
+    except (OSError, ValueError):
+        return None
+
+
+def _state_of(status: os.stat_result) -> State:
+    return State(stat.S_IFMT(status.st_mode), status.st_size, status.st_mtime_ns, status.st_ctime_ns, status.st_ino)
+
+
+def changed(before: States, after: States) -> str:
+    """Full name of the first file whose state differs, or that is in one of the two only; "" if none."""
+    return next((name for name in {**before, **after} if before.get(name) != after.get(name)), "")
+
+
+def known(states: States, where: str | Path | None = None) -> str | None:
+    """Hash of the content of files in these states without reading them; None if it is not stored."""
+    if not _are_readable(states):
+        return ""
+    if len(states) == 1 and (stored := _of_memory(*next(iter(states.items())))):
+        return stored
+    try:
+        note = json.loads(_note(states, where).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):  # none, or damaged: the file is hashed, and the note is replaced
+        return None
+    if not isinstance(note, dict) or note.get("states") != _text(states) or not isinstance(note.get("hash"), str):
+        return None
+    if len(states) == 1:
+        _remember(*next(iter(states.items())), note["hash"])
+    return note["hash"]
+
+
+def hash_of(paths: Paths, where: str | Path | None = None) -> str:
+    """Hash of the content of the files, 32 hexadecimal digits; "" if there is no file, or one cannot be read.
+
+    The hash of a single file is that of `b2sum --length 128`. The hash of several depends on their order and on their
+    names below the first one, if that is a folder. Reads the files unless their hash is stored. A file that is written
+    meanwhile is refused (`DataError`).
+    """
+    states = states_of(paths)
+    if (stored := known(states, where)) is not None:
+        return stored
+    try:
+        hashes = {name: _hash(name) for name, state in states.items() if state and state.kind == stat.S_IFREG}
+    except OSError:  # whoever reads the data reports why it cannot be read
+        return ""
+    if name := changed(states, states_of(states)):
+        raise DataError(f"{name} has changed while it was read; read it again when it is complete.")
+    combined = next(iter(hashes.values())) if len(states) == len(hashes) == 1 else _combined(hashes, next(iter(states)))
+    _store(states, combined, where)
+    return combined
+
+
+def is_quick(states: States) -> bool:
+    """Whether the files are hashed in less time than a user notices."""
+    return sum(state.size for state in states.values() if state is not None) <= BYTES_QUICK
+
+
+def _are_readable(states: States) -> bool:
+    """Whether all files exist and are regular files or folders: a pipe would be read forever."""
+    kinds = {0 if state is None else state.kind for state in states.values()}
+    return bool(kinds) and kinds <= {stat.S_IFREG, stat.S_IFDIR}
+
+
+def _hash(name: str) -> str:
+    with HashedFile(name) as file:
+        buffer = memoryview(bytearray(1 << 18))
+        while file.hash is None and file.readinto(buffer):
+            pass
+        return file.hash or file.digest.hexdigest()
+
+
+def _combined(hashes: Mapping[str, str], first: str) -> str:
+    digest = hashlib.blake2b(digest_size=DIGEST_BYTES)
+    for name, content in hashes.items():
+        below = name.removeprefix(first) if name.startswith(os.path.join(first, "")) else ""
+        digest.update(f"{below}\0{content}\n".encode("utf-8", "surrogateescape"))
+    return digest.hexdigest()
+
+
+@final
+class HashedFile(io.FileIO):
+    """A file that is hashed as it is read from beginning to end, in any steps; `hash` is None before its last byte."""
+
+    def __init__(self, path: str | os.PathLike) -> None:
+        super().__init__(os.fspath(path), "rb")
+        self._full_name = os.path.realpath(path)
+        self._state = _state_of(os.fstat(self.fileno()))
+        self.hash = _of_memory(self._full_name, self._state)
+        self.digest, self._bytes_hashed = hashlib.blake2b(digest_size=DIGEST_BYTES), 0
+
+    def readinto(self, buffer: Any) -> int:
+        """Read into the buffer, and hash what follows the bytes hashed before."""
+        start = self.tell() if self.hash is None else 0
+        count = super().readinto(buffer) or 0
+        self._add(start, memoryview(buffer).cast("B")[:count])
+        return count
+
+    def readall(self) -> bytes:
+        """Read the rest of the file, and hash it."""
+        start = self.tell() if self.hash is None else 0
+        rest = super().readall() or b""
+        self._add(start, memoryview(rest))
+        return rest
+
+    def _add(self, start: int, block: memoryview) -> None:
+        if self.hash is not None or start > self._bytes_hashed:
+            return
+        fresh = block[self._bytes_hashed - start :]
+        self.digest.update(fresh)
+        self._bytes_hashed += len(fresh)
+        if self._bytes_hashed == self._state.size and _state_of(os.fstat(self.fileno())) == self._state:
+            self.hash = self.digest.hexdigest()
+            _remember(self._full_name, self._state, self.hash)
+
+
+def _of_memory(name: str, state: State | None) -> str | None:
+    return _hashes.get((name, state)) if state is not None else None
+
+
+def _remember(name: str, state: State | None, content: str) -> None:
+    if state is not None and _is_settled(state):
+        _hashes[name, state] = content
+
+
+def _is_settled(state: State) -> bool:
+    return time.time() - max(state.mtime_ns, state.ctime_ns) / 1e9 > SECONDS_SETTLED
+
+
+def _text(states: States) -> str:
+    return hashlib.blake2b(repr(list(states.items())).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+
+
+def _note(states: States, where: str | Path | None) -> Path:
+    names = hashlib.blake2b("\0".join(states).encode("utf-8", "surrogateescape"), digest_size=16).hexdigest()
+    return folder(where) / NOTES / f"{names}.json"
+
+
+def _store(states: States, content: str, where: str | Path | None) -> None:
+    if not all(_is_settled(state) for state in states.values() if state is not None):
+        return
+    path = _note(states, where)
+    part = path.with_suffix(f".{os.getpid()}")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        part.write_text(json.dumps({"states": _text(states), "hash": content}), encoding="utf-8")
+        part.replace(path)
+    except OSError:  # a cache folder that cannot be written costs another look at the file
+        with contextlib.suppress(OSError):
+            part.unlink(missing_ok=True)

@@ -1,0 +1,311 @@
+"""Posterior of the times of candidates, from the rounds in which they were measured: ratios, their probability, losses.
+
+The logarithm of the seconds of candidate c in a round is taken as
+
+    m[c] + level[run] + speed[round] + shared[c, run] + process[c, set of processes] + noise
+
+all terms but m normal with mean 0. `m` is what is asked for. `speed` is common to the candidates of a round, so it
+leaves their ratios alone; it also lets candidates be compared that share no round, with less certainty. `shared` does
+not shrink with the number of rounds: a machine is in one state for as long as a run lasts. `process` is common to the
+rounds that one set of living processes measured.
+
+A trial beside which other programs ran is disturbed. It has more noise, one slowdown that all disturbed trials of a run
+share, and one bias for each candidate: a load does not slow all candidates alike, and more disturbed rounds do not
+show by how much. So disturbed rounds cannot decide a ratio of 2, and they do decide one of 20.
+
+The variance of the noise is not known: that of a comparison is shrunk towards what is usual (moderated t; Smyth 2004,
+Statistical Applications in Genetics and Molecular Biology 3, 3), and intervals are those of Student's t. The prior of
+m[c] is wide, or the prediction of a cost model with the error of such predictions. With normal terms the posterior is a
+normal distribution in closed form (Rasmussen and Williams 2006, Gaussian Processes for Machine Learning, 2.2).
+`workbench bench self` measures how often the intervals hold the truth.
+
+>>> from workbench.measure.posterior import Trial, posterior
+>>> trials = [Trial("csr", 1.0, "run", 0), Trial("dense", 20.0, "run", 0)]
+>>> ratio = posterior(trials).ratio("dense", "csr")
+>>> round(ratio.value), ratio.probability > 0.999, ratio.verdict
+(20, True, 'sparse')
+"""
+
+import math
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from scipy import special
+
+LEVEL = 1.1
+"""Two candidates whose ratio surely lies between 1 / LEVEL and LEVEL differ by nothing that matters."""
+LIKELY = 0.8
+"""Probability from which on a side is called probably faster."""
+SURE = 0.975
+"""Probability from which on a side is called faster: the 95 % interval then lies on one side of 1."""
+DEVIATION = 0.25
+"""Standard deviation of a round's log ratio that is usual on a shared machine; quiet ones of one's own have 0.05."""
+FREEDOM = 6.0
+"""Degrees of freedom that the usual standard deviation counts as."""
+FLOOR = 0.01
+"""The least standard deviation of a log ratio that is believed."""
+DRAWS = 2_000
+"""Draws that an expected loss is averaged over: its own error is below a tenth of the loss."""
+
+
+@dataclass(frozen=True)
+class Noise:
+    """Standard deviations of the model, of logarithms; those named by a share are relative to that of a round's ratio.
+
+    `shared` and `process` are shares of its variance. `speed` and `slowdown` are common to the candidates of a round;
+    `bias` is that of a ratio of disturbed rounds, and `wider` how many times as large their noise is. `unknown` is the
+    prior of a candidate without a prediction, `predicted` that of one with: the error of the cost model. `unrest` is
+    a bias of all trials of a run that has disturbed ones, in proportion to their share.
+    """
+
+    shared: float = 1 / 16
+    process: float = 0.2
+    speed: float = 0.2
+    slowdown: float = 1.0
+    bias: float = 0.75
+    wider: float = 1.5
+    unrest: float = 0.4
+    unknown: float = 30.0
+    predicted: float = 0.7
+
+
+NOISE = Noise()
+
+
+class Scatter(NamedTuple):
+    """Standard deviation of a round's log ratio, and the degrees of freedom with which it is known."""
+
+    deviation: float = DEVIATION
+    freedom: float = FREEDOM
+
+    def shrunk(self, squares: float, freedom: float) -> "Scatter":
+        """The posterior of this, as a prior, after residuals with that sum of squares and degrees of freedom."""
+        total = self.freedom + freedom
+        variance = (self.freedom * self.deviation**2 + squares) / total
+        return Scatter(max(math.sqrt(variance), FLOOR), float(total))
+
+
+ANYWHERE = Scatter(freedom=2.0)
+"""What is usual before anything was measured; what the comparisons of a sweep show together soon outweighs it."""
+
+
+class Trial(NamedTuple):
+    """One trial: candidate, seconds, and the run, round and set of processes it belongs to.
+
+    Trials with the same `process` were measured by one living process of the candidate; None for a process that
+    measured one round. `is_disturbed` if other programs took the cores meanwhile.
+    """
+
+    candidate: Hashable
+    seconds: float
+    run: Hashable
+    round: int
+    is_disturbed: bool = False
+    process: Hashable | None = None
+
+
+class Ratio(NamedTuple):
+    """Ratio of the times of two candidates: best estimate, 95 % interval, and the probability that it is above 1.
+
+    `rounds` of so many `runs` have both candidates, `disturbed` of these were beside other programs.
+    """
+
+    value: float
+    low: float
+    high: float
+    rounds: int = 0
+    runs: int = 0
+    probability: float = math.nan
+    disturbed: int = 0
+
+    @property
+    def verdict(self) -> str:
+        """Better side of a ratio dense / sparse: sparse or dense if sure, level, or undecided."""
+        if self.low > 1:
+            return "sparse"
+        if self.high < 1:
+            return "dense"
+        return "level" if self.low >= 1 / LEVEL and self.high <= LEVEL else "undecided"
+
+    @property
+    def visible(self) -> float:
+        """The smallest factor that as many rounds with as much noise would tell from 1; inf without an interval."""
+        return math.sqrt(self.high / self.low) if self.low > 0 else math.inf
+
+
+class Posterior:
+    """Joint distribution of the logarithms of the candidates' times: `mean` [c], `covariance` [c, c], by `names`.
+
+    Only differences mean something. `scatter` is that of a round's log ratio.
+    """
+
+    def __init__(
+        self,
+        names: Sequence[Hashable],
+        mean: np.ndarray,
+        covariance: np.ndarray,
+        scatter: Scatter,
+        trials: Sequence[Trial],
+    ) -> None:
+        self.names, self.mean, self.covariance = tuple(names), mean, covariance
+        self.scatter, self.freedom, self.trials = scatter, scatter.freedom, tuple(trials)
+        self._place = {name: place for place, name in enumerate(self.names)}
+
+    def ratio(self, first: Hashable, second: Hashable) -> Ratio:
+        """Ratio of the times first / second. `KeyError` for a candidate without a trial or a prediction. O(trials)."""
+        one, other = self._place[first], self._place[second]
+        mean = float(self.mean[one] - self.mean[other])
+        covariance = self.covariance
+        variance = covariance[one, one] + covariance[other, other] - 2 * covariance[one, other]
+        spread = math.sqrt(max(float(variance), 0.0))
+        half = float(special.stdtrit(self.freedom, SURE)) * spread
+        probability = float(special.stdtr(self.freedom, mean / spread)) if spread > 0 else 0.5
+        rounds = self._rounds(first).keys() & self._rounds(second).keys()
+        disturbed = sum(self._rounds(first)[place] or self._rounds(second)[place] for place in rounds)
+        low, value, high = (bounded_exp(mean + sign * half) for sign in (-1, 0, 1))
+        return Ratio(value, low, high, len(rounds), len({run for run, _ in rounds}), probability, disturbed)
+
+    def _rounds(self, name: Hashable) -> dict[tuple[Hashable, int], bool]:
+        """Whether the trial of a candidate was disturbed, by (run, round)."""
+        return {(trial.run, trial.round): trial.is_disturbed for trial in self.trials if trial.candidate == name}
+
+    @cached_property
+    def _draws(self) -> np.ndarray:
+        """Draws of the logarithms of all times [DRAWS, candidates], each less the least of its draw."""
+        random = np.random.default_rng(0)
+        values, vectors = np.linalg.eigh(self.covariance)  # which may have none in some direction, but for rounding
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        scale = np.sqrt(self.freedom / random.chisquare(self.freedom, size=(DRAWS, 1)))
+        return self.mean + scale * (random.standard_normal((DRAWS, len(self.names))) @ root.T)
+
+    def losses(self, names: Iterable[Hashable] | None = None) -> dict[Hashable, float]:
+        """Expected loss of choosing each of these candidates, by default of all: 0.01 if it takes 1 % too long.
+
+        The mean over the posterior of time / least time of these - 1. O(DRAWS * candidates).
+        """
+        able = [name for name in (self.names if names is None else names) if name in self._place]
+        if not able:
+            return {}
+        logs = self._draws[:, [self._place[name] for name in able]]
+        excess = np.expm1(np.minimum(logs - logs.min(1, keepdims=True), FARTHEST))
+        return dict(zip(able, excess.mean(0).tolist(), strict=True))
+
+    def best(self, names: Iterable[Hashable] | None = None) -> Hashable | None:
+        """The candidate of least expected loss among these; None if none of them has a trial or a prediction.
+
+        Those that share no run with the one of most trials are left out: nothing compares them.
+        """
+        able = [name for name in (self.names if names is None else names) if name in self._place]
+        most = max(able, key=lambda name: len(self._rounds(name)), default=None)
+        runs = {name: {run for run, _ in self._rounds(name)} for name in able}
+        losses = self.losses(name for name in able if not runs[name] or runs[name] & runs[most])
+        return min(losses, key=lambda name: losses[name], default=None)
+
+
+FARTHEST = 3.0
+"""The logarithm of a ratio at which a loss is as bad as can be: 20 times too long."""
+
+
+def posterior(
+    trials: Iterable[Trial],
+    predictions: Mapping[Hashable, float] | None = None,
+    scatter: Scatter | None = None,
+    noise: Noise = NOISE,
+) -> Posterior:
+    """The posterior of the candidates of these trials and predictions (seconds, by candidate).
+
+    `scatter` is that of a round's log ratio, by default what the trials show, shrunk towards what is usual.
+    O(trials^3). ValueError for seconds that are not positive and finite.
+    """
+    trials, predictions = list(trials), dict(predictions or {})
+    _check("of a trial", ((trial.candidate, trial.seconds) for trial in trials))
+    _check("predicted", predictions.items())
+    names = list(dict.fromkeys([*(trial.candidate for trial in trials), *predictions]))
+    scatter = scatter or Scatter().shrunk(*residuals(trials))
+    prior_mean, prior = _prior(names, predictions, trials, noise)
+    if not trials:
+        return Posterior(names, prior_mean, np.diag(prior), scatter, trials)
+    place = {name: index for index, name in enumerate(names)}
+    of_trial = np.array([place[trial.candidate] for trial in trials])
+    logs = np.log([trial.seconds for trial in trials])
+    across = np.diag(prior)[:, of_trial]  # covariance of m with the trials
+    gain = across @ np.linalg.inv(_covariance(trials, scatter.deviation**2, noise) + across[of_trial])
+    mean = prior_mean + gain @ (logs - prior_mean[of_trial])
+    covariance = np.diag(prior) - gain @ across.T
+    return Posterior(names, mean, (covariance + covariance.T) / 2, scatter, trials)
+
+
+def _check(what: str, seconds: Iterable[tuple[Hashable, float]]) -> None:
+    if wrong := next((one for one in seconds if not 0 < one[1] < math.inf), None):
+        raise ValueError(f"The seconds {what} of {wrong[0]!r} are {wrong[1]}; expected a positive, finite number.")
+
+
+def _prior(
+    names: Sequence[Hashable], predictions: Mapping[Hashable, float], trials: Sequence[Trial], noise: Noise
+) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and variance of each m before the trials; without a prediction the mean of what is known."""
+    logs = {name: math.log(seconds) for name, seconds in predictions.items()}
+    middle = float(np.mean(list(logs.values()) or [math.log(trial.seconds) for trial in trials] or [0.0]))
+    mean = np.array([logs.get(name, middle) for name in names])
+    return mean, np.array([(noise.predicted if name in logs else noise.unknown) ** 2 / 2 for name in names])
+
+
+def _covariance(trials: Sequence[Trial], variance: float, noise: Noise) -> np.ndarray:
+    """Covariance of the log seconds of trials around m, [trials, trials]; a ratio has two trials, so halves."""
+    same_candidate = _same([trial.candidate for trial in trials])
+    same_run = _same([trial.run for trial in trials])
+    same_round = _same([(trial.run, trial.round) for trial in trials])
+    alone = [trial.process if trial.process is not None else (index,) for index, trial in enumerate(trials)]
+    same_process = _same([(trial.run, trial.candidate, own) for trial, own in zip(trials, alone, strict=True)])
+    disturbed = np.array([trial.is_disturbed for trial in trials])
+    both = np.outer(disturbed, disturbed)
+    one = np.diag(np.where(disturbed, noise.wider**2, 1.0)) * (1 - noise.process)
+    found = variance / 2 * (one + noise.process * same_process + noise.shared * (same_candidate & same_run))
+    found = found + noise.speed**2 * same_round + LARGE**2 * same_run
+    share = (same_run @ disturbed.astype(float)) / same_run.sum(1)
+    found = found + noise.unrest**2 / 2 * np.outer(share, share) * (same_candidate & same_run)
+    return found + both * (noise.slowdown**2 * same_run + noise.bias**2 / 2 * same_candidate)
+
+
+LARGE = 10.0
+"""Standard deviation of what is not known beforehand: the logarithm of the speed of a machine in a run."""
+
+
+def _same(labels: Sequence[Hashable]) -> np.ndarray:
+    """Whether two labels are equal, [labels, labels]."""
+    codes = _codes(labels)
+    return codes[:, None] == codes
+
+
+def _codes(labels: Sequence[Hashable]) -> np.ndarray:
+    known = {label: code for code, label in enumerate(dict.fromkeys(labels))}
+    return np.array([known[label] for label in labels])
+
+
+def residuals(trials: Iterable[Trial]) -> tuple[float, float]:
+    """Sum of squares of a log ratio's noise in quiet rounds, and its degrees of freedom. O(trials * candidates).
+
+    Within each run, log seconds less the effects of the candidate and of the round, by least squares: with
+    `freedom` independent residuals of half the variance of a ratio.
+    """
+    squares = freedom = 0.0
+    runs: dict[Hashable, list[Trial]] = {}
+    for trial in trials:
+        if not trial.is_disturbed:
+            runs.setdefault(trial.run, []).append(trial)
+    for own in runs.values():
+        codes = _codes([trial.candidate for trial in own]), _codes([trial.round for trial in own])
+        effects = np.hstack([np.eye(one.max() + 1)[one] for one in codes])
+        logs = np.log([trial.seconds for trial in own])
+        solution, _, rank, _ = np.linalg.lstsq(effects, logs)
+        squares += 2 * float(((logs - effects @ solution) ** 2).sum())
+        freedom += len(own) - int(rank)
+    return squares, freedom
+
+
+def bounded_exp(logarithm: float) -> float:
+    """exp of a number, inf where it is too large: two rounds may say as little as that."""
+    return math.exp(logarithm) if logarithm < 700 else math.inf
