@@ -1,0 +1,254 @@
+"""Pages of the documentation that are made from the code and from the records: reference, gallery, tutorials."""
+
+import importlib
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+ROOT = Path(__file__).parents[1]
+CACHE = ROOT / "build" / "jupyter-cache"
+NEED_FRAMEWORKS = {
+    "06_tensorflow_and_keras": ("tensorflow",),
+    "07_pytorch": ("torch",),
+    "10_more_than_one_machine": ("distributed",),
+}
+"""Notebooks that need a package which the documentation does not: skipped, with a note, if it is absent."""
+PACKAGES = (
+    *("workbench", "workbench.data", "workbench.formats", "workbench.ops", "workbench.graph", "workbench.executor"),
+    *("workbench.optimizers", "workbench.models", "workbench.metrics", "workbench.training", "workbench.module"),
+    *("workbench.kvstore", "workbench.bridges.sklearn", "workbench.advising", "workbench.analysis", "workbench.plots"),
+    *("workbench.store", "kernels"),
+)
+"""Packages of the reference, in the order of its chapters."""
+
+
+def execution_mode() -> str:
+    """Return "cache" if notebooks are to be executed, else "off"."""
+    return "cache" if os.environ.get("WORKBENCH_DOCS_EXECUTE") else "off"
+
+
+def not_executed() -> list[str]:
+    """Return patterns of the notebooks whose packages are not installed."""
+    absent = [name for name, needed in NEED_FRAMEWORKS.items() if not all(map(_is_installed, needed))]
+    return [f"**/{name}.ipynb" for name in absent]
+
+
+def write(docs: Path) -> None:
+    """Write all generated pages below `docs`; a page that has not changed is not touched."""
+    pages = {
+        "reference/command_line.md": command_line(),
+        "reference/settings.md": settings_table(),
+        "reference/columns.md": columns(),
+        "reference/data_sets.md": data_sets(),
+        "reference/models.md": models(),
+        "reference/operators.md": operators(),
+        "reference/api.md": api_index(),
+        "results/gallery.md": gallery(docs / "results"),
+    }
+    pages |= {f"reference/api_{name.replace('.', '_')}.rst": api_page(name) for name in PACKAGES}
+    for name, text in pages.items():
+        path = docs / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+    _copy_notebooks(docs / "tutorials")
+
+
+def inline_formula(translator: object, node: object) -> None:
+    """Write a formula inside a line as MathML (a visitor of Sphinx)."""
+    _write_formula(translator, node, "inline")
+
+
+def display_formula(translator: object, node: object) -> None:
+    """Write a formula on lines of its own as MathML (a visitor of Sphinx)."""
+    _write_formula(translator, node, "block")
+
+
+def _write_formula(translator: object, node: object, display: str) -> None:
+    from docutils import nodes
+    from latex2mathml.converter import convert
+
+    translator.body.append(convert(node.astext(), display=display))
+    raise nodes.SkipNode
+
+
+def table(header: Iterable[str], rows: Iterable[Iterable[object]]) -> str:
+    """Return a Markdown table; bars and line breaks inside cells are made harmless."""
+    header = list(header)
+    lines = [header, ["---"] * len(header), *rows]
+    return "\n".join("| " + " | ".join(_cell(cell) for cell in line) + " |" for line in lines) + "\n"
+
+
+def command_line() -> str:
+    """Return the reference of the command line, made from the commands themselves."""
+    import typer
+
+    from workbench.command import cli
+
+    root = typer.main.get_command(cli.app)
+    parts = ["# Command line\n", "Every command has `--help`. The commands in the order of their names:\n"]
+    for names, command in _commands(root, ()):
+        parts += [f"## {' '.join(('workbench', *names))}\n", f"{(command.help or '').strip()}\n"]
+        rows = []
+        for parameter in command.params:
+            if parameter.name == "help":
+                continue
+            is_option = parameter.param_type_name == "option"
+            shown = ", ".join(f"`{name}`" for name in parameter.opts) if is_option else f"`{parameter.name.upper()}`"
+            default = "" if parameter.default in (None, (), False) or callable(parameter.default) else parameter.default
+            rows.append((shown, getattr(parameter, "help", "") or "", f"`{default}`" if default != "" else ""))
+        if rows:
+            parts.append(table(("argument or option", "meaning", "default"), rows))
+    return "\n".join(parts)
+
+
+def settings_table() -> str:
+    """Return the reference of the settings of a configuration."""
+    from workbench import settings
+
+    rows = []
+    for setting in settings.SETTINGS:
+        allowed = setting.allowed if isinstance(setting.allowed, str) else ", ".join(setting.allowed)
+        limits = [f"at least {setting.least:g}" if setting.least is not None else ""]
+        limits += [f"above {setting.above:g}" if setting.above is not None else ""]
+        limits += [f"at most {setting.most:g}" if setting.most is not None else ""]
+        bounds = "; ".join(filter(None, [allowed, *limits]))
+        default = "" if setting.default is None else f"`{setting.default}`"
+        rows.append((f"`{setting.name}`", setting.type.__name__, default, bounds, setting.meaning))
+    text = "# Settings\n\nA configuration is one value for each of these settings. They are axes of a sweep's file,\n"
+    text += "options of `workbench sweep` and `train`, fields of the panel, and columns of the records.\n\n"
+    return text + table(("setting", "type", "default", "allowed", "meaning"), rows)
+
+
+def columns() -> str:
+    """Return the reference of the columns of all result files."""
+    from workbench import store
+
+    parts = ["# Columns of records\n", "Each line of a result file is one record: a JSON object with these keys.\n"]
+    for name in ("TRIALS", "BENCH", "FAIR", "FIT", "ADVICE", "CLUSTER", "SELF"):
+        of_table = getattr(store, name)
+        parts.append(f"## {name.lower()}: `{of_table.file}`\n")
+        rows = ((f"`{column.name}`", column.kind, column.meaning) for column in of_table.columns.values())
+        parts.append(table(("column", "type", "meaning"), rows))
+    return "\n".join(parts)
+
+
+def data_sets() -> str:
+    """Return the reference of data sets and readers, with their parameters, source and licence."""
+    from workbench import data
+
+    parts = [
+        "# Data sets and readers\n",
+        "`wb.load` and `--dataset` take these names; a path is read by the reader that fits.\n",
+    ]
+    for name in data.names():
+        source = data.get(name)
+        text = inspect.getdoc(inspect.getmodule(source.make)) or ""
+        parts += [f"## {name}\n", _first_paragraph(text) + "\n"]
+        parts.append(f"Source: {source.origin}. Licence: {source.licence}.\n")
+        given = ", ".join(f"`{parameter}`" for parameter in source.parameters)
+        parts.append(f"Parameters: {given or 'none'}.\n")
+    return "\n".join(parts)
+
+
+def models() -> str:
+    """Return the reference of the models."""
+    from workbench import models as registry
+
+    rows = []
+    for name in registry.names():
+        module = importlib.import_module(f"workbench.models.{name}")
+        rows.append((f"`{name}`", registry.get(name).target, _first_paragraph(inspect.getdoc(module) or "")))
+    return "# Models\n\n" + table(("model", "labels", "what it is"), rows)
+
+
+def operators() -> str:
+    """Return the reference of the operators with their format rules."""
+    from workbench import ops
+
+    return ops.documentation()
+
+
+def api_index() -> str:
+    """Return the page that lists the packages of the reference."""
+    lines = ["# Python interface", "", "```{toctree}", ":maxdepth: 1", ""]
+    return "\n".join([*lines, *(f"api_{name.replace('.', '_')}" for name in PACKAGES), "```", ""])
+
+
+def api_page(name: str) -> str:
+    """Return the page of a package: what it is, and a page for each public name."""
+    module = importlib.import_module(name)
+    public = [each for each in getattr(module, "__all__", ()) if _is_documented(module, each)]
+    title = name
+    lines = [title, "=" * len(title), "", _first_paragraph(inspect.getdoc(module) or ""), ""]
+    lines += [f".. currentmodule:: {name}", "", ".. autosummary::", "   :toctree: api", ""]
+    return "\n".join([*lines, *(f"   {each}" for each in sorted(public)), ""])
+
+
+def gallery(folder: Path) -> str:
+    """Return the gallery of results and copy its charts: which machine, against whom, how much, when."""
+    parts = ["# Gallery\n", "Charts and pages made from the records in `results/`, by machine.\n"]
+    for machine in sorted(path for path in (ROOT / "results").iterdir() if path.is_dir()):
+        facts = json.loads((machine / "machine.json").read_text(encoding="utf-8"))
+        parts.append(f"## {machine.name}\n")
+        parts.append(f"{facts.get('cpu', 'unknown processor')}, {facts.get('cores', '?')} cores.\n")
+        for chart in sorted(machine.glob("*.svg")):
+            target = folder / "charts" / machine.name / chart.name
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(chart, target)
+            title = chart.stem.replace("-", " ").replace("_", " ")
+            parts.append(f"### {title}\n\n![{title}](charts/{machine.name}/{chart.name})\n")
+        for page in sorted(machine.glob("*.md")):
+            newest = max((_time_of(line) for line in _lines(machine / f"{page.stem}.jsonl")), default="")
+            when = f", newest record of {newest[:10]}" if newest else ""
+            parts.append(f"- `results/{machine.name}/{page.name}`{when}")
+        parts.append("")
+    return "\n".join(parts)
+
+
+def _copy_notebooks(folder: Path) -> None:
+    """Copy the notebooks beside the pages, where they are executed."""
+    for path in sorted((ROOT / "notebooks").glob("*.ipynb")):
+        target = folder / path.name
+        if not target.exists() or target.read_bytes() != path.read_bytes():
+            shutil.copyfile(path, target)
+
+
+def _commands(command: object, names: tuple[str, ...]) -> Iterable[tuple[tuple[str, ...], object]]:
+    """Yield the names and the command of each leaf of the command line."""
+    children: Mapping[str, object] = getattr(command, "commands", {})
+    if names and not children:
+        yield names, command
+    for name in sorted(children):
+        if not getattr(children[name], "hidden", False):
+            yield from _commands(children[name], (*names, name))
+
+
+def _is_documented(module: object, name: str) -> bool:
+    """Return whether a public name is a function or class of the project, which gets a page."""
+    value = getattr(module, name, None)
+    if not (inspect.isfunction(value) or inspect.isclass(value)):
+        return False
+    return value.__module__.startswith(("workbench", "kernels")) and bool(inspect.getdoc(value))
+
+
+def _first_paragraph(text: str) -> str:
+    return " ".join(text.split("\n\n", 1)[0].split())
+
+
+def _cell(value: object) -> str:
+    return str(value).replace("|", "\\|").replace("\n", " ").strip()
+
+
+def _is_installed(package: str) -> bool:
+    return importlib.util.find_spec(package) is not None
+
+
+def _lines(path: Path) -> list[str]:
+    return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+
+
+def _time_of(line: str) -> str:
+    return str(json.loads(line).get("time", "")) if line.strip() else ""
