@@ -1,8 +1,12 @@
 # make demo   train sparse and dense on real data, sweep density and format, print the verdict and the report's path
 # make test   every test, by four workers at most, also those that drive a real Chromium where there is one
+# make exhaustive  every case of every grid and the longest tests, which `make test` leaves out
+# make coverage    which lines and branches the tests of `make test` run
+# make mutants     put deliberate errors into copies of the code and check that tests find them
 # make bounds kernels on hostile inputs in a debug build, which checks every access of an array (kernels/bounds.py)
 # make lab    JupyterLab on the notebooks
 # make peers  TensorFlow and PyTorch beside the tests, which then run those of the bridges too
+# make docs   the documentation, into build/docs/index.html, with its notebooks executed; docs-quick executes none
 # make lint   ruff: lint and format; mypy: types
 
 PYTHON ?= python3
@@ -15,7 +19,7 @@ UNCOMPILED := $(INSTALL) --no-compile
 unexport PYTHONDONTWRITEBYTECODE
 INPUTS := pyproject.toml constraints.txt
 
-.PHONY: demo test peers bounds lab lint clean
+.PHONY: demo test exhaustive coverage mutants peers bounds lab docs docs-quick lint clean
 
 demo: $(VENV)/core
 	$(BIN)/workbench demo
@@ -24,6 +28,15 @@ demo: $(VENV)/core
 test: $(VENV)/dev
 	$(BIN)/python -m pytest --numprocesses auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
 
+exhaustive: $(VENV)/dev
+	$(BIN)/python -m pytest --exhaustive --numprocesses auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
+coverage: $(VENV)/dev
+	$(BIN)/python -m pytest --cov --cov-branch --cov-report=term:skip-covered --numprocesses auto --dist loadfile --no-loadscope-reorder --max-worker-restart 0
+
+mutants: $(VENV)/dev
+	$(BIN)/python -m tests.mutants
+
 peers: $(VENV)/peers
 
 bounds: $(VENV)/dev
@@ -31,6 +44,12 @@ bounds: $(VENV)/dev
 
 lab: $(VENV)/lab
 	$(BIN)/workbench lab
+
+docs: $(VENV)/docs
+	WORKBENCH_DOCS_EXECUTE=1 $(BIN)/python -m sphinx -W --keep-going -b html docs build/docs
+
+docs-quick: $(VENV)/docs
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 
 lint: $(VENV)/dev
 	$(BIN)/ruff check .
@@ -55,6 +74,10 @@ $(VENV)/lab: $(BIN)/python $(INPUTS)
 $(VENV)/dev: $(BIN)/python $(INPUTS)
 	$(UNCOMPILED) --editable '.[lab,dev]'
 	@touch $@ $(VENV)/core $(VENV)/lab
+
+$(VENV)/docs: $(VENV)/lab
+	$(UNCOMPILED) --editable '.[lab,docs]'
+	@touch $@
 
 # Imported here, the frameworks' thousands of files are compiled once: else each worker of the tests compiles them all.
 $(VENV)/peers: $(VENV)/dev
