@@ -2,7 +2,7 @@
 
 OpenBLAS cuts a product into parts for all its threads and waits for the last of them, so a product beside a program
 that holds a core takes as long as that program lets it. Here each product is on the side that was faster for such
-products, and yields to other programs, as calls of our own kernels do (`kernels.choice`, `kernels.yielding`).
+products, and yields to other programs, as calls of our own kernels do (`kernels.choice`, `kernels.choosing`).
 
 OpenBLAS adds up the terms of a sum in another order on another number of threads for about two in five shapes. Results
 must not depend on what other programs do: before products of a shape run on one thread, a product of random numbers of

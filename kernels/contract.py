@@ -15,20 +15,247 @@ The tests find it in the registry and run every twin on the same hostile inputs,
 
 import functools
 import inspect
+import linecache
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from kernels import aligned, bounds, contents
-from kernels.checks import guarded
+from kernels import aligned, bounds, structure
 from kernels.gpu.calls import checked as gpu_checked
 from kernels.operands import KINDS, KernelError, check_operands
 from kernels.plain import plain
+
+# Contents of operands of a kernel, by its declaration: checked where it is called by name from outside, and told.
+#
+# A declaration `indices:i[z]<D` says that indices count from 0 to D - 1; `rows:l[U]<!D` that none is repeated
+# besides; `stored:l[U]<<D` that they rise; `indptr:i[R+1]^z` that row starts rise from 0 to z. What follows the sign
+# is the letter of an axis, or the name of a number among the operands, and one may be added to it; without it there
+# is no upper limit.
+
+
+SIGN = r"(\^|<<|<!|<)(\w*)(?:\+(\d+))?"
+"""The end of an operand's declaration."""
+
+NO_LIMIT = 2**63 - 1
+
+
+@dataclass(frozen=True)
+class Content:
+    """Declared content of the operand at `place`, of that name: a `sign`, and where the limit is found.
+
+    The limit is the length of `axis` of the operand `source`, or that operand itself where `axis` is None, and `more`.
+    """
+
+    place: int
+    name: str
+    sign: str
+    source: int | None
+    axis: int | None
+    more: int
+
+    def limit(self, args: Sequence[Any]) -> int:
+        """The limit in a call."""
+        if self.source is None:
+            return NO_LIMIT
+        operand = args[self.source]
+        return self.more + int(operand if self.axis is None else operand.shape[self.axis])
+
+    def fault(self, args: Sequence[Any]) -> str:
+        """Describe what is wrong in a call; None where all is right."""
+        array, limit = args[self.place], self.limit(args)
+        if self.sign == "^":
+            anywhere = self.source is None and array.size
+            entries = int(array[-1]) if anywhere else limit
+            return "" if structure.rises(array, entries) else starts_fault(self.name, array, max(entries, 0))
+        if self.sign == "<":
+            return "" if structure.in_range(array, limit) else range_fault(self.name, array, limit)
+        if structure.is_rising(array, limit):
+            return ""
+        if not structure.in_range(array, limit):
+            return range_fault(self.name, array, limit)
+        return repeated_fault(self.name, array) if self.sign == "<!" else order_fault(self.name, array)
+
+
+def contents(operands: Sequence[tuple[str, str, tuple, str]]) -> tuple[Content, ...]:
+    """Declared contents of the operands (name, kind, axes, the end of its declaration), of those that have one."""
+    names = [name for name, _, _, _ in operands]
+    letters: dict[str, tuple[int, int, int]] = {}
+    for place, (_, _, axes, _) in enumerate(operands):
+        for axis, (letter, more) in enumerate(axes):
+            letters.setdefault(letter, (place, axis, more))
+    declared = []
+    for place, (name, _, _, end) in enumerate(operands):
+        if not end:
+            continue
+        sign, of, plus = re.fullmatch(SIGN, end).groups()
+        source, axis, more = letters.get(of) or ((names.index(of) if of else None), None, 0)
+        declared.append(Content(place, name, sign, source, axis, int(plus or 0) - more))
+    return tuple(declared)
+
+
+def checker(declared: Sequence[Content]) -> Callable[[Sequence[Any]], str]:
+    """A function that tells of a call what is wrong with what its operands hold.
+
+    Row starts and the indices that they divide, where the first of each is declared so, are looked at by one call.
+    """
+    first = {content.sign: content for content in reversed(declared)}
+    starts, indices = first.get("^"), first.get("<")
+    if starts is None or indices is None or (starts.source, starts.axis, starts.more) != (indices.place, 0, 0):
+        return functools.partial(_first_fault, declared)
+    others = [content for content in declared if content not in (starts, indices)]
+    places, limit = (starts.place, indices.place), indices.limit
+
+    def fault(args: Sequence[Any]) -> str:
+        is_right = structure.is_compressed(args[places[0]], args[places[1]], limit(args))
+        return _first_fault(others if is_right else declared, args)
+
+    return fault
+
+
+def _first_fault(declared: Sequence[Content], args: Sequence[Any]) -> str:
+    for content in declared:
+        if wrong := content.fault(args):
+            return wrong
+    return ""
+
+
+def range_fault(name: str, indices: np.ndarray, limit: int) -> str:
+    """The first index out of range, in words."""
+    at = int(np.argmax((indices < 0) | (indices >= limit)))
+    allowed = "0 and more" if limit == NO_LIMIT else f"0 to {limit - 1}" if limit > 0 else "none, as there is no row"
+    advice = "Count from 0, not from the end" if indices[at] < 0 else "Correct it, or give the other arrays more rows"
+    return f"{name}[{at}] is {indices[at]}, out of range. Allowed: {allowed}. {advice}."
+
+
+def order_fault(name: str, indices: np.ndarray) -> str:
+    """The first index that does not rise, in words."""
+    at = int(np.argmax(indices[1:] <= indices[:-1])) + 1
+    pair = f"{name}[{at}] is {indices[at]} and {name}[{at - 1}] is {indices[at - 1]}"
+    return f"{pair}. Allowed: indices that rise, each once. Sort them with np.unique."
+
+
+def repeated_fault(name: str, indices: np.ndarray) -> str:
+    """An index that is there twice, in words; nothing where each is there once, in any order."""
+    unique, counts = np.unique(indices, return_counts=True)
+    if unique.size == indices.size:
+        return ""
+    return f"{name} has {unique[np.argmax(counts > 1)]} twice. Allowed: each index once. Sum what belongs together."
+
+
+def starts_fault(name: str, starts: np.ndarray, entries: int) -> str:
+    """Describe what is wrong with row starts."""
+    advice = "Build the matrix again from its parts"
+    if not starts.size or starts[0] != 0 or starts[-1] != entries:
+        ends = f"goes from {starts[0]} to {starts[-1]}" if starts.size else "is empty"
+        return f"{name} {ends}. Allowed: 0 to {entries}, the number of stored entries. {advice}."
+    at = int(np.argmax(starts[1:] < starts[:-1]))
+    return f"{name} falls from {starts[at]} to {starts[at + 1]} at {at}. Allowed: numbers that never fall. {advice}."
+
+
+# The check of a kernel's operands that every call pays for: half a microsecond, so that small batches stay cheap.
+#
+# It is written out for each kernel and compiled, as `dataclasses` makes methods: loops over operands and their axes
+# take three times as long, and so does a function for the check beside that of the call. What is wrong, and how to
+# say so, is left to `contract.check_operands`, which is slower still.
+
+
+def guarded(
+    parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]], right: Callable[..., Any], otherwise: Callable[[tuple], Any]
+) -> Callable[..., Any]:
+    """A function that calls `right(*args)` where arguments are all right and plain: C-contiguous, aligned and writable;
+    else `otherwise(args)`.
+
+    `parsed` and `kinds` are as in `contract`.
+    """
+    names: dict[str, Any] = {_type(kind, n): dtype for kind, types in kinds.items() for n, dtype in enumerate(types)}
+    names |= {"ndarray": np.ndarray, "right": right, "otherwise": otherwise}
+    source = _source(parsed, kinds)
+    file = f"<check of {' '.join(name for name, _, _ in parsed)}>"
+    exec(compile(source, file, "exec"), names)  # nothing but what is written below: operands give numbers and kinds
+    linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)  # a traceback shows it
+    return names["call"]
+
+
+def _type(kind: str, number: int) -> str:
+    return f"{kind}_type_{number}"
+
+
+def _source(parsed: tuple, kinds: dict[str, tuple[np.dtype, ...]]) -> str:
+    arrays = [(place, kind, axes) for place, (_, kind, axes) in enumerate(parsed) if kind != "s"]
+    plain = [f"type(array_{place}) is ndarray and array_{place}.flags.carray" for place, _, _ in arrays]
+    first = {axes: place for place, _, axes in reversed(arrays)}
+    alike = [f"array_{p}.shape == array_{first[axes]}.shape" for p, _, axes in arrays if p != first[axes]]
+    types = {kind: place for place, kind, _ in reversed(arrays)}
+    operands = "".join(f"array_{place}, " for place in range(len(parsed)))
+    lines = [
+        "def call(*args):",
+        f"    if len(args) != {len(parsed)}:",
+        "        return otherwise(args)",
+        f"    {operands} = args",
+        f"    if not ({_all(plain)}):",
+        "        return otherwise(args)",
+        *(f"    type_{kind} = array_{place}.dtype" for kind, place in types.items()),
+        "    try:",
+        *(f"        {_lengths_of(place, axes)} = array_{place}.shape" for axes, place in first.items()),
+        "    except ValueError:  # another number of axes",
+        "        return otherwise(args)",
+        f"    if {_all([*_types(arrays, kinds), *_lengths(first), *alike])}:",
+        f"        return right({operands})",
+        "    return otherwise(args)",
+    ]
+    return "\n".join(lines)
+
+
+def _length(place: int, axis: int) -> str:
+    return f"length_{place}_{axis}"
+
+
+def _lengths_of(place: int, axes: tuple) -> str:
+    return f"({''.join(f'{_length(place, axis)}, ' for axis in range(len(axes)))})"
+
+
+def _all(tests: Iterable[str]) -> str:
+    return " and ".join(tests) or "True"
+
+
+def _types(arrays: list[tuple], kinds: dict[str, tuple[np.dtype, ...]]) -> list[str]:
+    """The first array of a kind has an allowed type, the others have the same."""
+    first: set[str] = set()
+    tests = []
+    for place, kind, _ in arrays:
+        if kind in first:
+            tests.append(f"array_{place}.dtype is type_{kind}")
+            continue
+        first.add(kind)
+        allowed = [f"type_{kind} is {_type(kind, number)}" for number in range(len(kinds[kind]))]
+        tests.append(f"({' or '.join(allowed)})")
+    return tests
+
+
+def _lengths(arrays: dict[tuple, int]) -> list[str]:
+    """Axes of a letter are of one length, after what is added to it; the first is at least what is added.
+
+    `arrays` are the places of the first array of each shape.
+    """
+    seen: dict[str, tuple[str, int]] = {}
+    tests = []
+    for axes, place in arrays.items():
+        for axis, (letter, more) in enumerate(axes):
+            length = _length(place, axis)
+            if letter in seen:
+                other, other_more = seen[letter]
+                tests.append(f"{length} == {other}{f' + {more - other_more}' if more != other_more else ''}")
+                continue
+            seen[letter] = length, more
+            if more:
+                tests.append(f"{length} >= {more}")
+    return tests
+
 
 HEADINGS = ("Arguments", "Writes", "Assumes", "Cost", "Parallel", "Limits", "Source")
 
@@ -58,7 +285,7 @@ class Cost:
     """Work of one call: floating-point operations, and bytes when every distinct dense row moves once.
 
     `bytes_gather` counts the dense rows once for every stored entry: what the cache must serve. `work` is pairs (kind,
-    how much) of what keeps a core busy with all data at hand, by the words of `workbench.measure.instructions`: numbers
+    how much) of what keeps a core busy with all data at hand, by the words of `workbench.measure.bandwidth`: numbers
     through exp and log, numbers passed over, entries of a sum and rows begun, entries placed by a counter.
     """
 
@@ -148,10 +375,10 @@ class Kernel:
         object.__setattr__(self, "parsed", tuple(operand[:3] for operand in operands))
         check_declaration(self)
         try:
-            declared = contents.contents(operands)
+            declared = contents(operands)
         except ValueError:
             raise KernelError(f"{self.name}: a limit in {self.operands!r} is no axis and no operand.") from None
-        fault = contents.checker(declared)
+        fault = checker(declared)
         object.__setattr__(self, "_raw", (self.cpu, fault))
         if self.cpu is not None:
             by_name = functools.wraps(self.cpu)(lambda *args: self._checked(*args))
@@ -200,7 +427,7 @@ class Kernel:
 
 def _parse(text: str, kernel: str) -> tuple[str, str, tuple[tuple[str, int], ...], str]:
     """`"indptr:i[R+1]^z"` -> `("indptr", "i", (("R", 1),), "^z")`."""
-    match = re.fullmatch(rf"(\w+):([bdfhils])(?:\[([^\]]*)\])?((?:{contents.SIGN})?)", text)
+    match = re.fullmatch(rf"(\w+):([bdfhils])(?:\[([^\]]*)\])?((?:{SIGN})?)", text)
     if match is None:
         raise KernelError(f"{kernel}: operand {text!r} is not of the form name:kind[shape], as in 'indptr:i[R+1]'.")
     name, kind, shape, end = match.groups()[:4]

@@ -8,21 +8,65 @@ slice, not from `first` to `last`, and a place that was read from an array is ma
 negative Numba also compiles the case that it counts from the end, and LLVM then makes no vector code.
 """
 
+import contextlib
 import importlib.util
 import os
 import threading
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
 from time import perf_counter
 from typing import Any
 
 import numba
 import numpy as np
 
-from kernels import choice, entry_costs, quota
+from kernels import choice, entry_costs
 from kernels.choosing import Choices
 from kernels.code_cache import njit
 from kernels.private import of_numba
+
+# The CPU quota of a container: how many cores it pays for, which may be fewer than it sees.
+#
+# With more threads than cores in the quota, all threads stand still once the quota of a period (100 ms) is used up.
+
+
+GROUPS = Path("/sys/fs/cgroup")
+"""Control groups of the kernel: version 2, or version 1 with a folder for each controller."""
+
+OWN = Path("/proc/self/cgroup")
+"""Names of the control groups of this process: a line `number:controllers:/name` each."""
+
+
+def cores(groups: Path = GROUPS, own: Path = OWN) -> float:
+    """Cores that this process may use by its quota, infinite without one: the least of its groups and those above."""
+    return min(_quotas(groups, own), default=float("inf"))
+
+
+def _quotas(groups: Path, own: Path) -> Iterator[float]:
+    for folder in _folders(groups, own):
+        for names in (("cpu.max",), ("cpu.cfs_quota_us", "cpu.cfs_period_us")):
+            with contextlib.suppress(OSError):  # not there
+                yield _cores(" ".join((folder / name).read_text(encoding="utf-8") for name in names))
+
+
+def _cores(text: str) -> float:
+    """Cores of a quota and its period in microseconds; infinite for the words max and -1, which stand for no quota."""
+    numbers = [int(word) for word in text.split() if word.isdigit()]
+    return numbers[0] / numbers[1] if len(numbers) == 2 and all(numbers) else float("inf")
+
+
+def _folders(groups: Path, own: Path) -> Iterator[Path]:
+    """Folders of this process's groups and of those above. A container may see its own group as the topmost."""
+    with contextlib.suppress(OSError):
+        for line in own.read_text(encoding="utf-8").splitlines():
+            _, controllers, name = line.split(":", 2)
+            if controllers and "cpu" not in controllers.split(","):
+                continue
+            top = groups / controllers if controllers else groups
+            group = Path(name.lstrip("/"))
+            yield from (top / part for part in (group, *group.parents))
+
 
 LAYERS = ("omp", "tbb", "workqueue")
 """Layers in order of preference: a parallel call costs about 2.5 us with omp and 50 us or more with workqueue."""
@@ -85,7 +129,7 @@ def choose_layer() -> str:
     if "NUMBA_THREADING_LAYER" not in os.environ:
         numba.config.THREADING_LAYER = available_layers()[0]
     if "NUMBA_NUM_THREADS" not in os.environ and not of_numba.is_layer_loaded():
-        most = max(int(min(quota.cores(), numba.config.NUMBA_NUM_THREADS)), 1)
+        most = max(int(min(cores(), numba.config.NUMBA_NUM_THREADS)), 1)
         numba.config.NUMBA_NUM_THREADS = most
     return numba.config.THREADING_LAYER
 
@@ -248,7 +292,7 @@ def call_in_pieces(function: Callable[[int, int], int], steps: int, work: int, m
     For compiled loops over steps of about the same `work` multiply-adds (`maker` tells them apart), whose regions have
     parts for all threads. The caller has cut the work into parts, by `is_serial(work, within=True)` and `get_threads`:
     a choice only changes how many threads execute these parts, so that no sum changes its order, nor a bit the result.
-    If another program holds a core, all parts are executed by one thread: see `kernels.yielding`.
+    If another program holds a core, all parts are executed by one thread: see `kernels.choosing`.
     """
     own, layer = this_thread, of_numba.layer()
     count = get_threads()

@@ -127,6 +127,7 @@ def gaps(_, array: np.ndarray) -> object:
     return view
 
 
+@pytest.mark.covering
 @each_kind
 @each_call
 @pytest.mark.parametrize("width", [4, 16, 40, 100, 260])

@@ -5,7 +5,7 @@ import pytest
 from kernels import devices
 from tests.support.sweeps import swept
 from tests.support.tiny_sweeps import spec_of, trial_row
-from workbench.sweep import run_folder
+from workbench.sweeps import run_folder
 
 
 def with_gpu(monkeypatch: pytest.MonkeyPatch, gpu: devices.Gpu) -> None:

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernels import devices
-from workbench import data, train
+from workbench import data, training
 
 found = devices.probe()
 if not found.present:
@@ -24,8 +24,8 @@ def test_a_training_is_that_of_the_cpu(way: dict, features: int, launch: str, sh
     made = data.load("power_law", rows=5000, features=features, density=40 / features, classes=10, seed=0)
     settings = {**way, "optimizer": "adagrad", "batch_rows": 512, "shuffle": shuffle, "ahead": ahead}
     settings |= {"intercept": False}
-    here = train.make_run(train.Setup(**settings), made.x, made.y, 10)
-    there = train.make_run(train.Setup(**settings, device="cuda", launch=launch), made.x, made.y, 10)
+    here = training.make_run(training.Setup(**settings), made.x, made.y, 10)
+    there = training.make_run(training.Setup(**settings, device="cuda", launch=launch), made.x, made.y, 10)
     expected, came = ([event.loss for event in run.events(4)] for run in (here, there))
     np.testing.assert_allclose(came, expected, rtol=1e-4)
     rows = np.unique(made.x.indices)
@@ -34,11 +34,11 @@ def test_a_training_is_that_of_the_cpu(way: dict, features: int, launch: str, sh
 
 @pytest.mark.parametrize("way", [FUSED, DENSE], ids=["fused", "dense"])
 def test_a_graph_is_checked_watched_and_reset(way: dict) -> None:
-    from workbench.sweep.check import check_step
+    from workbench.sweeps.check import check_step
 
     made = data.load("uniform", rows=3000, features=5000, density=0.01, classes=4, seed=0)
-    setup = train.Setup(**way, batch_rows=1000, device="cuda", launch="graph")
-    run = train.make_run(setup, made.x, made.y, 4)
+    setup = training.Setup(**way, batch_rows=1000, device="cuda", launch="graph")
+    run = training.make_run(setup, made.x, made.y, 4)
     assert check_step(run).reason == ""
     assert run.watch() >= run.bytes_device_held > 0
     first = [event.loss for event in run.events(2)]

@@ -8,8 +8,7 @@ import pytest
 
 import kernels
 from kernels import KernelError
-from kernels.checks import guarded
-from kernels.contract import KINDS, check_operands
+from kernels.contract import KINDS, check_operands, guarded
 from tests.support.cases import CASES
 
 NAMES = [name for name in kernels.names() if kernels.get(name).cpu is not None]

@@ -7,11 +7,11 @@ import pytest
 
 from kernels import Case, Kernel, KernelError, Sizes, epochs, threads
 from kernels.choice import ALONE, SHARED
+from kernels.choosing import Series
 from kernels.epochs import calls, grouped, placed, touched
 from kernels.loss_blocks import block_of
 from kernels.rules import steps
 from kernels.rules.rule import get_rule
-from kernels.yielding import Series
 from tests.support.cases import CASES, random_case, sorted_case
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, run, same_bits, strided

@@ -11,6 +11,7 @@ import kernels
 from kernels import Case, Kernel, KernelError, Sizes, plan, threads
 from kernels.vector import gather
 from tests.support.cases import CASES, random_case
+from tests.support.kernel_goals import goals_in_parts, goals_of
 from tests.support.thread_counts import TWO_AT_MOST, share_out
 from tests.support.twins import assert_close, assert_inputs_unchanged, copies, get, not_finite, run, same_bits, strided
 
@@ -44,6 +45,7 @@ def two_threads(kept_threads):
     threads.set_threads(TWO_AT_MOST)
 
 
+@pytest.mark.covering(goals=goals_of(CASES))
 @every_case(NAMES)
 def test_twin_computes_what_the_reference_defines(name: str, case: Case) -> None:
     kernel = get(name)
@@ -53,6 +55,7 @@ def test_twin_computes_what_the_reference_defines(name: str, case: Case) -> None
     assert_inputs_unchanged(kernel, args, came)
 
 
+@pytest.mark.covering(goals=goals_of(CASES))
 @every_case([name for name in OURS if kernels.get(name).bound])
 def test_a_call_that_is_bound_to_arrays_has_the_bits_of_the_others(name: str, case: Case) -> None:
     kernel = get(name)
@@ -78,6 +81,7 @@ def test_arrays_that_a_call_would_copy_are_not_bound() -> None:
     assert kernel.bind(weights, gradient) is None
 
 
+@pytest.mark.covering(goals=goals_in_parts(CASES))
 @every_case(OURS)
 @pytest.mark.usefixtures("tiny_work_is_parallel")
 def test_same_bits_at_every_thread_count_and_on_every_run(name: str, case: Case) -> None:

@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 
-from kernels import Case, plan, radix, small_sort, sort_words
+from kernels import Case, plan, radix, small_sort
 from kernels.contract import KernelError
 from tests.support.cases import CASES, random_case
 from tests.support.thread_counts import share_out
@@ -159,6 +159,7 @@ def assert_same_plan(one: plan.BatchPlan, other: plan.BatchPlan) -> None:
     assert one.shape == other.shape
 
 
+@pytest.mark.covering
 @pytest.mark.parametrize("bits", [4, 5, 12])
 @pytest.mark.parametrize("parts", [1, 2, 3, 8])
 @pytest.mark.parametrize("n_columns", [30, 5000, 2**33])
@@ -168,7 +169,7 @@ def test_plan_is_the_same_for_every_width_of_digit_and_number_of_parts(bits, par
     expected = plan.build(case.indptr, indices, n_columns)
     np.testing.assert_array_equal(expected.permutation, np.argsort(indices, kind="stable"))
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(sort_words, "DIGIT_BITS", bits)
+    monkeypatch.setattr(radix, "DIGIT_BITS", bits)
     share_out(monkeypatch)
     monkeypatch.setattr(radix, "get_threads", lambda: parts)
     assert_same_plan(plan.build(case.indptr, indices, n_columns), expected)
@@ -190,7 +191,7 @@ def test_columns_too_wide_for_a_word(case: Case, spare: int, monkeypatch: pytest
     expected = plan.build(case.indptr, case.indices, case.D)
     ends = case.indices.size - 1, case.R - 1, case.D - 1
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(sort_words, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
+    monkeypatch.setattr(radix, "WORD_BITS", sum(max(end, 1).bit_length() for end in ends) + spare)
     assert_same_plan(plan.build(case.indptr, case.indices, case.D), expected)
 
 
@@ -219,7 +220,7 @@ def test_a_plan_made_with_values_has_no_others() -> None:
 def test_values_that_fit_no_word_are_looked_up(kind: type, word_bits: int, monkeypatch: pytest.MonkeyPatch) -> None:
     case = random_case(100, 300, 1000, 1)
     monkeypatch.setattr(small_sort, "ENTRIES", -1)
-    monkeypatch.setattr(sort_words, "WORD_BITS", word_bits)
+    monkeypatch.setattr(radix, "WORD_BITS", word_bits)
     values = case.data.astype(kind)
     made = plan.build(case.indptr, case.indices, case.D, values)
     np.testing.assert_array_equal(made.in_order(values), values[made.permutation])

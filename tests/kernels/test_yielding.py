@@ -7,7 +7,7 @@ import pytest
 
 from kernels import choosing, entry_costs, threads
 from kernels.choice import ALONE, SHARED
-from kernels.yielding import CREDIT, LONG, MOST_LOST, MOST_YIELD, SECONDS_YIELD, Series, Yielding
+from kernels.choosing import CREDIT, LONG, MOST_LOST, MOST_YIELD, SECONDS_YIELD, Series, Yielding
 from tests.support.cores import US, Cores
 from tests.support.thread_counts import needs_two, share_out
 
